@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.format.instants import wall_clock
 
@@ -71,6 +71,13 @@ class Disagreement:
     def apart(self) -> timedelta:
         return abs(self.one - self.other)
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "one_seconds": round(self.one.total_seconds(), 1),
+            "other_seconds": round(self.other.total_seconds(), 1),
+            "since": _utc_text(self.since),
+        }
+
 
 @dataclass(frozen=True)
 class ClockFrame:
@@ -104,18 +111,20 @@ class ClockFrame:
         """The rest of the offset: by how much the clock is ahead."""
         return (self.offset or timedelta()) - self.zone
 
-    def to_json(self) -> dict[str, float | int | str | None]:
-        """Returns what a job's result says of the writers' clock; `utc_offset_seconds` is None if nothing tells of it.
+    def to_json(self) -> dict[str, Any]:
+        """Returns what a job's result, and the service, say of the writers' clock.
 
-        It is the sum of the zone and of the seconds by which the clock is ahead.
+        `utc_offset_seconds` is None if nothing tells of it. It is the sum of the zone and of the seconds by which the
+        clock is ahead.
         """
         is_known = self.offset is not None and self.since is not None
         return {
             "utc_offset_seconds": round(self.offset.total_seconds(), 1) if self.offset is not None else None,
             "zone_seconds": int(self.zone.total_seconds()) if is_known else None,
             "ahead_seconds": round(self.skew.total_seconds(), 1) if is_known else None,
-            "since": f"{self.since.isoformat(timespec='seconds')}Z" if self.since is not None else None,
+            "since": _utc_text(self.since) if self.since is not None else None,
             "samples": self.samples,
+            "disagreement": self.disagreement.to_json() if self.disagreement is not None else None,
         }
 
     def behind(self, now: datetime) -> timedelta:
@@ -299,6 +308,18 @@ def _is_confirmed(clock: Sequence[Sample], tolerance: timedelta) -> bool:
 
 def _nearest(value: timedelta, unit: timedelta) -> timedelta:
     return unit * round(value / unit)
+
+
+def _utc_text(at: datetime) -> str:
+    return f"{at.isoformat(timespec='seconds')}Z"
+
+
+def spoken(offset: timedelta) -> str:
+    """Returns the words for a clock's distance from UTC."""
+    seconds = round(offset.total_seconds())
+    if not seconds:
+        return "by UTC"
+    return f"{timedelta(seconds=abs(seconds))} {'ahead of' if seconds > 0 else 'behind'} UTC"
 
 
 def utc_now() -> datetime:

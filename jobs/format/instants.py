@@ -21,16 +21,19 @@ def wall_clock(instant: str) -> datetime:
     return seconds + timedelta(milliseconds=int(instant[_SECONDS : _SECONDS + 3] or 0))
 
 
-def moment(instant: str, properties: Mapping[str, str]) -> datetime | None:
+def moment(instant: str, properties: Mapping[str, str], offset: timedelta | None = None) -> datetime | None:
     """Returns the moment in UTC, by the table's `hoodie.properties`; None for what is no date of a Hudi table.
 
-    A table whose timeline is not in UTC (`hoodie.table.timeline.timezone`) is in the zone of its writers. No table says
+    `offset` is the distance of the writers' clock from UTC as it was measured (`jobs.format.clock_frame`). Without it,
+    a table whose timeline is not in UTC (`hoodie.table.timeline.timezone`) is in the zone of its writers. No table says
     which one that is; every Hudi client assumes its own, and so does this function.
     """
     try:
         at = wall_clock(instant)
         if not _FIRST_YEAR <= at.year < _LAST_YEAR:
             return None  # Nor could an interval be added to the ends of the calendar.
+        if offset is not None:
+            return at.replace(tzinfo=UTC) - offset
         if properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC":
             return at.replace(tzinfo=UTC)
         return at.astimezone(UTC)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import ClocksDisagreeError, JobError
-from jobs.format.clock_frame import TOLERANCE, ClockFrame, Stamped, appeared_before, frame_of, utc_now
+from jobs.format.clock_frame import TOLERANCE, ClockFrame, Stamped, appeared_before, frame_of, spoken, utc_now
 from jobs.hudi.file_times import storage_now
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import translated
@@ -79,12 +79,12 @@ class TableClock:
         frame = self.frame
         if frame.disagreement is not None:
             raise ClocksDisagreeError(
-                f"Some writers of this table name their instants {_spoken(frame.disagreement.one)} and others "
-                f"{_spoken(frame.disagreement.other)}, since {frame.disagreement.since:%Y-%m-%d %H:%M} UTC."
+                f"Some writers of this table name their instants {spoken(frame.disagreement.one)} and others "
+                f"{spoken(frame.disagreement.other)}, since {frame.disagreement.since:%Y-%m-%d %H:%M} UTC."
             )
         if (behind := frame.behind(utc_now() + self._storage_ahead)) > frame.tolerance:
             raise ClocksDisagreeError(
-                f"The clock of the newest write, {_spoken(frame.offset or timedelta())} since {frame.since:%H:%M:%S} "
+                f"The clock of the newest write, {spoken(frame.offset or timedelta())} since {frame.since:%H:%M:%S} "
                 f"UTC, is {behind.total_seconds():.0f} s behind the last instant on the timeline, {frame.latest}.",
                 retriable=True,
             )
@@ -149,10 +149,3 @@ def _paths(table: HudiTable) -> set[str]:
 
 def _local_offset() -> timedelta:
     return datetime.now(UTC).astimezone().utcoffset() or timedelta()
-
-
-def _spoken(offset: timedelta) -> str:
-    seconds = round(offset.total_seconds())
-    if not seconds:
-        return "by UTC"
-    return f"{timedelta(seconds=abs(seconds))} {'ahead of' if seconds > 0 else 'behind'} UTC"

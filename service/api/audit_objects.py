@@ -24,7 +24,7 @@ from service.scheduling import pause_store
 Look = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
 """Returns the name and the members of the object with this id. Raises NotFoundError."""
 
-_OF_TABLE = {"profile", "incidents"}  # as detected, not as declared
+_OF_TABLE = {"profile", "incidents", "clock"}  # as detected, not as declared
 _OF_JOB = ("table_id", "kind", "params", "dry_run", "priority", "timeout_seconds", "state", "cancel_requested")
 # There is one pause.
 _ONLY_ONE = "all"

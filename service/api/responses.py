@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.contract import JobKind, Problem, WriterEngine
+from service.api.clock_models import ClockOut
 from service.api.problems import document
 from service.api.readiness import Checks
 from service.catalog.registration import Registration, Writers
@@ -128,14 +129,20 @@ class TableOut(BaseModel):
     hudi_options: dict[str, str]
     profile: dict[str, Any] = Field(description="Detected when the table was last examined")
     incidents: IncidentCounts = Field(description="Unresolved incidents")
+    clock: ClockOut | None = Field(description="The writers' clock; null before the first poll")
     created_at: datetime
     updated_at: datetime
 
     @classmethod
     def of(
-        cls, table: Registration, sightings: Sightings, counts: Mapping[IncidentState, int] | None = None
+        cls,
+        table: Registration,
+        sightings: Sightings,
+        counts: Mapping[IncidentState, int] | None = None,
+        clock: Mapping[str, Any] | None = None,
     ) -> TableOut:
-        """`sightings` are those of the table's engines, `counts` those of its unresolved incidents."""
+        """`sightings` are those of the table's engines, `counts` those of its unresolved incidents; `clock` is that of
+        its snapshot."""
         index = table.index
         return cls(
             id=table.id,
@@ -150,6 +157,7 @@ class TableOut(BaseModel):
             hudi_options=masked(table.hudi_options),
             profile=dict(table.profile),
             incidents=IncidentCounts.of(counts or {}),
+            clock=ClockOut.model_validate(clock) if clock else None,
             created_at=table.created_at,
             updated_at=table.updated_at,
         )

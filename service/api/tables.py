@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Response
+from sqlalchemy import Connection
 
 from jobs.contract import TableLock
 from jobs.storage.location import plain
@@ -17,7 +19,7 @@ from service.api.filters import Glob, Since, Until
 from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, TableDetected, TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
-from service.catalog import table_store, watch_store
+from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declarations
 from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading
@@ -134,9 +136,7 @@ def list_tables(
             since=since,
             until=until,
         )
-        ids = [table.id for table in page.items]
-        sightings, counts = watch_store.engines(connection, ids), store.counts(connection, ids)
-    items = [TableOut.of(table, sightings.get(table.id, {}), counts.get(table.id)) for table in page.items]
+        items = _outs(connection, page.items)
     return TablePage(items=items, next_cursor=page.next_cursor)
 
 
@@ -150,8 +150,7 @@ def list_tables(
 def get_table(table_id: TableId, context: AppContextDep, response: Response) -> TableOut:
     with reading(context.engine) as connection:
         set_tag(response, connection, context.cipher, "table", table_id)
-        sightings, counts = watch_store.engines_of(connection, table_id), store.counts(connection, [table_id])
-        return TableOut.of(table_store.get(connection, table_id), sightings, counts.get(table_id))
+        return _outs(connection, [table_store.get(connection, table_id)])[0]
 
 
 @router.patch(
@@ -233,8 +232,16 @@ def check_of(context: AppContext) -> registry.Check:
 
 def shown(context: AppContext, table: Registration) -> TableOut:
     with reading(context.engine) as connection:
-        counts = store.counts(connection, [table.id])
-        return TableOut.of(table, watch_store.engines_of(connection, table.id), counts.get(table.id))
+        return _outs(connection, [table])[0]
+
+
+def _outs(connection: Connection, tables: Sequence[Registration]) -> list[TableOut]:
+    ids = [table.id for table in tables]
+    sightings, counts = watch_store.engines(connection, ids), store.counts(connection, ids)
+    clocks = snapshot_store.clocks(connection, ids)
+    return [
+        TableOut.of(table, sightings.get(table.id, {}), counts.get(table.id), clocks.get(table.id)) for table in tables
+    ]
 
 
 def declared_writers(wanted: WritersIn | None, stored: Writers, context: AppContext) -> Writers:

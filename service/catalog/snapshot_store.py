@@ -57,6 +57,12 @@ def every(connection: Connection, table_id: str | None = None) -> dict[str, Tabl
     return {row.table_id: _snapshot(row.table_id, row.taken_at, row.summary) for row in connection.execute(query)}
 
 
+def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+    """Returns the `clock` of the snapshots of these tables, without the tables that have none."""
+    query = sa.select(_s.c.table_id, _s.c.summary["clock"].label("clock")).where(_s.c.table_id.in_(table_ids))
+    return {row.table_id: row.clock for row in connection.execute(query) if row.clock}
+
+
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
     """Returns the snapshot with the partitions that have files, in the order of their paths; None before the first
     poll."""

@@ -31,6 +31,7 @@ const PROBLEMS = {
   "dead-writer": "dead writer",
   "plan-stuck": "stuck plan",
   "other-runner": "two runners",
+  "clocks-disagree": "clocks disagree",
   "compaction-behind": "compaction behind",
   "cleaning-behind": "cleaning behind",
   "timeline-long": "long timeline",

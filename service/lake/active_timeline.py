@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from service.lake.pending import read_pending
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
-from service.lake.timeline import read_timeline
+from service.lake.timeline import timeline_files, timeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,10 +35,12 @@ def read_active_timeline(
     """Reads the table's storage. Raises PathForbiddenError, StorageError and the other errors of `service.lake`."""
     storage = open_storage(base_path, storage_options, allowed_roots)
     config = read_table_config(storage)
-    timeline = read_timeline(storage, config)
+    files = timeline_files(storage, config)
+    timeline = timeline_of(each.name for each in files)
     completed = sorted(
         (instant for instant in timeline.instants if instant.is_completed),
         key=lambda instant: (instant.completion_time or instant.requested_time, instant.requested_time),
     )
     starts_at = timeline.instants[0].requested_time if timeline.instants else ""
-    return ActiveTimeline(starts_at, read_pending(storage, config, timeline), tuple(completed))
+    pending = read_pending(storage, config.in_frame_of(files), timeline)
+    return ActiveTimeline(starts_at, pending, tuple(completed))

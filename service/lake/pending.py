@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from jobs.format.instants import moment
 from service.lake.instant import InstantState
 from service.lake.instant_metadata import ReplaceRequest, decode
 from service.lake.snapshot import Pending
@@ -33,7 +32,7 @@ def read_pending(storage: Storage, config: TableConfig, timeline: Timeline) -> t
             requested_time=instant.requested_time,
             action=instant.action,
             state=instant.state.value,
-            requested_at=moment(instant.requested_time, config.properties),
+            requested_at=config.moment(instant.requested_time),
             heartbeat_at=beats.get(instant.requested_time),
             is_plan=instant.action in _PLANS or _is_clustering_plan(storage, config, instant),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,6 +141,8 @@ class TableSnapshot:
 
     `lock` is set if the last poll found the table's lock held for a minute or more.
     `other_runs`: at most one of each operation, of those that completed since the table was registered.
+    `clock` is what the timeline tells of its writers' clock (`ClockFrame.to_json`), empty if an earlier version of the
+    service has stored the snapshot.
     `vanished` are commits that have left the middle of the timeline, `undone` those that a rollback took off it.
     """
 
@@ -167,6 +169,7 @@ class TableSnapshot:
     vanished_since: datetime | None = None
     undone: tuple[str, ...] = ()
     other_runs: tuple[OtherRun, ...] = ()
+    clock: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def base_bytes(self) -> int:

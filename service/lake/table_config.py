@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from typing import TYPE_CHECKING
 
+from jobs.format.clock_frame import ClockFrame, Stamped, frame_of
+from jobs.format.instants import moment
 from jobs.format.properties import parse_properties
 from service.lake.storage import MAX_CONFIG_BYTES
 from service.lake.table import TableType
 from service.model.errors import NotAHudiTableError, PathNotFoundError, TableUnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
-    from service.lake.storage import Storage
+    from service.lake.storage import Entry, Storage
 
 SUPPORTED_VERSIONS = (6, 8, 9)
 META_FOLDER = ".hoodie"
@@ -23,9 +27,25 @@ _MAX_NAME = 1024
 
 @dataclass(frozen=True)
 class TableConfig:
-    """The properties of a supported table, as Hudi's `HoodieTableConfig` (1.2) reads them."""
+    """The properties of a supported table, as Hudi's `HoodieTableConfig` (1.2) reads them, and the frame of its
+    instants if it was measured."""
 
     properties: Mapping[str, str]
+    frame: ClockFrame = field(default_factory=ClockFrame)
+
+    def in_frame_of(self, timeline: Iterable[Entry]) -> TableConfig:
+        """Returns the config with the frame that the files of the active timeline show."""
+        files = [
+            Stamped(each.name, each.modified_at.astimezone(UTC).replace(tzinfo=None))
+            for each in timeline
+            if each.modified_at is not None
+        ]
+        ingestion = "deltacommit" if self.table_type is TableType.MERGE_ON_READ else "commit"
+        return replace(self, frame=frame_of(files, version=self.version, ingestion=ingestion))
+
+    def moment(self, instant: str) -> datetime | None:
+        """Returns the moment of an instant in UTC, by the measured frame; None for what is no date of a Hudi table."""
+        return moment(instant, self.properties, self.frame.offset)
 
     @property
     def name(self) -> str:

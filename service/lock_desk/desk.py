@@ -18,7 +18,7 @@ from service.lake.pending import heartbeats, read_pending
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.table_lock import is_removable, read_lock, remove_lock
-from service.lake.timeline import read_timeline
+from service.lake.timeline import timeline_files, timeline_of
 from service.lock_desk.errors import LockChangedError
 from service.lock_desk.held_lock import HeldLock, Writer, held_by, refusal
 from service.queue import job_store
@@ -135,7 +135,9 @@ def read_beside(
     config = read_table_config(storage)
     beats = {instant: at for instant, at in heartbeats(storage).items() if at and instant.isdecimal()}
     is_file = is_removable(base_path, lock)
-    return Beside(file, is_file, beats, read_pending(storage, config, read_timeline(storage, config)))
+    listed = timeline_files(storage, config)
+    timeline = timeline_of(each.name for each in listed)
+    return Beside(file, is_file, beats, read_pending(storage, config.in_frame_of(listed), timeline))
 
 
 def _shown(lock: HeldLock) -> dict[str, Any]:

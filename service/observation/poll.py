@@ -6,7 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from service.catalog import commit_store, decision_times, sample_store, snapshot_store, table_store, watch_store
 from service.catalog.sample import Sample
@@ -25,7 +25,7 @@ from service.queue.settlement import settle
 from service.queue.withdrawal import withdraw_beside_incidents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -88,6 +88,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             other_runs=other_runs.with_new(
                 connection, watch.table_id, stored.snapshot.other_runs if stored else (), added
             ),
+            clock=_with_first(stored, polled.clock),
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
@@ -109,6 +110,14 @@ def _since(stored: Stored | None, vanished: Sequence[str]) -> datetime | None:
     """Returns since when some of these commits have been missed."""
     still = stored is not None and not set(stored.snapshot.vanished).isdisjoint(vanished)
     return stored.snapshot.vanished_since if stored is not None and still else None
+
+
+def _with_first(stored: Stored | None, clock: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Keeps since when clocks disagree: only the newest commits are measured, so that their first one moves."""
+    known, found = stored.snapshot.clock.get("disagreement") if stored is not None else None, clock.get("disagreement")
+    if not known or not found:
+        return clock
+    return {**clock, "disagreement": {**found, "since": min(known["since"], found["since"])}}
 
 
 def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: datetime) -> None:

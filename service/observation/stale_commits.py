@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.format.file_names import bucket_of
-from jobs.format.instants import moment
 from jobs.format.stale_writes import CompletedWrite, stale_writes
 from service.incidents.finding import Finding, Judged
 from service.incidents.incident import IncidentKind, IncidentState
@@ -108,7 +107,7 @@ def _by_old_number(
                 continue
             if not _is_below(rows, last):
                 continue
-            since = completed_at.get(last.instant) or moment(last.instant, config.properties)
+            since = completed_at.get(last.instant) or config.moment(last.instant)
             is_recent = since is None or completed_at[instant] - since < RECENT
             if is_recent or sum(rows.values()) >= MANY_ROWS:
                 suspected.append((path, last, sum(rows.values())))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.storage.permissions import Permissions
 from service.catalog import snapshot_store
@@ -66,6 +66,7 @@ class ChangedTable:
     Base files below `small_file_bytes` counted as small. `judged` are the new commits whose rows are astray; `over`
     maps the ids of incidents that are over to the reasons. `timeline_commits` are completed, on the active timeline.
     `lock` is the table's if it is held.
+    `clock` is what the timeline tells of its writers' clock (`ClockFrame.to_json`).
     `vanished` and `undone` are known commits that are not on it (`vanished_commits`).
     """
 
@@ -82,6 +83,7 @@ class ChangedTable:
     lock: SeenLock | None = None
     vanished: tuple[str, ...] = ()
     undone: tuple[str, ...] = ()
+    clock: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
     """Reads the timeline and its new instants, and lists the partitions they touched."""
     config = read_table_config(storage)
     listed = {entry.name: entry for entry in timeline_files(storage, config) if not _is_unfinished(entry, now)}
+    config = config.in_frame_of(listed.values())
     timeline = timeline_of(listed)
     with reading(engine) as connection:
         before = known_state(connection, table_id, timeline)
@@ -223,6 +226,7 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
         commits,
         vanished=vanished,
         undone=undone,
+        clock=config.frame.to_json(),
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jobs.format.instants import moment
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.lake.commit import Commit
 from service.lake.engine_marks import mark_of_commit
@@ -119,7 +118,7 @@ def _archived(archived: Archived, config: TableConfig, base_path: str) -> Observ
     """Returns an archived instant. Its inflight file is gone."""
     instant = archived.instant
     metadata = parse_metadata(instant.action, archived.metadata, base_path)
-    at = moment(instant.completion_time or instant.requested_time, config.properties)
+    at = config.moment(instant.completion_time or instant.requested_time)
     return ObservedInstant(instant, None, metadata, mark_of_commit(instant, metadata, at, has_empty_inflight=False))
 
 
@@ -141,16 +140,14 @@ def commits_of(
     schema = before.watch.schema_digest
     for each in new_instants:
         instant, metadata = each.instant, each.metadata
-        completed_at = (
-            moment(instant.completion_time, config.properties) if instant.completion_time else each.written_at
-        )
+        completed_at = config.moment(instant.completion_time) if instant.completion_time else each.written_at
         found.append(
             Commit(
                 table_id=before.table.id,
                 requested_time=instant.requested_time,
                 action=instant.action,
                 completion_time=instant.completion_time,
-                completed_at=completed_at or moment(instant.requested_time, config.properties) or now,
+                completed_at=completed_at or config.moment(instant.requested_time) or now,
                 seen_at=now,
                 operation=metadata.operation,
                 rows_written=metadata.rows_written,

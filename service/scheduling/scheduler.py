@@ -297,4 +297,4 @@ def _next_decision_at(inputs: DecisionInputs, admissions: Mapping[JobKind, Admis
     moments += [calendar.next_at for calendar in inputs.calendars.values()]
     if job or inputs.withdrawable:
         moments.append(inputs.closes_at)
-    return min((at for at in moments if at and at > now), default=now + _AT_LEAST_EVERY)
+    return min(at for at in (*moments, now + _AT_LEAST_EVERY) if at and at > now)

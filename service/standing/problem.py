@@ -41,6 +41,7 @@ class StandingKind(StrEnum):
     DEAD_WRITER = "dead-writer"
     PLAN_STUCK = "plan-stuck"
     OTHER_RUNNER = "other-runner"
+    CLOCKS_DISAGREE = "clocks-disagree"
     COMPACTION_BEHIND = "compaction-behind"
     COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"

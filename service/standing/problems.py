@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from service.db.page import Cursor, Page, not_a_cursor, page_of
-from service.standing import backlog, fleet, layout, locks, reading, runners, timeline, upkeep
+from service.standing import backlog, clocks, fleet, layout, locks, reading, runners, timeline, upkeep
 from service.standing.changes import NotComputed
 from service.standing.facts import Facts, TableFacts
 from service.standing.problem import RANKS, Severity, StandingKind, StandingProblem
@@ -27,6 +27,7 @@ OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
     timeline.incidents: {StandingKind.INCIDENT_STANDING},
     timeline.dead_writer: {StandingKind.DEAD_WRITER},
     timeline.stuck_plans: {StandingKind.PLAN_STUCK},
+    clocks.disagree: {StandingKind.CLOCKS_DISAGREE},
     runners.other_runners: {StandingKind.OTHER_RUNNER},
     timeline.timeline_long: {StandingKind.TIMELINE_LONG},
     upkeep.compaction_behind: {StandingKind.COMPACTION_BEHIND},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +15,8 @@ from jobs.format.hashing_config import DamagedConfigError, HashingConfig
 from jobs.format.instants import moment
 from service.lake.history import archived_since
 from service.lake.instant_metadata import ReplaceRequest, decode, parse_metadata
-from service.lake.storage import open_storage
-from service.lake.table_config import read_table_config
+from service.lake.storage import Entry, open_storage
+from service.lake.table_config import TableConfig, read_table_config
 from service.lake.timeline import file_name_of, timeline_of
 from service.model.errors import StorageError
 from service.registration.detection import examine
@@ -41,6 +42,9 @@ def timeline_name(content: bytes) -> None:
         file_name_of(instant)
         for zone in ("UTC", "LOCAL"):
             moment(instant.requested_time, {"hoodie.table.timeline.timezone": zone})
+    entries = [Entry(content.decode(errors="replace"), 1, is_folder=False, modified_at=datetime.now(UTC))]
+    for version in ("6", "9"):
+        TableConfig({"hoodie.table.version": version}).in_frame_of(entries)
 
 
 def file_name(content: bytes) -> None:

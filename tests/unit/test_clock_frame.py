@@ -178,6 +178,7 @@ def test_results_say_zone_and_skew() -> None:
         "ahead_seconds": -60.2,
         "since": "2026-11-25T12:00:08Z",
         "samples": 3,
+        "disagreement": None,
     }
 
 

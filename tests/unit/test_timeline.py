@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -8,9 +10,11 @@ import pytest
 
 from service.lake.history import is_archived
 from service.lake.instant import Instant, InstantState
+from service.lake.pending import read_pending
 from service.lake.storage import open_storage
 from service.lake.table_config import TableConfig
-from service.lake.timeline import Timeline, parse_instant, read_timeline
+from service.lake.timeline import Timeline, parse_instant, read_timeline, timeline_files
+from tests.small_table import instant_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,3 +108,27 @@ def test_in_version_6_what_is_older_than_the_timeline_counts_as_archived(tmp_pat
     storage = open_storage(str(tmp_path), {})
     assert is_archived(storage, VERSION_6, timeline, "003")
     assert not is_archived(storage, VERSION_6, timeline, "010")
+
+
+@pytest.mark.parametrize(("version", "folder"), [("6", ".hoodie"), ("9", ".hoodie/timeline")])
+def test_moments_of_instants_are_by_the_clock_of_the_writers(tmp_path: Path, version: str, folder: str) -> None:
+    """Theirs is 8 hours and 10 minutes behind UTC, and the table's zone is not UTC."""
+    config = TableConfig({"hoodie.table.version": version, "hoodie.table.type": "MERGE_ON_READ"})
+    storage = open_storage(str(tmp_path), {})
+    behind = timedelta(hours=8, minutes=10)
+    (tmp_path / folder).mkdir(parents=True)
+    for second in (0, 20, 40):
+        begun = datetime(2026, 1, 1, 12, 0, second, tzinfo=UTC)
+        requested, completed = (instant_at(at - behind) for at in (begun, begun + timedelta(seconds=9)))
+        ends = {".deltacommit.requested": 0, f"_{completed}.deltacommit" if version == "9" else ".deltacommit": 9}
+        for name, seconds in ends.items():
+            file = tmp_path / folder / f"{requested}{name}"
+            file.touch()
+            os.utime(file, (begun.timestamp() + seconds, begun.timestamp() + seconds))
+    plan = f"{instant_at(begun - behind + timedelta(seconds=15))}.compaction.requested"
+    (tmp_path / folder / plan).touch()
+    files = timeline_files(storage, config)
+    timeline = read_timeline(storage, config)
+    [pending] = read_pending(storage, config.in_frame_of(files), timeline)
+    assert pending.requested_at == begun + timedelta(seconds=15)
+    assert config.in_frame_of([]).moment("20260101120000000") == config.moment("20260101120000000")

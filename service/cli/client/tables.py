@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from jobs.contract import WriterEngine
+from jobs.format.clock_frame import spoken
 from service.cli.client import given
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
@@ -253,6 +255,7 @@ def _show(out: Output, table: Json) -> None:
             ("writers", _writers(writers)),
             ("readers", table["readers"]["hudi_version"] and f"Hudi {table['readers']['hudi_version']}"),
             ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
+            ("clock", _clock(table["clock"])),
             ("incidents", _incidents(table)),
         ]
     )
@@ -306,6 +309,19 @@ def _index(index: Json | None) -> str | None:
 def _lock_wait(lock: Json) -> str:
     """Returns how long a job waits for the lock."""
     return "the service's setting" if lock["wait_seconds"] is None else f"{lock['wait_seconds']:g} s"
+
+
+def _clock(clock: Json | None) -> str | None:
+    """Returns how far the clock of the writers is from UTC; None if that is not known."""
+    if clock is None or clock["utc_offset_seconds"] is None:
+        return None
+    words = spoken(timedelta(seconds=clock["utc_offset_seconds"]))
+    found = f"{words} ({clock['ahead_seconds']:+g} s beside its zone), by {count(clock['samples'], 'commit')}"
+    other = clock["disagreement"]
+    if other is None:
+        return found
+    one, two = (spoken(timedelta(seconds=other[name])) for name in ("one_seconds", "other_seconds"))
+    return f"{found}; writers disagree, {one} and {two}"
 
 
 def _incidents(table: Json) -> str:

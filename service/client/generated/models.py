@@ -933,6 +933,36 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
 
+class ClockDisagreementOut(Model, frozen=True, kw_only=True):
+    """Two clocks by which writers name instants in turn."""
+
+    one_seconds: float
+    """From UTC to the one clock"""
+    other_seconds: float
+    """From UTC to the other"""
+    since: datetime
+    """Since when"""
+
+
+class ClockOut(Model, frozen=True, kw_only=True):
+    """The clock by which the writers name instants, as the last poll that found the timeline changed has measured
+    it. It counts writers' commits of two days, at most 100.
+    """
+
+    utc_offset_seconds: float | None
+    """From UTC to the clock, zone included; null if no file of the timeline tells of it"""
+    zone_seconds: int | None
+    """What looks like a time zone in it"""
+    ahead_seconds: float | None
+    """The rest: by this much the clock is ahead"""
+    since: datetime | None
+    """When the first of the latest commits by this clock appeared"""
+    samples: int
+    """Commits by this clock"""
+    disagreement: ClockDisagreementOut | None
+    """Two clocks, if writers name instants by both in turn: then jobs that write are refused"""
+
+
 class CloudEvent(Model, frozen=True, kw_only=True):
     """An event: CloudEvents 1.0, JSON"""
 
@@ -3633,6 +3663,7 @@ class StandingKind(Word):
     DEAD_WRITER = "dead-writer"
     PLAN_STUCK = "plan-stuck"
     OTHER_RUNNER = "other-runner"
+    CLOCKS_DISAGREE = "clocks-disagree"
     COMPACTION_BEHIND = "compaction-behind"
     COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
     CLEANING_BEHIND = "cleaning-behind"
@@ -3929,6 +3960,8 @@ class TableOut(Model, frozen=True, kw_only=True):
     """Detected when the table was last examined"""
     incidents: IncidentCounts
     """Unresolved incidents"""
+    clock: ClockOut | None
+    """The writers' clock; null before the first poll"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime

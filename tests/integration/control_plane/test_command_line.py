@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from contextlib import nullcontext, suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import httpx
@@ -25,7 +26,7 @@ from tests.guides import ROOT, is_program, shell_blocks
 from tests.integration.control_plane.command_line import serving_command_line
 from tests.integration.receiver import Receiver
 from tests.integration.serving import eventually
-from tests.small_table import SmallTable
+from tests.small_table import SmallTable, instant_at
 from tests.tcp_gate import TcpGate
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def test_problems_are_listed_with_the_remedy(cli: CommandLine, table_id: str) ->
 
 
 def test_a_table_is_shown_by_id_name_and_path_as_the_api_shows_it(cli: CommandLine, table_id: str) -> None:
+    # The first poll adds what it measures.
+    assert eventually(lambda: cli.json("tables", "show", "orders")["clock"], 30)
     by_path = cli.json("tables", "show", f"{cli.folder}/orders/")
     assert by_path["id"] == table_id
     headers = {"Authorization": f"Bearer {cli.environment['GROUNDSKEEPER_TOKEN']}"}
@@ -111,6 +114,23 @@ def test_a_table_is_shown_by_id_name_and_path_as_the_api_shows_it(cli: CommandLi
     heading, row = cli.run("tables", "list").stdout.splitlines()
     assert heading.split() == ["ID", "NAME", "TYPE", "BUCKETS", "INCIDENTS", "PATH"]
     assert row.split() == [table_id, "orders", "MOR", "-", "none", str(cli.folder / "orders")]
+
+
+def test_a_table_is_shown_with_the_clock_of_its_writers(cli: CommandLine) -> None:
+    files = SmallTable(cli.folder / "zoned", utc=False)
+    for minutes in (4, 2):
+        begun = utc_now() - timedelta(minutes=minutes)
+        ended, behind = begun + timedelta(minutes=1), timedelta(hours=8, seconds=30)
+        instant = instant_at(begun - behind)
+        files.begin(instant)
+        for file in files.timeline.glob(f"{instant}.*"):
+            os.utime(file, (begun.timestamp(), begun.timestamp()))
+        files.commit(instant, completed=instant_at(ended - behind), modified=ended.timestamp())
+    table_id = cli.json("tables", "add", str(files.base))["id"]
+    assert eventually(lambda: cli.json("tables", "show", table_id)["clock"], 30)
+    shown = cli.run("tables", "show", table_id).stdout
+    assert re.search(r"^clock +8:00:30 behind UTC \(-30 s beside its zone\), by 2 commits$", shown, re.MULTILINE)
+    cli.run("tables", "remove", table_id, "--yes")
 
 
 def test_the_options_of_a_writer_are_those_that_its_version_knows(cli: CommandLine, table_id: str) -> None:

@@ -91,6 +91,7 @@ def _behind() -> TableFacts:
             vanished=("001",),
             vanished_since=ago(hours=1),
             other_runs=(OtherRun(COMPACTION, "004", ago(hours=1), ago(hours=2)),),
+            clock={"disagreement": {"one_seconds": 0.2, "other_seconds": -28_800.0, "since": ago(hours=1).isoformat()}},
         )
     )
 
