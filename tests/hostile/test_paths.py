@@ -26,7 +26,7 @@ from service.model.errors import PathOutsideTableError as PathOutsideTable
 from service.observation.poll import poll_table
 from service.observation.table_read import TableReader
 from tests.integration import tables
-from tests.integration.plans import clean, leave_plan
+from tests.integration.plans import clean, instant_now, leave_plan
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 from tests.small_table import SmallTable
@@ -218,7 +218,7 @@ def test_a_marker_of_a_file_outside_does_not_delete_it(spark: SparkSession, base
 
 
 def test_a_pending_clean_of_a_file_outside_does_not_delete_it(spark: SparkSession, base: Path) -> None:
-    leave_plan(spark, base, "clean", INSTANT, clean({"": [str(base.parent / VICTIM)]}))
+    leave_plan(spark, base, "clean", instant_now(), clean({"": [str(base.parent / VICTIM)]}))
     with pytest.raises(PathOutsideTableError):
         run_job(spark, base, "cleaning", {"retain": 5})
     assert (base.parent / VICTIM).exists()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import fastavro
 
+from jobs.format.instants import instant_of
 from jobs.hudi import write_stats
 from tests.integration.run import hudi_table
 from tests.integration.tables import INDEX
@@ -32,6 +34,11 @@ def leave_plan(spark: SparkSession, base: Path, action: str, instant: str, recor
     model = getattr(hudi_table(spark, base, INDEX).jvm.hudi.avro.model, _RECORDS[action])
     with (base / ".hoodie" / "timeline" / f"{instant}.{action}.requested").open("wb") as file:
         fastavro.writer(file, json.loads(str(model.getClassSchema().toString())), [record])
+
+
+def instant_now() -> str:
+    """An instant of this moment: later than all that is on the timeline."""
+    return instant_of(datetime.now())
 
 
 def schedule_clustering(client: WriteClient) -> str:

@@ -17,6 +17,7 @@ from jobs.format.instants import instant_of, wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
+from tests.integration.plans import schedule_clustering
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-    from jobs.hudi.clusterings import Executed
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 EACH_COMMIT = {"hoodie.clustering.async.max.commits": "1", "hoodie.clustering.plan.strategy.sort.columns": "city"}
@@ -54,12 +53,15 @@ class Runner:
         self.seen = jvm.hudi.table.HoodieSparkTable.create(self.client._config, jvm.engine_context(), self.table.meta)
         self.seen.getMetaClient().getActiveTimeline().countInstants()
 
-    def execute(self, instant: str) -> Executed:
-        return self.client.clusterings.execute(instant)
+    def execute(self, instant: str) -> Any:
+        """Writes the files of the plan; returns what Hudi has begun."""
+        begun = self.client.clusterings.begin(instant)
+        self.client.clusterings.execute(begun)
+        return begun
 
-    def commit(self, executed: Executed) -> None:
+    def commit(self, instant: str, begun: Any) -> None:
         services = self.client._client.getTableServiceClient()
-        self.table.jvm.call_hidden(services, "commitClustering", executed.begun, self.seen, executed.instant)
+        self.table.jvm.call_hidden(services, "commitClustering", begun, self.seen, instant)
 
     def roll_back(self, instant: str, *, by_markers: bool) -> None:
         """As a writer does with what it has seen pending (`HoodieTable.rollbackInflightClustering`)."""
@@ -75,8 +77,7 @@ def small_files(spark: SparkSession, base: Path, **shape: Any) -> str:
     """A table without a bucket index whose small files a pending plan clusters; returns its instant."""
     tables.write_table(spark, base, count=200, updates=1, num_buckets=None, **shape)
     with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK, EACH_COMMIT) as client:
-        instant = client.clusterings.schedule()
-    assert instant
+        instant = schedule_clustering(client)
     assert found(spark, base) == {}
     return instant
 
@@ -101,7 +102,7 @@ def test_a_clustering_that_was_rolled_back_after_its_completion(
     executed = runner.execute(instant)
     runner.look()
     writer.look()
-    runner.commit(executed)
+    runner.commit(instant, executed)
     assert found(spark, base) == {}
     writer.roll_back(instant, by_markers=by_markers)
     assert tables.snapshot(spark, base, metadata=True) == []
@@ -131,8 +132,8 @@ def test_a_plan_that_two_runners_have_completed(spark: SparkSession, tmp_path: P
     shutil.rmtree(base / ".hoodie" / ".temp" / instant)
     one.look()
     other.look()
-    one.commit(first)
-    other.commit(second)
+    one.commit(instant, first)
+    other.commit(instant, second)
     assert len(tables.snapshot(spark, base, metadata=False)) == 400
 
     seen = found(spark, base)
@@ -149,7 +150,7 @@ def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: Spar
     executed = one.execute(instant)
     other.execute(instant)
     one.look()
-    one.commit(executed)
+    one.commit(instant, executed)
 
     details = run_job(spark, base, "audit", index=None).details
 

@@ -11,7 +11,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services.compaction import DUE
 from tests.integration import tables
-from tests.integration.plans import clean, leave_plan, schedule_clustering
+from tests.integration.plans import clean, instant_now, leave_plan, schedule_clustering
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-LATER = "20300101000000000"
 
 
 def _scheduled_compaction(spark: SparkSession, base: Path) -> str:
@@ -51,10 +49,11 @@ def test_a_clean_that_deletes_the_logs_of_a_pending_compaction_is_not_executed(
     tables.upsert(tables.rows(spark, 0, 200, ts=5), base, options)
     before = tables.snapshot(spark, base)
 
-    leave_plan(spark, base, "clean", LATER, clean({"": logs}))
+    later = instant_now()
+    leave_plan(spark, base, "clean", later, clean({"": logs}))
     assert "clean-deletes-files-of-plan" in _refused(spark, base, "cleaning", {"retain": 5})
     assert set(_logs(base)) >= set(logs)
-    (base / ".hoodie" / "timeline" / f"{LATER}.clean.requested").unlink()
+    (base / ".hoodie" / "timeline" / f"{later}.clean.requested").unlink()
     assert run_job(spark, base, "compaction").details["withheld_plans"] == []
     assert proved(spark, base, 4) == before
 
@@ -73,9 +72,10 @@ def test_a_clean_of_files_that_readers_or_a_savepoint_need_is_not_executed(spark
     before = tables.snapshot(spark, base)
     latest = [str(item.base_file) for item in hudi_table(spark, base, INDEX).file_slices()]
 
-    plan = base / ".hoodie" / "timeline" / f"{LATER}.clean.requested"
+    later = instant_now()
+    plan = base / ".hoodie" / "timeline" / f"{later}.clean.requested"
     for paths, expected in ((latest, "clean-deletes-latest-files"), (saved, "clean-deletes-files-of-savepoint")):
-        leave_plan(spark, base, "clean", LATER, clean({"": [path.removeprefix("file:") for path in paths]}))
+        leave_plan(spark, base, "clean", later, clean({"": [path.removeprefix("file:") for path in paths]}))
         assert _refused(spark, base, "cleaning", {"retain": 1}) == [expected]
     plan.unlink()
     assert run_job(spark, base, "cleaning", {"retain": 1}).details["files_deleted"] > 0

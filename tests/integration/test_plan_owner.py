@@ -45,7 +45,10 @@ def _of_plan(base: Path, plan: str) -> dict[str, tuple[int, int]]:
 
 
 def _last_written(base: Path, plan: str, hours: float) -> None:
+    """Makes the plan's files look as old, and all that was on the timeline before them older."""
     moment = time.time() - hours * 3600
+    for path in (base / ".hoodie" / "timeline").iterdir():
+        os.utime(path, (moment - 60, moment - 60))
     for name in _of_plan(base, plan):
         os.utime(base / name, (moment, moment))
 
