@@ -219,11 +219,8 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [pytest.param(each, marks=[pytest.mark.exhaustive][each is SHAPES[0] :]) for each in SHAPES],
-    ids=lambda shape: "-".join(str(each) for each in shape.values()),
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(str(each) for each in shape.values()))
 def test_nothing_is_found_in_healthy_tables(spark: SparkSession, tmp_path: Path, shape: dict[str, Any]) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=200, updates=2, **shape)
