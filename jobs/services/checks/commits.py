@@ -35,11 +35,17 @@ class _Slice:
 def files(examined: Examined) -> Iterator[Finding]:
     """Finds files of the latest slices that completed instants name and the storage does not have.
 
-    No cleaner deletes files of a latest slice. What was replaced does not count.
+    No cleaner deletes files of a latest slice. What was replaced does not count, nor do logs of a file group that is in
+    no listing any more, or there has a later base file: the commit that made an end of them may not be known.
     """
     slices = _slices(examined.commits, examined.table.version)
     for group in {group for commit in examined.commits for group in commit.write.replaced}:
         slices.pop(group, None)
+    there = {item.key: item for item in examined.listed_slices}
+    for group, item in slices.items():
+        base = parse_base_file_name(((there[group].base_file if group in there else None) or "").rpartition("/")[2])
+        if group not in there or (base and base.instant > item.since):
+            item.logs.clear()
     gone = {
         path: f"{path} of {instant}"
         for (partition, _), item in slices.items()
