@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,10 +75,11 @@ SETTINGS = {
 SETTLING_SECONDS = 300.0
 
 
-def run(minutes: float, kills: int, writer: Writer) -> dict[str, Any]:
+def run(minutes: float, kills: int, writer: Writer, kept: Path | None = None) -> dict[str, Any]:
     rng = random.Random()
-    with tempfile.TemporaryDirectory() as name, ExitStack() as services:
+    with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as name, ExitStack() as services:
         folder = Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
         base = folder / "trips"
         with writer.running(folder, base):
             settings = {**SETTINGS, **writer.settings}
@@ -105,6 +106,7 @@ def run(minutes: float, kills: int, writer: Writer) -> dict[str, Any]:
         "misplaced": audit["misplaced"],
         "duplicates": audit["duplicates"],
         "stale_writes": len(audit["stale_writes"]),
+        "audit": [*audit["findings"], *audit["unchecked"]],
         "jobs": dict(sorted(Counter(f"{job['kind']} {_told(job)}" for job in jobs).items())),
         "fenced": sum(len((job["result"] or {}).get("fenced", ())) for job in jobs),
         "incidents": incidents,
@@ -225,8 +227,9 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1, help="sql: of the order of statements")
     parser.add_argument("--type", choices=["MERGE_ON_READ", "COPY_ON_WRITE"], default="MERGE_ON_READ")
     parser.add_argument("--version", type=int, choices=[6, 8, 9], default=9, help="of the table, at most")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty one, for the table and all logs")
     parser.add_argument("--json", action="store_true", help="the result as one line of JSON, the last one")
     arguments = parser.parse_args()
-    result = run(arguments.minutes, arguments.kills, _writer(arguments))
+    result = run(arguments.minutes, arguments.kills, _writer(arguments), arguments.keep)
     print(json.dumps(result, indent=None if arguments.json else 2))
     sys.exit(0 if result["ok"] else 1)

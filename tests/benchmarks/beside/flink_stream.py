@@ -62,8 +62,8 @@ class FlinkStream:
             base,
             last=self._last,
             rate=RATE,
-            # Each of them comes three times at least.
-            keys=(keys := min(20_000, self._last // 3)),
+            # Each of them comes three times at least, and with its place in the state before and after each clustering.
+            keys=(keys := min(5_000 if self.index is None else 20_000, self._last // 3)),
             late=keys * 3 // 4,
             checkpoint_seconds=5,
             table_type=self._table_type,
