@@ -278,10 +278,11 @@ class WriteClient:
         with translated("making an instant"):
             return str(self._client.createNewInstantTime(False))
 
-    def start_replacement(self, instant: str, operation: str) -> None:
+    def start_replacement(self, instant: str, operation: str = "CLUSTER") -> None:
         """Starts a replacecommit of this `WriteOperationType`, as REQUESTED. The lock must still be held.
 
-        Like `BaseHoodieWriteClient.startCommit`, which accepts no instant that was created (and reported) before.
+        CLUSTER is also that of a change of the number of buckets (see `RESCALED_KEY`). Like
+        `BaseHoodieWriteClient.startCommit`, which accepts no instant that was created (and reported) before.
         """
         with translated("starting the replacecommit"):
             self._operation = getattr(self._jvm.hudi.common.model.WriteOperationType, operation)

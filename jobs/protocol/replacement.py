@@ -107,7 +107,7 @@ class Replacement:
                 # Before the instant exists: if the worker dies, an instant that the service does not know blocks the
                 # table for long.
                 self._context.instant(instant)
-                client.start_replacement(instant, self._config.operation)
+                client.start_replacement(instant)
             outcome = Replaced(instant)
             try:
                 client.begin_replacement(instant)

@@ -94,8 +94,6 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     replaced = Replacement(
         table,
         ReplacementConfig.of(
-            # Not BUCKET_RESCALE: Hudi before 1.1 could not read the table any more (see `RESCALED_KEY`).
-            "CLUSTER",
             order.params,
             needs_pause=settle_seconds > 0,
             writers_retry=table.declared.writers_retry_conflicts,

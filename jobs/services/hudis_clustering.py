@@ -72,7 +72,7 @@ def run(
             return Result(Outcome.SUCCEEDED, details={**KeyProof().details(), **idle, "inside_buckets": False})
         work = _Work(table, groups, context)
         lock = TableLock(table, order.job_id)
-        config = ReplacementConfig.of("CLUSTER", order.params, may_leave_out=True, beside_plans=True)
+        config = ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True)
         replaced = Replacement(
             table,
             config,

@@ -304,7 +304,7 @@ def _replacement(
 
     params = {"wait_seconds": _wait_seconds(order)}
     retry = table.declared.writers_retry_conflicts
-    config = ReplacementConfig.of("CLUSTER", params, writers_retry=retry, ignores_writers=ignores_writers)
+    config = ReplacementConfig.of(params, writers_retry=retry, ignores_writers=ignores_writers)
     return Replacement(table, config, context, lock, choose=choose, rewrite=rewrite, extra=lambda _: extra or {})
 
 

@@ -13,6 +13,7 @@ from service.access.audit_entry import AuditEntry, Outcome
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
 from service.api.filters import Since, Until
+from service.api.patterns import SOME_TEXT
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit
 from service.db.engine import reading
@@ -21,9 +22,9 @@ from service.model import errors
 
 router = APIRouter(prefix="/v1", tags=["audit"])
 
-Text = Annotated[str | None, Query(max_length=1024, pattern=r"^[^\x00]+$")]
+Text = Annotated[str | None, Query(max_length=1024, pattern=SOME_TEXT)]
 Texts = Annotated[
-    list[Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[^\x00]+$")]], Query(max_length=50)
+    list[Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=SOME_TEXT)]], Query(max_length=50)
 ]
 
 

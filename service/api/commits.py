@@ -20,6 +20,7 @@ from service.api.observed import (
     SnapshotOut,
     TimelineOut,
 )
+from service.api.patterns import ACTION
 from service.api.requests import Moment
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
@@ -45,7 +46,7 @@ def list_commits(
     *,
     table_id: OfTable = None,
     action: Annotated[
-        list[Annotated[str, StringConstraints(max_length=32, pattern=r"^[a-z]+$")]],
+        list[Annotated[str, StringConstraints(max_length=32, pattern=ACTION)]],
         Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
     ] = [],  # noqa: B006 - FastAPI's way; never changed
     since: Since = None,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, needs
 from service.api.entity_tags import set_tag
+from service.api.patterns import COMMIT_TIME, NAME
 from service.api.requests import Request
 from service.api.statuses import CREATED, NOTHING, documented
 from service.api.tables import TableId
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/v1/tables/{table_id}/consumers", tags=["tables"])
 
-Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", examples=["orders-to-warehouse"])]
+Name = Annotated[str, Path(pattern=NAME, examples=["orders-to-warehouse"])]
 
 
 class ConsumerIn(Request):
-    instant: Annotated[str, StringConstraints(pattern=r"^[0-9]{14,17}$")] = Field(
+    instant: Annotated[str, StringConstraints(pattern=COMMIT_TIME)] = Field(
         description="The last commit that it has seen: `requested_time` of GET /v1/commits",
         examples=["20260101120000000"],
     )

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, AppContextDep, CallerDep, needs
 from service.api.filters import Since, Until
+from service.api.patterns import NO_NUL, SOME_TEXT
 from service.api.query_parameters import TOLERANT
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import CursorText, Limit
@@ -33,7 +34,6 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/v1", tags=["delegation"])
 
-_NO_NUL = r"^[^\x00]*$"
 # 1000 instants of 20 digits fit; the client sends them in the URL.
 _MOST_INSTANT_TEXT = 24_000
 _Wish = Annotated[str, Query(description="A wish: ignored if it is not usable")]
@@ -116,11 +116,11 @@ def delegate(
     response: Response,
     *,
     _action: Annotated[Literal["REQUEST"], Query(alias="action")],
-    base_path: Annotated[str, Query(alias="basepath", min_length=1, max_length=4096, pattern=_NO_NUL)],
+    base_path: Annotated[str, Query(alias="basepath", min_length=1, max_length=4096, pattern=NO_NUL)],
     instant: Annotated[
         str, Query(max_length=_MOST_INSTANT_TEXT, description="All pending instants, separated by commas")
     ] = "",
-    table_name: Annotated[str, Query(max_length=1024, pattern=_NO_NUL)] = "",
+    table_name: Annotated[str, Query(max_length=1024, pattern=NO_NUL)] = "",
     queue: _Wish = "",
     resource: _Wish = "",
     parallelism: _Wish = "",
@@ -170,7 +170,7 @@ def delegate(
 def list_plans(
     context: AppContextDep,
     *,
-    table_id: Annotated[str | None, Query(max_length=64, pattern=r"^[^\x00]+$")] = None,
+    table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
     state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
     since: Since = None,
     until: Until = None,

@@ -15,6 +15,7 @@ from service.api import tables
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
 from service.api.errors import ServiceBusyError
 from service.api.filters import Glob
+from service.api.patterns import NO_NUL
 from service.api.problems import problem_uri
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.statuses import documented
@@ -54,7 +55,7 @@ class DiscoverIn(Request):
 
     root: Annotated[
         str,
-        StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]*$"),
+        StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL),
         AfterValidator(without_secret),
     ] = Field(description="The folder: an absolute path or a URI (s3a://...)", examples=["s3a://lake/shop/"])
     pattern: Glob = Field(

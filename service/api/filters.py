@@ -8,6 +8,7 @@ from fastapi import Query
 from pydantic import StringConstraints
 
 from jobs.contract import JobKind
+from service.api.patterns import GLOB, SOME_TEXT
 from service.api.requests import Moment
 
 _REPEATED = "May be repeated. Default: any"
@@ -18,11 +19,11 @@ OfTable = Annotated[
     str | None,
     Query(
         max_length=64,
-        pattern=r"^[^\x00]+$",
+        pattern=SOME_TEXT,
         description="Only those of the table with this id",
         examples=["tbl_0f3c2a9d5e7b1c44"],
     ),
 ]
 # Each star multiplies the steps of a comparison.
-Glob = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^*\x00]*(\*[^*\x00]*){0,4}$")]
+Glob = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=GLOB)]
 OfKinds = Annotated[list[JobKind], Query(description=_REPEATED, max_length=50, examples=[["compaction", "cleaning"]])]

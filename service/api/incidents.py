@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
 from service.api.filters import OfTable, Since, Until
+from service.api.patterns import NO_NUL, SOME_TEXT
 from service.api.requests import Request
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
@@ -23,7 +24,7 @@ from service.model import errors
 
 router = APIRouter(prefix="/v1", tags=["incidents"])
 
-IncidentId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["inc_8c1d0e5f2a7b4963"])]
+IncidentId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["inc_8c1d0e5f2a7b4963"])]
 KindQuery = Annotated[
     list[IncidentKind],
     Query(
@@ -91,7 +92,7 @@ class IncidentPage(BaseModel):
 
 
 class IncidentCloseIn(Request):
-    reason: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")] = Field(
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=NO_NUL)] = Field(
         description="Kept with the incident, with the caller that closed it",
         examples=["the batch was written again by hand"],
     )

@@ -17,6 +17,7 @@ from service.api.filters import OfKinds, OfTable, Since, Until
 from service.api.job_waits import MOST_SECONDS, JobWaits
 from service.api.log_lines import JobLog, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
+from service.api.patterns import SOME_TEXT
 from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
 from service.api.statuses import ACCEPTED, REPEATED, documented
@@ -34,7 +35,7 @@ from service.queue.waiting import waits_of
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
-JobId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["job_4be1c0d2f6a89b37"])]
+JobId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["job_4be1c0d2f6a89b37"])]
 IdempotencyKey = Annotated[
     str | None,
     Header(min_length=1, max_length=255, description="The same key on the same table returns the same job"),

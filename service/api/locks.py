@@ -12,6 +12,7 @@ from jobs.contract import JobKind
 from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs
 from service.api.observed import PendingOut
+from service.api.patterns import A_REASON, SOME_TEXT
 from service.api.statuses import documented
 from service.api.tables import TableId
 from service.lake.table_lock import LockState
@@ -219,14 +220,14 @@ def break_lock(
         Query(
             min_length=1,
             max_length=500,
-            pattern=r"^[^\x00]*\S[^\x00]*$",
+            pattern=A_REASON,
             description="Why its holder is dead; kept in the audit trail",
             examples=["the writer was killed with its machine"],
         ),
     ],
     lock_id: Annotated[
         str | None,
-        Query(min_length=1, max_length=64, pattern=r"^[^\x00]+$", description="Break only the lock with this `id`"),
+        Query(min_length=1, max_length=64, pattern=SOME_TEXT, description="Break only the lock with this `id`"),
     ] = None,
 ) -> BrokenLockOut:
     """Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a writer is

@@ -20,6 +20,7 @@ from service.api.overview_models import (
     WebhookSummary,
     WorkerSummary,
 )
+from service.api.patterns import NO_NUL
 from service.api.policy_models import PauseOut
 from service.api.responses import IncidentCounts
 from service.api.standing_problems import SeverityCounts, StandingProblemOut
@@ -59,7 +60,7 @@ def get_overview(
     *,
     q: Annotated[
         str,
-        Query(max_length=200, pattern=r"^[^\x00]*$", description="A part of the name or path, in capitals or not"),
+        Query(max_length=200, pattern=NO_NUL, description="A part of the name or path, in capitals or not"),
     ] = "",
     health: Annotated[
         list[Health], Query(max_length=10, description="The most serious problem. May be repeated. Default: any")

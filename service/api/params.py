@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from jobs.contract import JobKind
 from jobs.job_params import PartitionExtractor, SyncStrategy
+from service.api.patterns import NO_NUL
 from service.api.requests import BucketIndexIn, HiveName, MetastoreUris, Names, Request, Word
 from service.api.service_params import (
     BucketContractionParams,
@@ -64,7 +65,7 @@ _TableName = Annotated[Word, Field(description="The table's name, typed in: rows
 class SavepointParams(Request):
     action: Literal["create", "list", "delete"] = "create"
     instant: Instant | None = Field(None, description="The commit. Default when creating: the latest completed one")
-    comment: str = Field("", max_length=1000, pattern=r"^[^\x00]*$", description="Why, for others")
+    comment: str = Field("", max_length=1000, pattern=NO_NUL, description="Why, for others")
     wait_seconds: int = Field(60, ge=0, le=86_400, description="How long to wait for writes that began before it")
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Body, Depends, Path, Response
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
 from service.api.entity_tags import set_tag
+from service.api.patterns import SOME_TEXT
 from service.api.policy_models import EffectivePolicyOut, PatternPolicyList, PatternPolicyOut, PauseIn, PauseOut
 from service.api.policy_requests import EXAMPLES, PatternPolicyIn, PolicyIn
 from service.api.statuses import CREATED, NOTHING, documented
@@ -27,7 +28,7 @@ Pattern = Annotated[
     Path(
         min_length=1,
         max_length=255,
-        pattern=r"^[^\x00]+$",
+        pattern=SOME_TEXT,
         examples=["orders_*"],
         description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone matches all",
     ),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import JobKind
+from service.api.patterns import NO_NUL
 from service.api.requests import Request, Word
 from service.policies.policy import PatternPolicy, Pause
 from service.policies.precedence import Effective
@@ -89,7 +90,7 @@ class EvaluationOut(BaseModel):
 
 
 class PauseIn(Request):
-    reason: Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")] = Field(
+    reason: Annotated[str, StringConstraints(max_length=1000, pattern=NO_NUL)] = Field(
         "", description="Shown to other users", examples=["the storage is being moved"]
     )
 

@@ -21,6 +21,7 @@ from jobs.job_params import (
     SyncStrategy,
     TtlStrategy,
 )
+from service.api.patterns import TIME_OF_DAY
 from service.api.requests import HiveName, MetastoreUris, Names
 from service.api.service_params import ChoiceOfPolicy
 from service.policies.policy import GIB, GROUP_PATTERN, MOST_TIMEOUT_SECONDS, Mode, Trigger
@@ -44,7 +45,7 @@ def _check_zone(name: str) -> str:
 
 Cron = Annotated[str, StringConstraints(max_length=200), AfterValidator(_check_cron)]
 TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_check_zone)]
-TimeOfDay = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+TimeOfDay = Annotated[str, StringConstraints(pattern=TIME_OF_DAY)]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 _Enabled = Annotated[bool, Field(description="Whether jobs of this kind start automatically")]

@@ -14,6 +14,7 @@ from starlette.routing import Match
 
 from jobs.contract import JobKind
 from jobs.logs import request_id
+from service.api.patterns import OTHERWISE
 from service.api.request_ids import HEADER
 from service.api.statuses import raised_by_framework, status_of
 from service.model.errors import (
@@ -167,6 +168,8 @@ _PLAIN = {
 def _message(error: Mapping[str, Any]) -> str:
     if error["type"] in _PLAIN:
         return _PLAIN[error["type"]]
+    if error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"] in OTHERWISE:
+        return OTHERWISE[error["ctx"]["pattern"]]
     if error["type"] == "union_tag_invalid":
         return f"must be one of {error['ctx']['expected_tags']}"
     return str(error["msg"]).removeprefix("Value error, ")

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
 from jobs.redaction import redacted
+from service.api.patterns import HIVE_NAME, HTTP_URL, HUDI_VERSION, LOCK_PROVIDER, METASTORE_URIS, NO_NUL
 from service.catalog.registration import FlinkWriter, Writers
 from service.model.flink_restart import FlinkRestart
 
@@ -19,8 +20,6 @@ def without_secret(text: str) -> str:
     return text
 
 
-# Neither the databases nor the file systems accept the NUL character.
-NO_NUL = r"^[^\x00]*$"
 Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=NO_NUL)]
 Public = Annotated[Word, AfterValidator(without_secret)]
 PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=NO_NUL)]
@@ -29,19 +28,16 @@ Options = Annotated[
 ]
 MetastoreUris = Annotated[
     str,
-    StringConstraints(max_length=2000, pattern=r"^thrift://[A-Za-z0-9.:\[\]_-]+(,thrift://[A-Za-z0-9.:\[\]_-]+)*$"),
+    StringConstraints(max_length=2000, pattern=METASTORE_URIS),
     Field(
         description="Of the Hive metastore, separated by commas; the administrator names the hosts that are allowed",
         examples=["thrift://metastore:9083"],
     ),
 ]
-HiveName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,128}$")]
+HiveName = Annotated[str, StringConstraints(pattern=HIVE_NAME)]
 
 # Far from the ends of the calendar, so that any zone and any interval can be added.
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
-
-HUDI_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$"
-LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
 
 
 class Request(BaseModel):
@@ -86,7 +82,7 @@ class FlinkIn(Request):
     Its host must be one of GROUNDSKEEPER_FLINK_HOSTS.
     """
 
-    rest_url: Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$")] = Field(
+    rest_url: Annotated[str, StringConstraints(max_length=2048, pattern=HTTP_URL)] = Field(
         examples=["http://flink-jobmanager:8081"]
     )
     job: Word = Field(description="Its name (`pipeline.name`) or its id", examples=["orders-ingest"])

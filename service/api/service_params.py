@@ -8,10 +8,11 @@ from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, m
 from typing_extensions import TypedDict
 
 from jobs.job_params import CleaningPolicy, ClusteringLayout, CompactionEngine, OnActiveWriters, TtlStrategy
+from service.api.patterns import INSTANT
 from service.api.requests import Names, PartitionPath, Request, Word
 from service.queue.hand_over_policy import DEFAULT_SECONDS
 
-Instant = Annotated[str, StringConstraints(pattern=r"^[0-9]{14,20}$"), Field(examples=["20260101120000000"])]
+Instant = Annotated[str, StringConstraints(pattern=INSTANT), Field(examples=["20260101120000000"])]
 _Plans = Annotated[
     list[Instant],
     Field(

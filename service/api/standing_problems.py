@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
 from service.api.filters import Since, Until
+from service.api.patterns import SOME_TEXT
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit
 from service.model import errors
@@ -104,7 +105,7 @@ def list_problems(
     context: AppContextDep,
     *,
     table_id: Annotated[
-        str | None, Query(max_length=64, pattern=r"^[^\x00]+$", description="Only the problems of this table")
+        str | None, Query(max_length=64, pattern=SOME_TEXT, description="Only the problems of this table")
     ] = None,
     kind: Annotated[list[StandingKind], Query(description="May be repeated. Default: any kind", max_length=50)] = [],  # noqa: B006 - FastAPI's way; never changed
     severity: Annotated[list[Severity], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006

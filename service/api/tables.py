@@ -16,6 +16,7 @@ from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
 from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
+from service.api.patterns import SOME_TEXT
 from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, TableDetected, TableOut, TablePage
 from service.api.statuses import CREATED, NOTHING, documented
@@ -30,7 +31,7 @@ from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
-TableId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["tbl_0f3c2a9d5e7b1c44"])]
+TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0f3c2a9d5e7b1c44"])]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
 EXAMINATION_ERRORS = (
     errors.ParamsInvalidError,
@@ -115,7 +116,7 @@ def list_tables(
         Query(
             min_length=1,
             max_length=4096,
-            pattern=r"^[^\x00]+$",
+            pattern=SOME_TEXT,
             description="A base path, or a folder: lists the tables below it",
             examples=["s3a://lake/shop/"],
         ),

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from jobs.redaction import MASK
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
+from service.api.patterns import EVENT_TYPE, NO_NUL
 from service.api.requests import Moment, Request, Word
 from service.delivery.open_lineage import SCHEME
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
@@ -25,14 +26,12 @@ def _of_catalogue(pattern: str) -> str:
     return pattern
 
 
-_TypePattern = Annotated[
-    str, StringConstraints(pattern=r"^[a-z*]+(\.[a-z*]+)?$", max_length=64), AfterValidator(_of_catalogue)
-]
+_TypePattern = Annotated[str, StringConstraints(pattern=EVENT_TYPE, max_length=64), AfterValidator(_of_catalogue)]
 _Types = Annotated[list[_TypePattern], Field(min_length=1, max_length=50)]
 _Tables = Annotated[list[Word], Field(max_length=1000)]
 _Url = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 _Headers = Annotated[dict[str, str], Field(max_length=100)]
-_Description = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
+_Description = Annotated[str, StringConstraints(max_length=1000, pattern=NO_NUL)]
 
 
 class WebhookIn(Request):

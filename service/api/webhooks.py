@@ -13,6 +13,7 @@ from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
 from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
+from service.api.patterns import SOME_TEXT
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.api.tables import CursorText, Limit
 from service.api.webhook_forms import (
@@ -37,8 +38,8 @@ from service.model import errors
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])
 
-WebhookId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["wh_5d0c9b8a7f6e4d3c"])]
-DeliveryId = Annotated[str, Path(max_length=64, pattern=r"^[^\x00]+$", examples=["dlv_9c1d3e5f7a2b4c6d"])]
+WebhookId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["wh_5d0c9b8a7f6e4d3c"])]
+DeliveryId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["dlv_9c1d3e5f7a2b4c6d"])]
 
 _MOST_BLOCKED = 20
 

@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from jobs.redaction import redacted
 from service.api.log_lines import LogLines
-from service.api.requests import NO_NUL, Options, Word
+from service.api.patterns import NO_NUL
+from service.api.requests import Options, Word
 from service.policies.policy import GROUP_PATTERN
 
 _Count = Annotated[int, Field(ge=0, lt=2**53)]

@@ -12,8 +12,9 @@ from service.access import token_store
 from service.access.token import Role
 from service.api.dependencies import CALLBACK_PATH, AppContext, AppContextDep, caller_of, needs, url_of_service
 from service.api.observed import CallbackOut, WriterOptionsOut
+from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER, NO_NUL
 from service.api.query_parameters import TOLERANT
-from service.api.requests import HUDI_VERSION, LOCK_PROVIDER, Word
+from service.api.requests import Word
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import TableId
 from service.catalog import snapshot_store, table_store, watch_store
@@ -42,7 +43,6 @@ ServicesQuery = Annotated[
     Query(description="`delegated`: the writer plans compactions, and delegates them by Hudi's own protocol"),
 ]
 WriterEngineQuery = Annotated[WriterEngine, Query(description="The writer's engine")]
-_NO_NUL = r"^[^\x00]*$"
 _FILL_IN = "<a token of this service>"
 _KEY_PLACEHOLDER = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
 
@@ -59,7 +59,7 @@ class CallbackIn(BaseModel):
     )
 
     instant: Word = Field(alias="commitTime")
-    base_path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")] = Field(
+    base_path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL)] = Field(
         alias="basePath"
     )
 
@@ -132,14 +132,14 @@ def get_writer_options_of_new_table(
     request: Request,
     *,
     engine: WriterEngineQuery,
-    base_path: Annotated[str, Query(min_length=1, max_length=4096, pattern=_NO_NUL, examples=["s3a://lake/orders"])],
-    table_name: Annotated[str | None, Query(max_length=1024, pattern=_NO_NUL)] = None,
+    base_path: Annotated[str, Query(min_length=1, max_length=4096, pattern=NO_NUL, examples=["s3a://lake/orders"])],
+    table_name: Annotated[str | None, Query(max_length=1024, pattern=NO_NUL)] = None,
     table_type: TableType = TableType.MERGE_ON_READ,
-    record_key: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
-    partition_by: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
-    ordering_fields: Annotated[str | None, Query(description="Columns, separated by commas", pattern=_NO_NUL)] = None,
+    record_key: Annotated[str | None, Query(description="Columns, separated by commas", pattern=NO_NUL)] = None,
+    partition_by: Annotated[str | None, Query(description="Columns, separated by commas", pattern=NO_NUL)] = None,
+    ordering_fields: Annotated[str | None, Query(description="Columns, separated by commas", pattern=NO_NUL)] = None,
     num_buckets: Annotated[int | None, Query(ge=1, le=1_000_000, description="For a bucket index")] = None,
-    hash_fields: Annotated[str | None, Query(description="Default: the record key", pattern=_NO_NUL)] = None,
+    hash_fields: Annotated[str | None, Query(description="Default: the record key", pattern=NO_NUL)] = None,
     lock_provider: Annotated[str, Query(max_length=1024, pattern=LOCK_PROVIDER)] = "filesystem",
     services: ServicesQuery = "none",
     hudi_version: HudiVersionQuery = None,

@@ -163,7 +163,7 @@ def test_a_replacecommit_whose_worker_died_unheard_is_rolled_back(spark: SparkSe
     before = tables.snapshot(spark, base)
     client = WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK)
     instant = client.new_instant()
-    client.start_replacement(instant, "BUCKET_RESCALE")
+    client.start_replacement(instant)
     with pytest.raises(RefusedError, match=instant):
         run_job(spark, base, "bucket_expansion", {"factor": 2})
     client._client.getHeartbeatClient().stopHeartbeatTimers()

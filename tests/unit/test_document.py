@@ -13,6 +13,7 @@ from service.api.dependencies import AppContext
 from service.api.document.model_texts import OF_MODELS
 from service.api.document.result_schemas import RESULTS
 from service.api.document.stored_texts import OF_STORED
+from service.api.patterns import OTHERWISE
 from service.db.engine import open_engine
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ def schemas(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for item in document["paths"].values():
         yield from item.values()
+
+
+def test_every_pattern_has_words_for_texts_that_do_not_match(document: dict[str, Any]) -> None:
+    patterns = {each["pattern"] for _, each in schemas(document) if isinstance(each.get("pattern"), str)}
+
+    assert patterns == OTHERWISE.keys()
 
 
 def test_every_member_and_parameter_has_a_description(document: dict[str, Any]) -> None:

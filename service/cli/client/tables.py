@@ -316,7 +316,7 @@ def _clock(clock: Json | None) -> str | None:
     if clock is None or clock["utc_offset_seconds"] is None:
         return None
     words = spoken(timedelta(seconds=clock["utc_offset_seconds"]))
-    found = f"{words} ({clock['ahead_seconds']:+g} s beside its zone), by {count(clock['samples'], 'commit')}"
+    found = f"{words} ({clock['ahead_seconds']:+.0f} s beside its zone), by {count(clock['samples'], 'commit')}"
     other = clock["disagreement"]
     if other is None:
         return found

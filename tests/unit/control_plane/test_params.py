@@ -33,6 +33,12 @@ def test_defaults_are_filled_in() -> None:
     assert params("bucket_contraction", factor=64) == {"factor": 64, "settle_seconds": 15, **beside_writers}
 
 
+def test_a_text_of_the_wrong_shape_is_told_the_right_one() -> None:
+    (told,) = refusal("rollback", instant="yesterday")
+
+    assert told == {"field": "params.instant", "message": "must be an instant, such as 20260101120000000"}
+
+
 def test_everything_that_can_be_said_of_an_expansion_is_kept() -> None:
     given = {
         "num_buckets": 8,
