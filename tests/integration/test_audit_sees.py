@@ -20,6 +20,7 @@ from tests.integration import tables
 from tests.integration.plans import schedule_clustering
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,6 +160,35 @@ def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: Spar
     # No reader can read it.
     assert [each["check"] for each in details["unchecked"]] == ["rows"]
     assert not details["clean"]
+
+
+@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+def test_files_whose_replacement_was_archived_before_their_writer_are_not_missed(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    """The writer began after the clustering and ended before it, and its files are cleaned."""
+    base = tmp_path / "trips"
+    shape: dict[str, Any] = {"partitioned": False, "metadata": False, "table_type": table_type}
+    options = tables.write_table(spark, base, count=60, **shape)
+
+    def write(ts: int, **more: str) -> None:
+        tables.upsert(tables.rows(spark, 0, 30, ts=ts), base, {**options, **more})
+
+    during = At("waiting for writers", lambda: write(2))
+    (clustering,) = run_job(spark, base, "clustering", {"sort_by": ["city"]}, context=during).instants
+    beside = hudi_table(spark, base, INDEX).instants()[-1].requested
+    write(3)
+    run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1})
+    kept = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.cleaner.commits.retained": "1"}
+    while clustering in {item.requested for item in hudi_table(spark, base, INDEX).instants()}:
+        write(4, **kept, **{"hoodie.archive.automatic": "true", "hoodie.commits.archival.batch": "1"})
+    assert hudi_table(spark, base, INDEX).instants()[0].requested == beside > clustering
+
+    assert found(spark, base, index=INDEX) == {}
+    (lost, *_) = hudi_table(spark, base, INDEX).file_slices()
+    for path in base.glob(f"*{lost.file_id}*"):
+        path.unlink()
+    assert "commit-files-gone" in found(spark, base, index=INDEX)
 
 
 @pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Commit
+    from jobs.hudi.table import HudiTable
 
 _REWRITES = frozenset({"CLUSTER", "BUCKET_RESCALE"})
 """Operations that write the rows of the file groups that they replace to others, all of them and no more."""
@@ -35,22 +36,24 @@ class _Slice:
 def files(examined: Examined) -> Iterator[Finding]:
     """Finds files of the latest slices that completed instants name and the storage does not have.
 
-    No cleaner deletes files of a latest slice. What was replaced does not count, nor do logs of a file group that is in
-    no listing any more, or there has a later base file: the commit that made an end of them may not be known.
+    What was replaced does not count, nor what a clean has deleted: the timeline need not have the commit any more that
+    made an end of the slice. A replacement that began before a write to its file groups is archived before it, though
+    it completed after it.
     """
     slices = _slices(examined.commits, examined.table.version)
     for group in {group for commit in examined.commits for group in commit.write.replaced}:
         slices.pop(group, None)
-    there = {item.key: item for item in examined.listed_slices}
-    for group, item in slices.items():
-        base = parse_base_file_name(((there[group].base_file if group in there else None) or "").rpartition("/")[2])
-        if group not in there or (base and base.instant > item.since):
-            item.logs.clear()
-    gone = {
-        path: f"{path} of {instant}"
+    missing = {
+        path: (partition, instant)
         for (partition, _), item in slices.items()
         for path, instant in (*([(item.base, item.since)] if item.base else []), *item.logs.items())
         if path.rpartition("/")[2] not in examined.files.get(partition, set())
+    }
+    cleaned = _Cleaned(examined.table, min(instant for _, instant in missing.values())) if missing else None
+    gone = {
+        path: f"{path} of {instant}"
+        for path, (partition, instant) in missing.items()
+        if not (cleaned and cleaned.may_have(path, partition, instant))
     }
     if gone:
         yield Finding(
@@ -62,6 +65,21 @@ def files(examined: Examined) -> Iterator[Finding]:
             " once more. Put them back, or restore a savepoint. Clean nothing before: what they replaced may still be"
             " there.",
         )
+
+
+class _Cleaned:
+    """What completed cleans have deleted of the files of `since` and later instants."""
+
+    def __init__(self, table: HudiTable, since: str) -> None:
+        cleans = table.cleaned()
+        self._files = frozenset(name for each in cleans for name in each.files)
+        self._partitions = frozenset(path for each in cleans for path in each.partitions)
+        self._archived = table.last_archived_clean(since) or ""
+
+    def may_have(self, path: str, partition: str, instant: str) -> bool:
+        """Returns whether one deleted this file of `instant`; one that was archived may have deleted any."""
+        known = path.rpartition("/")[2] in self._files or partition in self._partitions
+        return known or instant < self._archived
 
 
 def replacements(examined: Examined) -> Iterator[Finding]:
