@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import CommitLostError, JobError
+from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
+    from jobs.format.plan_files import Group
     from jobs.hudi.table import HudiTable
 
 COMPACTION_ACTIONS = frozenset({"compaction", "logcompaction"})
@@ -54,6 +56,37 @@ def plan_of(table: HudiTable, instant: str) -> dict[str, Any]:
     return _content(table, found)
 
 
+def compactions_done(table: HudiTable) -> Iterator[Plan]:
+    """Yields the plans of the completed compactions of the active timeline, as far as they are there."""
+    for commit in table.commits():
+        if commit.write.operation == "COMPACT":
+            with suppress(JobError):
+                content = json.loads(_compaction(table, commit.write.instant))
+                yield Plan(commit.write.instant, "compaction", content)
+
+
+def add_logs(table: HudiTable, instant: str, missed: Mapping[Group, Collection[str]]) -> None:
+    """Adds logs, by file group, to a requested compaction plan (`saveToCompactionRequested`, Hudi 1.2.0)."""
+    with translated(f"adding logs to the plan {instant}"):
+        meta = table.meta
+        plan = table.jvm.hudi.common.util.CompactionUtils.getCompactionPlan(meta, instant)
+        for operation in table.jvm.items(plan.getOperations().stream()):
+            more = missed.get((str(operation.getPartitionPath() or ""), str(operation.getFileId())), ())
+            named = {str(path) for path in table.jvm.items(operation.getDeltaFilePaths().stream())}
+            if more:
+                names = table.jvm.java.java.util.ArrayList()
+                for name in sorted({*named, *more}, key=_version):
+                    names.add(name)
+                operation.setDeltaFilePaths(names)
+        requested = meta.getInstantGenerator().getCompactionRequestedInstant(instant)
+        meta.reloadActiveTimeline().saveToCompactionRequested(requested, plan, True)
+
+
+def _version(name: str) -> tuple[int, str]:
+    log = parse_log_file_name(name.rpartition("/")[2])
+    return (log.version if log else 0), name
+
+
 def last_clustering(table: HudiTable) -> dict[str, Any] | None:
     """Returns the plan of the last completed clustering of the active timeline, as JSON; None without one."""
     with translated("reading the plan of the last clustering"):
@@ -81,9 +114,14 @@ def _text(table: HudiTable, pending: Any) -> str:
         case "rollback":
             return str(hudi.table.action.rollback.RollbackUtils.getRollbackPlan(meta, pending).toString())
         case "compaction":
-            return str(utils.CompactionUtils.getCompactionPlan(meta, str(pending.requestedTime())).toString())
+            return _compaction(table, str(pending.requestedTime()))
         case "logcompaction":
             return str(utils.CompactionUtils.getLogCompactionPlan(meta, str(pending.requestedTime())).toString())
         case _:
             found = utils.ClusteringUtils.getClusteringPlan(meta, pending)
             return str(found.get().getRight().toString()) if found.isPresent() else "{}"
+
+
+def _compaction(table: HudiTable, instant: str) -> str:
+    with translated(f"reading the plan of {instant}", expected=JobError):
+        return str(table.jvm.hudi.common.util.CompactionUtils.getCompactionPlan(table.meta, instant).toString())

@@ -32,6 +32,7 @@ PROOFS: dict[str, Check] = {
     "files of commits": commits.files,
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
+    "logs of compactions": commits.compactions,
     "metadata table": metadata_table.listing,
 }
 """Checks that read no rows."""

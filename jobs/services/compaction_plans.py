@@ -10,6 +10,7 @@ from jobs.errors import EngineRefusedError, LeaseLostError, RefusedError
 from jobs.hudi.lock import TableLock
 from jobs.hudi.plans import plan_of
 from jobs.protocol.plan_owner import PlanOwner
+from jobs.protocol.unplanned_logs import UnplannedLogs, may_miss_logs
 from jobs.protocol.writers import dead_writes
 from jobs.services.compaction_engines import Engines
 from jobs.services.key_proof import KeyProof
@@ -39,6 +40,7 @@ class PlanRunner:
         self.lock = TableLock(table, order.job_id)
         self.lock.break_stale()
         self.proof = KeyProof()
+        self._unplanned = UnplannedLogs(table, context) if may_miss_logs(table) else None
         self.engines = Engines(table, order, context)
 
     def run_all(self, client: WriteClient, pending: Iterable[str]) -> tuple[list[str], list[dict[str, Any]]]:
@@ -70,6 +72,11 @@ class PlanRunner:
         """Executes one plan. Raises PlanTakenError if it has another runner, and RowsDifferError before its commit if
         it would lose rows or make some up. A plan that was made here and fails is taken back."""
         context = self._context
+        if self._unplanned:
+            self._unplanned.wait(client, instant)
+            with self.lock.held(context.checkpoint):
+                self._owner.check(instant)
+                self._unplanned.add(instant)
         how = self.engines.prepare(instant)
         context.step(f"compacting {instant}")
         with self.lock.held(context.checkpoint):
@@ -93,6 +100,8 @@ class PlanRunner:
         with self._held_between_writes(client, instant):
             self.lock.verify()
             self._owner.require(client, instant)
+            if self._unplanned:
+                self._unplanned.require_none(instant)
             client.commit_compaction(instant, begun)
             # The compaction is valid, since it changed no rows; but two clients may have written the metadata table at
             # once.

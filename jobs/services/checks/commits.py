@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi import base_files
+from jobs.hudi.plans import compactions_done
+from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
@@ -108,6 +110,27 @@ def replacements(examined: Examined) -> Iterator[Finding]:
             "Rows are there twice, or are lost.",
             "Two runners of one plan, or a write that landed in between. Restore a savepoint, or, until the replaced"
             " files are cleaned, read the table as of the commit before. Let nothing be cleaned before.",
+        )
+
+
+def compactions(examined: Examined) -> Iterator[Finding]:
+    """Finds logs that a completed compaction has left in the slice that it compacted, before table version 8."""
+    if not may_miss_logs(examined.table):
+        return
+    left = {
+        name: f"{name}, left by {plan.instant}"
+        for plan in compactions_done(examined.table)
+        for names in missed_logs(plan.content, examined.commits).values()
+        for name in names
+    }
+    if left:
+        yield Finding(
+            "compaction-left-logs",
+            "A compaction has not read logs that belong to the file slices that it compacted",
+            left,
+            "No reader sees the rows of these logs any more.",
+            "Their writers began while the compaction was planned, and did not know of it. Write their rows again, or"
+            " restore a savepoint. Let nothing be cleaned before: the logs are still there.",
         )
 
 

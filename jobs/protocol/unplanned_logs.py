@@ -1,0 +1,102 @@
+"""Logs that a compaction plan misses. Before table version 8 a compaction that is executed so loses their rows.
+
+There a log belongs to a file slice by the instant in its name, and from the plan on writers name theirs by the plan. A
+writer that began before the plan's file was there does not know of it and appends to the slice that the plan reads. A
+conflict with a plan is found only if the plan is the later instant (`SimpleConcurrentFileWritesConflictResolution-
+Strategy`, Hudi 0.15); but the plan's instant is made before its file is written, and Hudi 0.15 begins without the lock.
+So nobody executes a plan while such a writer is in flight, and what it has committed is added to the plan. The plan
+keeps its instant: the logs of all later writers are named by it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from jobs.errors import WritersActiveError
+from jobs.format import plan_files
+from jobs.format.file_names import parse_log_file_name
+from jobs.hudi.plans import add_logs, plan_of
+from jobs.protocol.writers import dead_writes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jobs.hudi.client import WriteClient
+    from jobs.hudi.records import Commit, Instant
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+WAIT_SECONDS = 120.0
+_POLL_SECONDS = 0.2
+_GRAIN_MS = 1000  # Storages stamp their files to the second.
+# From this table version on a log belongs to a slice by its completion time.
+_BY_COMPLETION = 8
+
+
+def may_miss_logs(table: HudiTable) -> bool:
+    return table.version < _BY_COMPLETION
+
+
+class UnplannedLogs:
+    """The logs that the plans of one table miss, whose version is before 8."""
+
+    def __init__(self, table: HudiTable, context: JobContext) -> None:
+        self._table = table
+        self._context = context
+
+    def wait(self, client: WriteClient, instant: str) -> None:
+        """Waits until no writer is in flight that may not know of the plan. Raises WritersActiveError after a while."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while unaware := self._unaware(client, instant):
+            names = ", ".join(item.requested for item in unaware)
+            if time.monotonic() > deadline:
+                raise WritersActiveError(f"After {WAIT_SECONDS:.0f} s: in flight since before plan {instant}: {names}.")
+            self._context.step(f"waiting for writers that began before the plan {instant}")
+            self._context.checkpoint()
+            time.sleep(_POLL_SECONDS)
+
+    def add(self, instant: str) -> None:
+        """Adds to the plan what it misses. The lock must be held, and nobody may execute the plan."""
+        if missed := self._missed(instant):
+            add_logs(self._table, instant, missed)
+
+    def require_none(self, instant: str) -> None:
+        """Raises WritersActiveError if the plan, which was executed, misses a log. Call it before the commit."""
+        if missed := self._missed(instant):
+            logs = ", ".join(sorted(log for logs in missed.values() for log in logs)[:3])
+            raise WritersActiveError(f"Writers have committed logs that the plan {instant} does not read: {logs}.")
+
+    def _unaware(self, client: WriteClient, instant: str) -> list[Instant]:
+        files = self._table.timeline_files()
+        planned = files.get(f"{instant}.compaction.requested")
+        dead = set(dead_writes(self._table, client))
+        return [
+            item
+            for item in self._table.pending_writes()
+            if planned
+            and item.requested not in dead
+            and (begun := files.get(f"{item.requested}.{item.action}.requested"))
+            and begun.modified_ms <= planned.modified_ms + _GRAIN_MS
+        ]
+
+    def _missed(self, instant: str) -> dict[plan_files.Group, set[str]]:
+        return missed_logs(plan_of(self._table, instant), self._table.commits())
+
+
+def missed_logs(plan: plan_files.Plan, commits: Iterable[Commit]) -> dict[plan_files.Group, set[str]]:
+    """Returns the names of the logs, by file group, that completed commits have written to the slices that a plan reads
+    and that the plan does not name; for a table before version 8."""
+    since = plan_files.slices_of(plan)
+    read = plan_files.read_by(plan)
+    found: dict[plan_files.Group, set[str]] = {}
+    for commit in commits:
+        for partition, groups in commit.files.items():
+            for file_id in groups.keys() & {name for each, name in since if each == partition}:
+                for path in groups[file_id]:
+                    name = path.rpartition("/")[2]
+                    log = parse_log_file_name(name)
+                    group = (partition, file_id)
+                    if log and log.instant == since[group] and (partition, name) not in read[group]:
+                        found.setdefault(group, set()).add(name)
+    return found
