@@ -28,17 +28,18 @@ class OldHudiError(Exception):
 
 
 class OldWriter:
-    """`version` is that of Hudi. `close` ends its process."""
+    """`version` is that of Hudi, `zone` that of the JVM (None: the machine's). `close` ends its process."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, zone: str | None = None) -> None:
         self.version = version
+        java = {"JAVA_TOOL_OPTIONS": f"-Duser.timezone={zone}"} if zone else {}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.integration.old_writer", bundle(version)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, **java, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
 
     def __enter__(self) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
@@ -12,9 +13,10 @@ import pytest
 from py4j.java_gateway import get_java_class
 
 from jobs.errors import ClocksDisagreeError
-from jobs.format.clock_frame import utc_now
+from jobs.format.clock_frame import LATE_START, utc_now
 from jobs.format.instants import wall_clock
 from tests.integration import tables
+from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
 
@@ -192,3 +194,28 @@ def test_services_are_refused_while_the_clock_of_the_newest_write_is_behind(
     # By its own clock again, it is after all that is there.
     writer.write(0, 100)
     cared_for(spark, base, writer)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("other", ["GMT-00:01", "America/Los_Angeles"])
+def test_services_are_refused_beside_two_processes_whose_clocks_disagree(
+    spark: SparkSession, tmp_path: Path, version: int, other: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, partitioned=False, version=version)
+    with OldWriter("1.1.1", "GMT") as one, OldWriter("1.1.1", other) as two:
+        one.upsert(base, options, 0, 60, create=True)
+        for ts in range(1, 4):
+            two.upsert(base, options, 0, 60, ts=2 * ts - 1)
+            time.sleep(0 if version >= 8 else LATE_START.total_seconds() / 4)
+            one.upsert(base, options, 0, 60, ts=2 * ts)
+        before = one.snapshot(base)
+        timeline = set(hudi_table(spark, base, INDEX).timeline_files())
+
+        for kind in ("compaction", "clustering", "bucket_expansion", "cleaning", "archival"):
+            with pytest.raises(ClocksDisagreeError, match="Some writers of this table name their instants"):
+                run_job(spark, base, kind, {"factor": 2} if kind == "bucket_expansion" else {})
+
+        assert set(hudi_table(spark, base, INDEX).timeline_files()) == timeline
+        assert one.snapshot(base) == two.snapshot(base) == before
