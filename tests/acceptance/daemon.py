@@ -50,7 +50,7 @@ class Daemon:
         found = re.search(r"ready at (http://\S+)", first)
         assert found, first + self.log.read_text()
         self.url = found.group(1)
-        self._http = httpx.Client(base_url=self.url, timeout=20, headers=JSON)
+        self._http = httpx.Client(base_url=self.url, timeout=60, headers=JSON)
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,6 @@ import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -24,14 +23,16 @@ from service.model.clock import ClockReading, SteadyClock, utc_now
 from tests.integration.receiver import Received, Receiver, Reply
 from tests.integration.serving import Serving, eventually
 from tests.small_table import SmallTable
+from tests.wall_clock import LIBRARY, NOT_INSTALLED, Wall
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import sqlalchemy as sa
 
     from tests.integration.control_plane.posting import Post
     from tests.postgresql import Server
 
-LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 HOUR = 3600.0
 YEAR = 8766 * HOUR
 
@@ -123,30 +124,10 @@ def test_receivers_see_the_wall_clock(post: Post) -> None:
         assert attempt.retry_at == post.clock() + timedelta(seconds=90)
 
 
-class Wall:
-    """The wall clock of a process that runs with `environment`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / "faketime"
-        self.set(0)
-        self.environment = {
-            "LD_PRELOAD": str(LIBRARY),
-            "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-
-    def set(self, seconds: float) -> None:
-        """Sets it this far from the true time."""
-        new = self._file.with_suffix(".new")
-        new.write_text(f"{seconds:+.0f}\n")
-        new.replace(self._file)
-
-
 @pytest.fixture
 def wall(tmp_path: Path) -> Wall:
     if LIBRARY is None:
-        pytest.skip("libfaketime is not installed: there is no /usr/lib/*/faketime/libfaketimeMT.so.1")
+        pytest.skip(NOT_INSTALLED)
     return Wall(tmp_path)
 
 

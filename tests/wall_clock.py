@@ -1,0 +1,28 @@
+"""The wall clock of another process, which a test can set wrong (libfaketime)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+NOT_INSTALLED = "libfaketime is not installed: there is no /usr/lib/*/faketime/libfaketimeMT.so.1"
+
+
+class Wall:
+    """The wall clock of a process that runs with `environment`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "faketime"
+        self.set(0)
+        self.environment = {
+            "LD_PRELOAD": str(LIBRARY),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def set(self, seconds: float) -> None:
+        """Sets it this far from the true time."""
+        new = self._file.with_suffix(".new")
+        new.write_text(f"{seconds:+.0f}\n")
+        new.replace(self._file)
