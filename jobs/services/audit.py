@@ -109,7 +109,7 @@ def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContex
 def _counts(table: HudiTable) -> Json:
     slices = table.file_slices()
     has_buckets = table.bucket_rules() is not None
-    stale = stale_writes(commit.write for commit in table.commits())
+    stale = stale_writes((commit.write for commit in table.commits()), misdated=table.misdated_instants())
     per_bucket = Counter((item.partition, item.file_id[:8]) for item in slices)
     without = sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices)
     return {
@@ -122,7 +122,13 @@ def _counts(table: HudiTable) -> Json:
         "dangling_hashing_configs": hashing_config.dangling(table),
         # Committed, but invisible to readers: rows of writers that wrote to replaced file groups.
         "stale_writes": [
-            {"instant": item.instant, "operation": item.operation, "file_groups": len(item.groups)} for item in stale
+            {
+                "instant": item.instant,
+                "operation": item.operation,
+                "file_groups": len(item.groups),
+                "doubt": item.doubt and item.doubt.value,
+            }
+            for item in stale
         ],
         "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
     }

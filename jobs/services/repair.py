@@ -3,8 +3,11 @@
 Such rows are in files that no reader uses, or in wrong buckets; the files still exist, because cleaning is refused
 while they are needed. Hudi reads the rows from there. They are compared with the current table key by key, and the rows
 that would have won in time are written by Hudi's own upsert and delete, under the table's lock. Rewriting the wrong
-buckets then removes misplaced rows from them. The commit's metadata names the repaired instants
-(`stale_writes.REPAIRED_KEY`).
+buckets then removes misplaced rows from them. When the rows were read back, a last, empty commit names the repaired
+instants (`stale_writes.REPAIRED_KEY`).
+
+Without being named, a stale write is repaired only on proof (`Doubt`), or, if an order names none at all, unless an
+owner's overwrite replaced its file groups.
 """
 
 from __future__ import annotations
@@ -19,10 +22,10 @@ from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError
 from jobs.format.bucket_rules import BucketChange
-from jobs.format.stale_writes import REPAIRED_KEY, stale_writes
-from jobs.hudi import rows
+from jobs.format.stale_writes import REPAIRED_KEY, Doubt, stale_writes
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
+from jobs.hudi.keyed_writes import keyed_write_options
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION
@@ -40,25 +43,28 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.format.stale_writes import Group, StaleWrite
     from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import FileSlice, Instant
+    from jobs.hudi.records import Commit, FileSlice, Instant
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replacement import Rewriter
     from jobs.protocol.stale_writer_watch import Before
     from jobs.protocol.switch import Switch
     from jobs.protocol.writers import Fenced
+    from jobs.services.stray_rows import Decided
 
 
 @dataclass
 class Repaired:
     """The result of a repair: `stale` are the instants whose rows were recovered, `cleared` those that had no defect.
 
-    `rows` counts rows written again, `deletes` keys deleted again, `superseded` rows and deletes that newer commits
-    have overtaken; `moved` counts rows taken out of wrong buckets. `instants` are the commits of the repair.
+    `left` are stale writes that were left alone, since nothing proves them and nobody named them. `rows` counts rows
+    written again, `deletes` keys deleted again, `superseded` rows and deletes that newer commits have overtaken;
+    `moved` counts rows taken out of wrong buckets. `instants` are the commits of the repair.
     """
 
     stale: tuple[str, ...] = ()
     cleared: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     rows: int = 0
     deletes: int = 0
     superseded: int = 0
@@ -69,6 +75,7 @@ class Repaired:
         return {
             "repaired": list(self.stale),
             "cleared": list(self.cleared),
+            "left": list(self.left),
             "rows": self.rows,
             "deletes": self.deletes,
             "superseded": self.superseded,
@@ -82,14 +89,14 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     context.step("planning")
     if order.params.get("leftovers"):
         return remove_leftovers.run(table, order, context)
-    commits = table.commits()
-    stale = stale_writes(commit.write for commit in commits)
     problems = preflight.of_repair(table)
     suspects = tuple(order.params.get("instants") or ())
     if order.dry_run:
+        stale, left = _chosen(table, table.commits(), suspects)
         details = {
             "refusals": [problem.to_json() for problem in problems],
             "stale": [write.instant for write in stale],
+            "left": [write.instant for write in left],
             "suspects": [instant for instant in suspects if instant not in {write.instant for write in stale}],
             "file_groups": sum(len(write.groups) for write in stale),
             "nothing_to_do": not stale and not suspects,
@@ -108,11 +115,11 @@ def repair_writes(
     if problems := preflight.of_repair(table):
         raise RefusedError(problems)
     commits = table.commits()
-    stale = stale_writes(commit.write for commit in commits)
+    stale, left = _chosen(table, commits, suspects)
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
-    repaired = Repaired()
+    repaired = Repaired(left=tuple(write.instant for write in left))
     # A stale write may be doubtful as well: a new partition has no file group that was replaced.
     written = {
         partition
@@ -128,6 +135,16 @@ def repair_writes(
     if stale:
         _recover_stale_rows(table, lock, order, context, repaired, stale=stale)
     return repaired
+
+
+def _chosen(
+    table: HudiTable, commits: Sequence[Commit], named: Collection[str]
+) -> tuple[list[StaleWrite], list[StaleWrite]]:
+    """Returns the stale writes to repair, and those to leave alone."""
+    stale = stale_writes((commit.write for commit in commits), misdated=table.misdated_instants())
+    accepted = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
+    chosen = [write for write in stale if write.doubt in accepted or write.instant in named]
+    return chosen, [write for write in stale if write not in chosen]
 
 
 @dataclass(frozen=True)
@@ -195,13 +212,8 @@ def _recover_stale_rows(
         with _lock_without_writers(table, lock, order, context):
             context.step("writing the rows of stale writes")
             decided = stray_rows.decide(table, strays, deletes, commits)
-            if decided.deletes is not None:
-                repaired.instants += (rows.write(table, decided.deletes, "delete", {}),)
-            lock.verify()
-            marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
-            repaired.instants += (rows.write(table, decided.upserts, "upsert", marked),)
-            context.step("verifying the repair")
-            stray_rows.require_written(table, decided)
+            mended = [each for each in instants if each not in lost]
+            _write(table, lock, context, repaired, decided, extra={REPAIRED_KEY: ",".join(mended)})
         repaired.rows += decided.upsert_count
         repaired.deletes += decided.delete_count
         repaired.superseded += decided.superseded
@@ -209,6 +221,42 @@ def _recover_stale_rows(
     if lost:
         counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
         raise DeletesLostError(f"Lost deletes: {counts}.")
+
+
+def _write(
+    table: HudiTable,
+    lock: TableLock,
+    context: JobContext,
+    repaired: Repaired,
+    decided: Decided,
+    *,
+    extra: Mapping[str, str] | None = None,
+    apart: Collection[Group] = (),
+) -> None:
+    """Writes the rows under their stored keys, reads them back, and then commits `extra`, if any.
+
+    Rows in the file groups `apart` do not count. Raises StaleWriterError if the table is not as it should be, once all
+    of that was taken back.
+    """
+    with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
+        lock.verify()
+        written = []
+        if decided.deletes is not None:
+            written.append(client.keyed_writes.delete(decided.deletes))
+        if decided.upsert_count:
+            written.append(client.keyed_writes.upsert(decided.upserts))
+        context.step("verifying the repair")
+        table.reload()
+        try:
+            stray_rows.require_written(table, decided, apart)
+        except StaleWriterError:
+            for instant in reversed(written):
+                client.roll_back(instant, client.new_instant())
+            raise
+        if extra:
+            lock.verify()
+            written.append(client.keyed_writes.mark(extra))
+    repaired.instants += tuple(written)
 
 
 def _drop_visible(
@@ -256,8 +304,7 @@ def _move_misplaced_rows(
         context.step("writing rows to the right buckets")
         wrong = stray_rows.misplaced(table, partitions)
         decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
-        lock.verify()
-        repaired.instants += (rows.write(table, decided.upserts, "upsert", {}),)
+        _write(table, lock, context, repaired, decided, apart=wrong.groups)
     repaired.rows += decided.upsert_count
     repaired.moved += wrong.rows.count()
     _leave_out(table, lock, order, context, repaired, groups=wrong.groups, instants=instants)

@@ -22,7 +22,7 @@ from jobs.hudi.jvm import translated
 from jobs.services.checks import row_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -95,8 +95,9 @@ def decide(
     return Decided(upserts, gone if delete_count else None, upsert_count, delete_count, max(superseded, 0))
 
 
-def require_written(table: HudiTable, decided: Decided) -> None:
-    """Verifies that each row to write exists unchanged and once, and that no key to delete exists.
+def require_written(table: HudiTable, decided: Decided, apart: Collection[Group] = ()) -> None:
+    """Verifies that each row to write exists unchanged and once, and that no key to delete exists, all under the keys
+    that are stored. Rows in the file groups `apart` do not count.
 
     The lock must still be held: other writers may change any row. Raises `StaleWriterError`.
     """
@@ -104,6 +105,9 @@ def require_written(table: HudiTable, decided: Decided) -> None:
         columns = [name for name in decided.upserts.columns if name not in _KEY]
         wanted = decided.upserts.select(*_KEY, F.to_json(F.struct(*columns)).alias("wanted"))
         found = rows.current(table)
+        if apart:
+            file_id = F.regexp_extract(FILE_NAME, "^[^_]+", 0)
+            found = found.where(~F.concat_ws("/", PARTITION_PATH, file_id).isin(["/".join(each) for each in apart]))
         found = found.select(*_KEY, F.to_json(F.struct(*columns)).alias("found"))
         joined = wanted.join(found, _KEY, "left")
         wrong = joined.where(F.col("found").isNull() | (F.col("wanted") != F.col("found"))).count()

@@ -145,6 +145,8 @@ def test_a_write_to_a_replaced_file_group_is_found_and_told_of(either: Story) ->
         "file_groups": 1,
         "partitions": 1,
         "groups": [{"partition": "p", "file_id": A, "replaced_by": replacing}],
+        # Here only the completions of version 6 are there, whose files might be copies.
+        **({"doubt": "order"} if story.table.version < 8 else {}),
     }
     assert story.told == ["incident_opened", "unhealthy"]
     story.poll()
