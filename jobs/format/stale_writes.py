@@ -37,6 +37,10 @@ before 1.1 does not know BUCKET_RESCALE and can no longer read a table with such
 REPAIRED_KEY = "groundskeeper.repaired"
 """Key in the extra metadata of a commit: the instants, separated by commas, whose rows it repaired."""
 
+REPAIRS_KEY = "groundskeeper.repairs"
+"""Key in the extra metadata of a replacement that leaves rows out, since a repair writes them elsewhere: the instants
+that are repaired."""
+
 KNOWN_KEY = "groundskeeper.known"
 """Key in the extra metadata of a replacement of ours: the instants that were completed when it decided to commit. An
 instant that completed between that decision and the commit did so while the worker had lost the lock."""

@@ -14,7 +14,7 @@ from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutErro
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.rows import hidden_by_statistics
-from jobs.services.checks import commits, metadata_table, timeline
+from jobs.services.checks import commits, metadata_table, overwritten, record_keys, timeline
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
@@ -33,6 +33,7 @@ PROOFS: dict[str, Check] = {
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
     "metadata table": metadata_table.listing,
+    "overwritten rows": overwritten.back,
 }
 """Checks that read no rows."""
 
@@ -137,7 +138,7 @@ def _counts(table: HudiTable) -> Json:
 def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
     context.step("counting rows", bytes_total=details["bytes"])
     try:
-        found = count_rows(table, table.bucket_rules())
+        found = count_rows(table, table.bucket_rules(), with_forms=True)
     except FileMissingError as error:
         # A finding says which files are gone.
         details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
@@ -148,6 +149,8 @@ def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
         "duplicates": sum(each.duplicates for each in found),
         "key_digest": str(KeyDigest.sum(each.digest for each in found)),
     }
+    forms = sum((Counter(each.forms) for each in found), Counter())
+    details["findings"] += [{**each.to_json(), "check": "rows"} for each in record_keys.faults(forms)]
     if any(each["type"] == metadata_table.OUT_OF_STEP for each in details["findings"]):
         details["readers"] = _by_both_readers(table, found)
     context.step("looking for rows that statistics hide")

@@ -22,7 +22,7 @@ from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError
 from jobs.format.bucket_rules import BucketChange
-from jobs.format.stale_writes import REPAIRED_KEY, Doubt, stale_writes
+from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, stale_writes
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.keyed_writes import keyed_write_options
@@ -277,7 +277,10 @@ def _drop_visible(
     groups = {group for write in stale for group in write.groups}
     if not any(item.key in groups for item in table.file_slices()):
         return
-    dropped = _replacement(table, lock, order, context, groups, rewrite=lambda *_: [], ignores_writers=True).run()
+    extra = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
+    dropped = _replacement(
+        table, lock, order, context, groups, rewrite=lambda *_: [], extra=extra, ignores_writers=True
+    ).run()
     repaired.instants += (dropped.instant,)
 
 
@@ -330,7 +333,7 @@ def _leave_out(
         work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
 
-    extra = {REPAIRED_KEY: ",".join(instants)} if instants else {}
+    extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
     replaced = _replacement(table, lock, order, context, groups, rewrite=rewrite, extra=extra).run()
     repaired.instants += (replaced.instant,)
 
