@@ -8,10 +8,12 @@ another row. Here Hudi takes over the meta columns, as it does for the rows of S
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.types import StructType
 
 from jobs.errors import JobError
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
@@ -110,10 +112,14 @@ class KeyedWrites:
         schemas = self._jvm.hudi.common.schema.HoodieSchema
         whole = schemas.parse(self._table.schema(with_meta_fields=True))
         names = [str(field.name()) for field in whole.getFields()]
+        struct = self._jvm.hudi.HoodieSchemaConversionUtils.convertHoodieSchemaToStructType(whole)
+        types = {field.name: field.dataType for field in StructType.fromJson(json.loads(struct.json())).fields}
         given = {RECORD_KEY, PARTITION_PATH, *(name for name in names if not name.startswith("_hoodie_"))}
-        # With the file's name Hudi would take it for the row's place.
+        # With the file's name Hudi would take it for the row's place. Its readers make texts of partition columns.
         columns = [
-            F.col(name) if name in given and name in frame.columns else F.lit(None).cast("string").alias(name)
+            F.col(f"`{name}`").cast(types[name]).alias(name)
+            if name in given and name in frame.columns
+            else F.lit(None).cast(types[name]).alias(name)
             for name in names
         ]
         context: Any = self._jvm.java.org.apache.spark.api.python.PythonUtils
