@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.format.stale_writes import REPAIRED_KEY
+from jobs.hudi import rows
+from jobs.hudi.client import WriteClient
+from jobs.hudi.keyed_writes import keyed_write_options
+from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 
@@ -28,8 +33,8 @@ def overwritten(spark: SparkSession, base: Path, table_type: str) -> dict[str, s
     options = tables.write_table(spark, base, count=30, table_type=table_type, version=6, num_buckets=None)
 
     def write(operation: str, first: int, last: int, dt: str, ts: int = 1) -> None:
-        rows = tables.rows(spark, first, last, ts=ts).withColumn("dt", F.lit(dt))
-        tables.upsert(rows, base, {**options, "hoodie.datasource.write.operation": operation})
+        frame = tables.rows(spark, first, last, ts=ts).withColumn("dt", F.lit(dt))
+        tables.upsert(frame, base, {**options, "hoodie.datasource.write.operation": operation})
 
     write("upsert", 0, 5, "2026-01-01")
     write("insert_overwrite", 100, 105, "2026-01-01")
@@ -69,3 +74,27 @@ def test_nothing_that_an_owner_removed_comes_back(spark: SparkSession, tmp_path:
     assert len(tables.snapshot(spark, target)) == 6
     order = [commit.write.instant for commit in hudi_table(spark, target, None).commits()]
     assert order == sorted(order)
+
+
+def test_an_audit_sees_what_came_back_and_keys_that_no_generator_makes(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, version=6, num_buckets=None)
+    tables.upsert(tables.rows(spark, 0, 5, partitions=1), base, options)
+    overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
+    tables.upsert(tables.rows(spark, 5, 8, partitions=1), base, overwriting)
+    table = hudi_table(spark, base, None)
+    written, overwrite = (commit.write.instant for commit in table.commits())
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+    other_key = rows.current(table).where("id = 'k6'").withColumn("_hoodie_record_key", F.lit("id:k6"))
+
+    with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
+        client.keyed_writes.upsert(other_key)
+        repair = client.keyed_writes.mark({REPAIRED_KEY: written})
+
+    audit = run_job(spark, base, "audit", index=None).details
+    found = {each["type"]: each["detail"] for each in audit["findings"]}
+    assert (audit["clean"], audit["rows"], audit["duplicates"]) == (False, 4, 0)
+    assert found == {
+        "overwritten-rows-back": f"rows of {written}, which {overwrite} had removed, by {repair}",
+        "record-keys-differ": "keys in several forms: named (1 rows), plain (3 rows)",
+    }
