@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
-from jobs.format.appearance import appearances, inversions
-from jobs.format.completion_order import WITH_COMPLETION_TIMES, CompletionOrder
 from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, relative
+from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_times import ListedFile, listed
 from jobs.hudi.flink_mark import flink_mark
 from jobs.hudi.jvm import Jvm, reread, translated
@@ -150,16 +148,6 @@ class HudiTable:
         with translated("listing the timeline"):
             return self._listed(str(self.meta.getTimelinePath().toString()))
 
-    def _timeline_times(self) -> dict[str, int]:
-        return {name: file.modified_ms for name, file in self.timeline_files().items()}
-
-    def misdated_instants(self) -> frozenset[str]:
-        """Returns the instants whose times cannot be compared with those of others, since clocks disagree."""
-        if self.clock.frame.disagreement is not None:
-            return frozenset(item.requested for item in self.instants())
-        found = inversions(appearances(self._timeline_times()))
-        return frozenset(instant for each in found for instant in (each.instant, each.after))
-
     def unreadable_instants(self) -> dict[str, str]:
         """Returns the completed instants whose metadata cannot be read, each with the reason."""
         found: dict[str, str] = {}
@@ -233,8 +221,7 @@ class HudiTable:
 
     @reread
     def commits(self) -> list[Commit]:
-        """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion, as
-        far as it is known (`CompletionOrder`)."""
+        """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion."""
         with translated("reading the timeline's commits", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
             found = []
@@ -244,12 +231,7 @@ class HudiTable:
                     read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
                     record = self.jvm.read(read(item))
                     found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
-        if self.version >= WITH_COMPLETION_TIMES:
-            named = [replace(each, write=replace(each.write, completed=each.completed)) for each in found]
-            return sorted(named, key=lambda each: (each.completed, each.write.instant))
-        order = CompletionOrder.of(self._timeline_times())
-        ordered = [each if order.is_known(each.write.instant) else _unordered(each) for each in found]
-        return sorted(ordered, key=lambda each: order.key(each.write.instant))
+        return in_order(self, found)
 
     @reread
     def rollbacks(self) -> dict[str, str]:
@@ -358,10 +340,3 @@ class HudiTable:
     def bucket_rules(self) -> BucketRules | None:
         """Returns each partition's number of buckets, by the hashing config or else as the writers declare it."""
         return hashing_config.rules_of(self)
-
-
-def _unordered(commit: Commit) -> Commit:
-    """Returns a commit whose file has not the time of its completion. Its instant is before that, and so is a time
-    that is earlier than those of later copies and commits."""
-    write = replace(commit.write, is_ordered=False)
-    return replace(commit, write=write, completed=min(commit.completed, commit.write.instant))

@@ -13,6 +13,7 @@ from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
+from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
 from jobs.services.checks import commits, metadata_table, overwritten, record_keys, timeline
 from jobs.services.checks.examination import examine
@@ -110,7 +111,7 @@ def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContex
 def _counts(table: HudiTable) -> Json:
     slices = table.file_slices()
     has_buckets = table.bucket_rules() is not None
-    stale = stale_writes((commit.write for commit in table.commits()), misdated=table.misdated_instants())
+    stale = stale_writes((commit.write for commit in table.commits()), misdated=misdated_instants(table))
     per_bucket = Counter((item.partition, item.file_id[:8]) for item in slices)
     without = sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices)
     return {

@@ -12,8 +12,6 @@ owner's overwrite replaced its file groups.
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,33 +22,31 @@ from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWri
 from jobs.format.bucket_rules import BucketChange
 from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, stale_writes
 from jobs.hudi.client import WriteClient
+from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.hadoop import storage_of
-from jobs.hudi.keyed_writes import keyed_write_options
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import INGESTION
 from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
 from jobs.protocol import preflight
-from jobs.protocol.replacement import POLL_SECONDS, Replacement
+from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS, ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
-from jobs.protocol.writers import Writers, dead_writes
-from jobs.services import remove_leftovers, stray_rows
+from jobs.protocol.writers import Writers
+from jobs.services import remove_leftovers, stray_row_writes, stray_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.format.stale_writes import Group, StaleWrite
     from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import Commit, FileSlice, Instant
+    from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replacement import Rewriter
     from jobs.protocol.stale_writer_watch import Before
     from jobs.protocol.switch import Switch
     from jobs.protocol.writers import Fenced
-    from jobs.services.stray_rows import Decided
 
 
 @dataclass
@@ -141,7 +137,7 @@ def _chosen(
     table: HudiTable, commits: Sequence[Commit], named: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
     """Returns the stale writes to repair, and those to leave alone."""
-    stale = stale_writes((commit.write for commit in commits), misdated=table.misdated_instants())
+    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table))
     accepted = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     chosen = [write for write in stale if write.doubt in accepted or write.instant in named]
     return chosen, [write for write in stale if write not in chosen]
@@ -209,11 +205,12 @@ def _recover_stale_rows(
     with copied(table, stale, commits, f"groundskeeper-{order.job_id}") as merged:
         strays = stray_rows.latest(table, merged, instants)
         deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
-        with _lock_without_writers(table, lock, order, context):
+        with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
             context.step("writing the rows of stale writes")
             decided = stray_rows.decide(table, strays, deletes, commits)
             mended = [each for each in instants if each not in lost]
-            _write(table, lock, context, repaired, decided, extra={REPAIRED_KEY: ",".join(mended)})
+            marked = {REPAIRED_KEY: ",".join(mended)}
+            repaired.instants += stray_row_writes.write(table, lock, context, decided, extra=marked)
         repaired.rows += decided.upsert_count
         repaired.deletes += decided.delete_count
         repaired.superseded += decided.superseded
@@ -221,42 +218,6 @@ def _recover_stale_rows(
     if lost:
         counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
         raise DeletesLostError(f"Lost deletes: {counts}.")
-
-
-def _write(
-    table: HudiTable,
-    lock: TableLock,
-    context: JobContext,
-    repaired: Repaired,
-    decided: Decided,
-    *,
-    extra: Mapping[str, str] | None = None,
-    apart: Collection[Group] = (),
-) -> None:
-    """Writes the rows under their stored keys, reads them back, and then commits `extra`, if any.
-
-    Rows in the file groups `apart` do not count. Raises StaleWriterError if the table is not as it should be, once all
-    of that was taken back.
-    """
-    with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
-        lock.verify()
-        written = []
-        if decided.deletes is not None:
-            written.append(client.keyed_writes.delete(decided.deletes))
-        if decided.upsert_count:
-            written.append(client.keyed_writes.upsert(decided.upserts))
-        context.step("verifying the repair")
-        table.reload()
-        try:
-            stray_rows.require_written(table, decided, apart)
-        except StaleWriterError:
-            for instant in reversed(written):
-                client.roll_back(instant, client.new_instant())
-            raise
-        if extra:
-            lock.verify()
-            written.append(client.keyed_writes.mark(extra))
-    repaired.instants += tuple(written)
 
 
 def _drop_visible(
@@ -303,11 +264,11 @@ def _move_misplaced_rows(
     if not wrong.groups:
         repaired.cleared += tuple(instants)
         return
-    with _lock_without_writers(table, lock, order, context):
+    with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
         context.step("writing rows to the right buckets")
         wrong = stray_rows.misplaced(table, partitions)
         decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
-        _write(table, lock, context, repaired, decided, apart=wrong.groups)
+        repaired.instants += stray_row_writes.write(table, lock, context, decided, apart=wrong.groups)
     repaired.rows += decided.upsert_count
     repaired.moved += wrong.rows.count()
     _leave_out(table, lock, order, context, repaired, groups=wrong.groups, instants=instants)
@@ -356,35 +317,6 @@ def _replacement(
     retry = table.declared.writers_retry_conflicts
     config = ReplacementConfig.of("CLUSTER", params, writers_retry=retry, ignores_writers=ignores_writers)
     return Replacement(table, config, context, lock, choose=choose, rewrite=rewrite, extra=lambda _: extra or {})
-
-
-@contextmanager
-def _lock_without_writers(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> Iterator[None]:
-    """Holds the table's lock at a moment at which our write conflicts with no other. Raises `WritersActiveError`."""
-    seconds = _wait_seconds(order)
-    deadline = time.monotonic() + seconds
-    context.step("waiting for writers to finish")
-    while True:
-        with lock.held(context.checkpoint):
-            blocking = _blocking(table)
-            if not blocking:
-                yield
-                return
-        if time.monotonic() > deadline:
-            names = ", ".join(f"{item.requested} ({item.action})" for item in blocking)
-            raise WritersActiveError(f"After {seconds:.0f} s: still in flight: {names}.")
-        context.checkpoint()
-        time.sleep(POLL_SECONDS)
-
-
-def _blocking(table: HudiTable) -> list[Instant]:
-    """Returns the instants in flight, except for writes that retry by themselves when they conflict with ours."""
-    with WriteClient(table, UNDER_OUR_LOCK) as client:
-        dead = set(dead_writes(table, client))
-    in_flight = [item for item in table.pending() if item.requested not in dead]
-    if not table.declared.writers_retry_conflicts:
-        return in_flight
-    return [item for item in in_flight if item.action not in INGESTION]
 
 
 def _wait_seconds(order: WorkOrder) -> float:

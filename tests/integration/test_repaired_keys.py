@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.contract import BucketIndex
 from jobs.errors import StaleWriterError
-from jobs.services import stray_rows
+from jobs.services import stray_row_writes
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from jobs.format.stale_writes import Group
     from jobs.hudi.table import HudiTable
+    from jobs.services.stray_rows import Decided
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 _DAYS = {
@@ -125,12 +126,12 @@ def test_a_repair_that_is_not_as_it_should_be_is_taken_back(
     before = tables.snapshot(spark, base)
     instants = len(hudi_table(spark, base, index).commits())
 
-    def find_a_fault(table: HudiTable, decided: stray_rows.Decided, apart: Collection[Group] = ()) -> None:
-        stray_rows_required(table, decided, apart)
+    def find_a_fault(table: HudiTable, decided: Decided, apart: Collection[Group] = ()) -> None:
+        really_required(table, decided, apart)
         raise StaleWriterError("after the repair 1 rows differ")
 
-    stray_rows_required = stray_rows.require_written
-    monkeypatch.setattr(stray_rows, "require_written", find_a_fault)
+    really_required = stray_row_writes.require_written
+    monkeypatch.setattr(stray_row_writes, "require_written", find_a_fault)
     with pytest.raises(StaleWriterError, match="1 rows differ"):
         run_job(spark, base, "repair", index=index)
 

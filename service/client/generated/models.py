@@ -2127,6 +2127,8 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     """Number of partitions that it wrote to"""
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
+    doubt: str | UnsetType = UNSET
+    """Why nothing proves that the commit came after the replacement; absent on proof"""
     by_partition: list[SuspectedPartition] | UnsetType = UNSET
     """The first of the partitions"""
     job_id: str | UnsetType = UNSET
@@ -3197,6 +3199,8 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """Stale writes whose rows were brought back"""
     cleared: list[str] | UnsetType = UNSET
     """Suspected writes that had done no harm"""
+    left: list[str] | UnsetType = UNSET
+    """Stale writes that nothing proves and nobody named, so they were left alone"""
     rows: int | UnsetType = UNSET
     """Rows that were brought back"""
     deletes: int | UnsetType = UNSET
@@ -3650,6 +3654,10 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     """Hudi's WriteOperationType of that commit"""
     file_groups: int | UnsetType = UNSET
     """Replaced file groups that it wrote to"""
+    doubt: str | UnsetType | None = UNSET
+    """Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of completion
+    not known, `clocks` that disagree
+    """
 
 
 class StandingKind(Word):
