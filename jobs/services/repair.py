@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 class Repaired:
     """The result of a repair: `stale` are the instants whose rows were recovered, `cleared` those that had no defect.
 
-    `left` are stale writes that were left alone, since nothing proves them and nobody named them. `rows` counts rows
+    `left` are stale writes that were left alone, since nothing proves them and nobody named them; `waived` are those of
+    them whose rows shall stay where they are, by the order's word (`accepted`). `rows` counts rows
     written again, `deletes` keys deleted again, `superseded` rows and deletes that newer commits have overtaken;
     `moved` counts rows taken out of wrong buckets. `instants` are the commits of the repair.
     """
@@ -61,6 +62,7 @@ class Repaired:
     stale: tuple[str, ...] = ()
     cleared: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    waived: tuple[str, ...] = ()
     rows: int = 0
     deletes: int = 0
     superseded: int = 0
@@ -72,6 +74,7 @@ class Repaired:
             "repaired": list(self.stale),
             "cleared": list(self.cleared),
             "left": list(self.left),
+            "waived": list(self.waived),
             "rows": self.rows,
             "deletes": self.deletes,
             "superseded": self.superseded,
@@ -88,7 +91,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     problems = preflight.of_repair(table)
     suspects = tuple(order.params.get("instants") or ())
     if order.dry_run:
-        stale, left = _chosen(table, table.commits(), suspects)
+        stale, left = _chosen(table, table.commits(), suspects, order.params.get("accepted") or ())
         details = {
             "refusals": [problem.to_json() for problem in problems],
             "stale": [write.instant for write in stale],
@@ -111,11 +114,16 @@ def repair_writes(
     if problems := preflight.of_repair(table):
         raise RefusedError(problems)
     commits = table.commits()
-    stale, left = _chosen(table, commits, suspects)
+    accepted = set(order.params.get("accepted") or ())
+    stale, left = _chosen(table, commits, suspects, accepted)
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
-    repaired = Repaired(left=tuple(write.instant for write in left))
+    waived = tuple(write.instant for write in left if write.instant in accepted)
+    repaired = Repaired(left=tuple(write.instant for write in left if write.instant not in waived), waived=waived)
+    if waived:
+        with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
+            repaired.instants += (stray_row_writes.mark(table, lock, {REPAIRED_KEY: ",".join(waived)}),)
     # A stale write may be doubtful as well: a new partition has no file group that was replaced.
     written = {
         partition
@@ -134,12 +142,17 @@ def repair_writes(
 
 
 def _chosen(
-    table: HudiTable, commits: Sequence[Commit], named: Collection[str]
+    table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
     """Returns the stale writes to repair, and those to leave alone."""
     stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table))
-    accepted = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
-    chosen = [write for write in stale if write.doubt in accepted or write.instant in named]
+    enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
+    chosen = [
+        write
+        for write in stale
+        if write.instant in named
+        or (write.doubt in enough and not (write.doubt is not None and write.instant in waived))
+    ]
     return chosen, [write for write in stale if write not in chosen]
 
 

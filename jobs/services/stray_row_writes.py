@@ -94,6 +94,13 @@ def write(
     return tuple(written)
 
 
+def mark(table: HudiTable, lock: TableLock, extra: Mapping[str, str]) -> str:
+    """Makes a commit without rows, with this extra metadata. The lock must be held."""
+    with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
+        lock.verify()
+        return client.keyed_writes.mark(extra)
+
+
 def require_written(table: HudiTable, decided: Decided, apart: Collection[Group] = ()) -> None:
     """Verifies that each row to write exists unchanged and once, and that no key to delete exists, all under the keys
     that are stored. Rows in the file groups `apart` do not count.

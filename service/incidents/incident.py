@@ -89,8 +89,8 @@ _TEXTS = {
 """Title, detail and hint."""
 
 _ONLY_IF = (
-    "{why} Nothing is repaired by itself. If these rows were written later, start a repair that names the commit;"
-    " if they were written before, close the incident. Until then nothing is cleaned."
+    "{why} Nothing is repaired by itself. If these rows were written later, start a repair that names the commit in"
+    " `instants`; if not, one that names it in `accepted`. Until then nothing is cleaned."
 )
 _DOUBTS = {
     Doubt.OVERWRITTEN: "An overwrite or a deletion of partitions replaced the file groups, so the rows may have been"

@@ -18,6 +18,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.keyed_writes import keyed_write_options
 from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
+from tests.integration.hidden import hidden
 from tests.integration.run import hudi_table, run_job
 
 if TYPE_CHECKING:
@@ -98,3 +99,30 @@ def test_an_audit_sees_what_came_back_and_keys_that_no_generator_makes(spark: Sp
         "overwritten-rows-back": f"rows of {written}, which {overwrite} had removed, by {repair}",
         "record-keys-differ": "keys in several forms: named (1 rows), plain (3 rows)",
     }
+
+
+def test_a_write_to_what_an_overwrite_replaced_comes_over_only_if_a_person_names_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base, settled = tmp_path / "trips", tmp_path / "settled" / "trips"
+    options = tables.writer_options(base, num_buckets=None, metadata=False)
+    tables.upsert(tables.rows(spark, 0, 5, partitions=1), base, options)
+    overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    tables.upsert(tables.rows(spark, 5, 8, partitions=1), base, overwriting)
+    overwrite = hudi_table(spark, base, None).commits()[-1].write.instant
+    with hidden(base, overwrite, tmp_path / "away"):
+        tables.upsert(tables.rows(spark, 0, 2, ts=5, partitions=1), base, options)
+    [stale] = run_job(spark, base, "audit", index=None).details["stale_writes"]
+    assert (stale["doubt"], stale["operation"]) == ("overwritten", "UPSERT")
+    before = tables.snapshot(spark, base)
+    shutil.copytree(base, settled)
+
+    left = run_job(spark, base, "repair", index=None).details
+    assert (left["left"], left["repaired"], tables.snapshot(spark, base)) == ([stale["instant"]], [], before)
+    named = run_job(spark, base, "repair", {"instants": [stale["instant"]]}, index=None).details
+    assert (named["repaired"], named["rows"], len(tables.snapshot(spark, base))) == ([stale["instant"]], 2, 5)
+
+    waived = run_job(spark, settled, "repair", {"accepted": [stale["instant"]]}, index=None).details
+    assert (waived["waived"], waived["left"], tables.snapshot(spark, settled)) == ([stale["instant"]], [], before)
+    for each in (base, settled):
+        assert run_job(spark, each, "audit", index=None).details["clean"]

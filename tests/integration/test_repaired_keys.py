@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,12 +9,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.contract import BucketIndex
 from jobs.errors import StaleWriterError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.keyed_writes import keyed_write_options
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services import stray_row_writes
 from tests.integration import tables
+from tests.integration.hidden import hidden
 from tests.integration.run import hudi_table, run_job
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -64,18 +66,6 @@ def keys(spark: SparkSession, base: Path) -> dict[str, tuple[str, str]]:
     collected = found.collect()
     assert len({row[0] for row in collected}) == len(collected)
     return {row[0]: (row[1], row[2]) for row in collected}
-
-
-@contextmanager
-def hidden(base: Path, instant: str, away: Path) -> Iterator[None]:
-    """Keeps an instant from a writer, as from one that has read the timeline before."""
-    away.mkdir()
-    paths = [path for folder in (".hoodie", ".hoodie/timeline") for path in (base / folder).glob(f"{instant}*")]
-    for path in paths:
-        shutil.move(path, away / path.name)
-    yield
-    for path in paths:
-        shutil.move(away / path.name, path)
 
 
 @pytest.mark.parametrize(
@@ -144,3 +134,37 @@ def test_a_repair_that_is_not_as_it_should_be_is_taken_back(
     monkeypatch.undo()
     assert run_job(spark, base, "repair", index=index).details["rows"] > 0
     assert keys(spark, base).keys() == {f"k{number}" for number in range(ROWS)}
+
+
+@pytest.mark.exhaustive
+def test_timestamps_to_the_millisecond_as_flink_has_them_come_back(spark: SparkSession, tmp_path: Path) -> None:
+    """Hudi's Spark data source cannot write to such a table (`MISSING_UNION_BRANCH`)."""
+    base, index = tmp_path / "trips", BucketIndex(2, ("id",))
+    spark.sql(
+        f"CREATE TABLE trips_of_flink (id string, ts bigint, dt string, at timestamp) USING hudi"
+        " TBLPROPERTIES (type = 'mor', primaryKey = 'id', orderingFields = 'ts')"
+        f" PARTITIONED BY (dt) LOCATION '{base}'"
+    )
+    properties = base / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("timestamp-micros", "timestamp-millis"))
+
+    def write(count: int, ts: int) -> None:
+        table = hudi_table(spark, base, index)
+        assert "timestamp-millis" in table.schema()
+        found = rows(spark, count, ts=ts).select("id", "ts", "dt", "at")
+        meta = {"_hoodie_record_key": F.col("id"), "_hoodie_partition_path": F.concat(F.lit("dt="), F.col("dt"))}
+        with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
+            client.keyed_writes.upsert(found.withColumns(meta))
+
+    write(ROWS, 0)
+    (clustering,) = run_job(spark, base, "clustering", {"sort_by": ["at"]}, index=index).instants
+    before = keys(spark, base)
+    with hidden(base, clustering, tmp_path / "away"):
+        write(ROWS // 2, 5)
+
+    assert run_job(spark, base, "repair", index=index).details["rows"] == ROWS // 2
+    assert keys(spark, base) == before
+    assert run_job(spark, base, "audit", index=index).details["clean"]
+    found = spark.read.format("hudi").load(str(base)).where("ts = 5").select(F.unix_micros("at"))
+    expected = rows(spark, ROWS // 2).select(F.unix_millis("at") * 1000)
+    assert sorted(row[0] for row in found.collect()) == sorted(row[0] for row in expected.collect())
