@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Mapping
 
 Group = tuple[str, str]
 """Partition path and file id."""
+By = TypeVar("By")
 
 # `WriteOperationType`s that add no rows of a writer: they rewrite rows that are in the table already.
 SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX"})
@@ -118,7 +119,7 @@ def stale_writes(
     earlier: list[CompletedWrite] = []
 
     def note(write: CompletedWrite, replaced: Mapping[Group, CompletedWrite]) -> None:
-        for group, by in _hits(write.written, replaced).items():
+        for group, by in hits_by(write.written, replaced).items():
             if _is_later(write, by):
                 known = found.setdefault(write.instant, StaleWrite(write.instant, write.operation))
                 doubt = known.doubt or _doubt(write, by, misdated)
@@ -158,8 +159,10 @@ def _doubt(write: CompletedWrite, by: CompletedWrite, misdated: Container[str]) 
     return Doubt.CLOCKS if write.instant in misdated or by.instant in misdated else None
 
 
-def _hits(written: Iterable[Group], gone: Mapping[Group, CompletedWrite]) -> dict[Group, CompletedWrite]:
-    found: dict[Group, CompletedWrite] = {}
+def hits_by(written: Iterable[Group], gone: Mapping[Group, By]) -> dict[Group, By]:
+    """Returns the written file groups that were replaced, or created in place of such a group, with what replaced
+    them."""
+    found: dict[Group, By] = {}
     for partition, file_id in written:
         for group in ((partition, file_id), (partition, file_id.rpartition("-")[0])):
             if group in gone:
@@ -170,7 +173,7 @@ def _hits(written: Iterable[Group], gone: Mapping[Group, CompletedWrite]) -> dic
 
 def hits(written: Iterable[Group], replaced: Collection[Group]) -> set[Group]:
     """Returns the written file groups that were replaced, or that were created in place of such a group."""
-    return set(_hits(written, dict.fromkeys(replaced, CompletedWrite(""))))
+    return set(hits_by(written, dict.fromkeys(replaced)))
 
 
 def known_of(extra_metadata: Mapping[str, str]) -> frozenset[str] | None:

@@ -11,12 +11,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.file_names import bucket_of
-from jobs.format.stale_writes import CompletedWrite, hits, stale_writes
+from jobs.format.stale_writes import CompletedWrite, hits_by, stale_writes
 from service.incidents.finding import Finding, Judged
 from service.incidents.incident import DOUBT, IncidentKind, IncidentState
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from jobs.format.stale_writes import Group, StaleWrite
@@ -38,8 +38,8 @@ _MAX_NAMED = 20
 
 def replacing(new_instants: Iterable[ObservedInstant], replaced_before: Mapping[Group, str]) -> set[str]:
     """Returns the instants of earlier polls that replaced file groups to which the new ones wrote."""
-    written = [group for seen in new_instants for group in _write(seen).written]
-    return {instant for group, instant in replaced_before.items() if hits(written, {group})}
+    written = {group for seen in new_instants for group in _write(seen).written}
+    return set(hits_by(written, replaced_before).values())
 
 
 def judge(
@@ -49,17 +49,19 @@ def judge(
     config: TableConfig,
     *,
     replaced_by: Iterable[ObservedInstant] = (),
-    misdated: Container[str] = (),
+    misdated: Callable[[], Container[str]] = tuple,
 ) -> Judged:
     """Finds stale commits. `commits` are those of `new_instants`, one for one, in the order of completion.
 
-    `replaced_by` are those of `replacing` that are still on the timeline, `misdated` instants with times that do not
-    fit those of others.
+    `replaced_by` are those of `replacing` that are still on the timeline, `misdated` returns the instants with times
+    that do not fit those of others.
     """
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
     earlier = {seen.instant.requested_time: _write(seen) for seen in replaced_by}
-    writes = map(_write, new_instants)
-    stale = stale_writes(writes, files.replaced_before, replacing=earlier, misdated=misdated)
+    writes = [_write(seen) for seen in new_instants]
+    stale = stale_writes(writes, files.replaced_before, replacing=earlier)
+    if stale:
+        stale = stale_writes(writes, files.replaced_before, replacing=earlier, misdated=misdated())
     metadata = {seen.instant.requested_time: seen.metadata for seen in new_instants}
     findings = [_stale(write, metadata[write.instant]) for write in stale]
     known = {(write.instant, path) for write in stale for path, _ in write.groups}

@@ -215,9 +215,8 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
         for each in timeline.instants
         if each.is_completed and each.requested_time in hit
     ]
-    judged = judge(
-        new_instants, found, files, config, replaced_by=replaced_by, misdated=_misdated(config, timeline, listed)
-    )
+    misdated = partial(_misdated, config, timeline, listed)
+    judged = judge(new_instants, found, files, config, replaced_by=replaced_by, misdated=misdated)
     over: dict[str, str] = {}
     if before.watch.has_late_files:
         completed = {each.requested_time for each in timeline.instants if each.is_completed}
