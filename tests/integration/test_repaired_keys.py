@@ -146,6 +146,7 @@ def test_timestamps_to_the_millisecond_as_flink_has_them_come_back(spark: SparkS
         f" PARTITIONED BY (dt) LOCATION '{base}'"
     )
     properties = base / ".hoodie" / "hoodie.properties"
+    properties.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
     properties.write_text(properties.read_text().replace("timestamp-micros", "timestamp-millis"))
 
     def write(count: int, ts: int) -> None:
