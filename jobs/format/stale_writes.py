@@ -80,7 +80,7 @@ def operation_of(operation: str | None, extra: Mapping[str, str]) -> str | None:
 class Doubt(StrEnum):
     """What leaves room for a commit to have been carried over, or removed on purpose, by what replaced its file groups.
 
-    `OVERWRITTEN`: an overwrite or a deletion of partitions replaced them, or nobody knows any more what did. `ORDER`:
+    `OVERWRITTEN`: a writer's overwrite or deletion of partitions replaced them, or nobody knows any more what did. `ORDER`:
     no time says that the write began after the replacement had completed. `CLOCKS`: the names say so, but the
     clocks that they come from did not agree."""
 
@@ -150,10 +150,10 @@ def _is_later(write: CompletedWrite, by: CompletedWrite) -> bool:
 
 
 def _doubt(write: CompletedWrite, by: CompletedWrite, misdated: Container[str]) -> Doubt | None:
-    if by.operation not in SERVICES:
-        return Doubt.OVERWRITTEN
     if by.known is not None:
         return None
+    if by.operation not in SERVICES:
+        return Doubt.OVERWRITTEN
     if write.instant <= by.completed if by.completed else not write.is_ordered:
         return Doubt.ORDER
     return Doubt.CLOCKS if write.instant in misdated or by.instant in misdated else None
