@@ -80,8 +80,8 @@ def operation_of(operation: str | None, extra: Mapping[str, str]) -> str | None:
 class Doubt(StrEnum):
     """What leaves room for a commit to have been carried over, or removed on purpose, by what replaced its file groups.
 
-    `OVERWRITTEN`: a writer's overwrite or deletion of partitions replaced them, or nobody knows any more what did. `ORDER`:
-    no time says that the write began after the replacement had completed. `CLOCKS`: the names say so, but the
+    `OVERWRITTEN`: a writer's overwrite or deletion of partitions replaced them, or nobody knows any more what did.
+    `ORDER`: no time says that the write began after the replacement had completed. `CLOCKS`: the names say so, but the
     clocks that they come from did not agree."""
 
     OVERWRITTEN = "overwritten"
