@@ -31,6 +31,7 @@ class Appearance:
     the storage says that it appeared. Not `is_timed`: before table version 8 the name of a completion has only the time
     of the request."""
 
+    name: str
     instant: str
     is_completion: bool
     named: datetime
@@ -67,14 +68,14 @@ def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
         at = datetime(1970, 1, 1) + timedelta(milliseconds=milliseconds)  # noqa: DTZ001 - differences count only
         is_completion = match["state"] is None
         is_timed = not is_completion or match["completed"] is not None
-        found.append(Appearance(match["requested"], is_completion, named, at, is_timed))
+        found.append(Appearance(name, match["requested"], is_completion, named, at, is_timed))
     return sorted(found, key=lambda each: (each.at, each.named))
 
 
 def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
     """Returns what goes back in time: a completion behind one that appeared before it, and a request behind the
     request of an instant that had completed before. `seen` must be in the order of appearance."""
-    coherent = _coherent([each for each in seen if each.is_timed])
+    coherent = seen_to_appear(seen)
     requests = {each.instant: each for each in coherent if not each.is_completion}
     found: dict[str, Inversion] = {}
     latest: dict[bool, Appearance] = {}
@@ -94,9 +95,10 @@ def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
     return list(found.values())
 
 
-def _coherent(seen: Sequence[Appearance]) -> set[Appearance]:
-    """Returns those that were seen to appear, rather than copied later: somewhere near is another one that is as far
-    away by its name as by the storage's time, and so it is with most of its neighbours."""
+def seen_to_appear(appeared: Sequence[Appearance]) -> set[Appearance]:
+    """Returns the timed ones that were not copied later: somewhere near is another one that is as far away by its name
+    as by the storage's time, and so it is with most of its neighbours. They must be in the order of appearance."""
+    seen = [each for each in appeared if each.is_timed]
     whole = all(each.at.microsecond == 0 for each in seen)
     slack = 1.1 if whole else 0.3
     witnessed = [any(_agree(each, other, slack) for other in _near(seen, number)) for number, each in enumerate(seen)]

@@ -5,18 +5,25 @@ replacement and uses the file ids that it read before it (a prepared `UPDATE` or
 conflicts with nothing and commits, and its rows are in file groups that readers ignore. The file ids prove this,
 however late the write comes. On a copy-on-write table Hudi finds no base file, treats the rows as inserts, and creates
 a file group whose id has one more number (`HoodieWriteHandle`, 1.2): readers see it beside the replacing file group.
+
+Which of the two came first is proved by what a replacement of ours has recorded under the table's lock (`KNOWN_KEY`).
+Times are weaker: a clock may be wrong, and before table version 8 a copy of the table renews those of completion
+(`jobs.format.completion_order`). Each stale write says what speaks against its proof (`Doubt`); without proof only a
+person may have it repaired, since an owner's overwrite removes rows on purpose.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
 
 Group = tuple[str, str]
 """Partition path and file id."""
+By = TypeVar("By")
 
 # `WriteOperationType`s that add no rows of a writer: they rewrite rows that are in the table already.
 SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX"})
@@ -31,6 +38,10 @@ before 1.1 does not know BUCKET_RESCALE and can no longer read a table with such
 REPAIRED_KEY = "groundskeeper.repaired"
 """Key in the extra metadata of a commit: the instants, separated by commas, whose rows it repaired."""
 
+REPAIRS_KEY = "groundskeeper.repairs"
+"""Key in the extra metadata of a replacement that leaves rows out, since a repair writes them elsewhere: the instants
+that are repaired."""
+
 KNOWN_KEY = "groundskeeper.known"
 """Key in the extra metadata of a replacement of ours: the instants that were completed when it decided to commit. An
 instant that completed between that decision and the commit did so while the worker had lost the lock."""
@@ -42,7 +53,9 @@ class CompletedWrite:
 
     `written` are the file groups that it wrote to, `replaced` those that it replaced. `repaired` are the instants of
     stale writes whose rows it repaired. `known` are the instants whose rows it carried over to the new file groups;
-    None if it does not record them, and then these are all instants that completed before it.
+    None if it does not record them, and then these are all instants that completed before it. `completed` is the
+    completion time in its file's name, which names before table version 8 do not have. Unless it `is_ordered`, it
+    completed before all that are, and its place among the others is only that of its instant.
     """
 
     instant: str
@@ -51,6 +64,8 @@ class CompletedWrite:
     replaced: frozenset[Group] = frozenset()
     repaired: tuple[str, ...] = ()
     known: frozenset[str] | None = None
+    completed: str = ""
+    is_ordered: bool = True
 
     @property
     def brings_rows(self) -> bool:
@@ -62,49 +77,92 @@ def operation_of(operation: str | None, extra: Mapping[str, str]) -> str | None:
     return RESCALE if RESCALED_KEY in extra else operation
 
 
+class Doubt(StrEnum):
+    """What leaves room for a commit to have been carried over, or removed on purpose, by what replaced its file groups.
+
+    `OVERWRITTEN`: a writer's overwrite or deletion of partitions replaced them, or nobody knows any more what did.
+    `ORDER`: no time says that the write began after the replacement had completed. `CLOCKS`: the names say so, but the
+    clocks that they come from did not agree."""
+
+    OVERWRITTEN = "overwritten"
+    ORDER = "order"
+    CLOCKS = "clocks"
+
+
 @dataclass(frozen=True)
 class StaleWrite:
     """`groups` are its file groups that had been replaced, or that Hudi created in place of such a group; each with the
-    instant that had replaced it."""
+    instant that had replaced it. Without a `doubt` it is proved."""
 
     instant: str
     operation: str | None
     groups: Mapping[Group, str] = field(default_factory=dict)
+    doubt: Doubt | None = field(default=None, compare=False)
 
 
 def stale_writes(
-    completed: Iterable[CompletedWrite], replaced_before: Mapping[Group, str] | None = None
+    completed: Iterable[CompletedWrite],
+    replaced_before: Mapping[Group, str] | None = None,
+    *,
+    replacing: Mapping[str, CompletedWrite] | None = None,
+    misdated: Container[str] = (),
 ) -> list[StaleWrite]:
     """Returns the stale writes that no later commit repaired. `completed` must be in the order of completion.
 
-    `replaced_before` maps file groups that were replaced before the first of them to the instants that replaced them.
+    `replaced_before` maps file groups that were replaced before the first of them to the instants that replaced them;
+    `replacing` are those of these instants that can still be read. `misdated` are instants with times that are known
+    not to fit those of others.
     """
-    gone = dict(replaced_before or {})
+    by_instant = replacing or {}
+    gone = {group: by_instant.get(by) or CompletedWrite(by) for group, by in (replaced_before or {}).items()}
     found: dict[str, StaleWrite] = {}
     earlier: list[CompletedWrite] = []
+
+    def note(write: CompletedWrite, replaced: Mapping[Group, CompletedWrite]) -> None:
+        for group, by in hits_by(write.written, replaced).items():
+            if _is_later(write, by):
+                known = found.setdefault(write.instant, StaleWrite(write.instant, write.operation))
+                doubt = known.doubt or _doubt(write, by, misdated)
+                found[write.instant] = replace(known, groups={**known.groups, group: by.instant}, doubt=doubt)
+
     for write in completed:
+        replaced = dict.fromkeys(write.replaced, write)
         if write.known is not None:
-            replaced = dict.fromkeys(write.replaced, write.instant)
             for other in earlier:
-                if other.instant not in write.known:
-                    _note(found, other, _hits(other.written, replaced))
+                note(other, replaced)
         if write.brings_rows:
-            _note(found, write, _hits(write.written, gone))
+            note(write, gone)
             earlier.append(write)
         for instant in write.repaired:
             found.pop(instant, None)
-        gone.update(dict.fromkeys(write.replaced, write.instant))
+        gone.update(replaced)
     return list(found.values())
 
 
-def _note(found: dict[str, StaleWrite], write: CompletedWrite, hit: Mapping[Group, str]) -> None:
-    if hit:
-        before = found[write.instant].groups if write.instant in found else {}
-        found[write.instant] = StaleWrite(write.instant, write.operation, {**before, **hit})
+def _is_later(write: CompletedWrite, by: CompletedWrite) -> bool:
+    """Returns whether a write to a replaced file group completed after its replacement, as far as it can be told.
+
+    Where only the instants order the two, an overwrite counts as the later one: it may have taken long.
+    """
+    if by.known is not None:
+        return write.instant not in by.known
+    return write.is_ordered or by.operation in SERVICES
 
 
-def _hits(written: Iterable[Group], gone: Mapping[Group, str]) -> dict[Group, str]:
-    found: dict[Group, str] = {}
+def _doubt(write: CompletedWrite, by: CompletedWrite, misdated: Container[str]) -> Doubt | None:
+    if by.known is not None:
+        return None
+    if by.operation not in SERVICES:
+        return Doubt.OVERWRITTEN
+    if write.instant <= by.completed if by.completed else not write.is_ordered:
+        return Doubt.ORDER
+    return Doubt.CLOCKS if write.instant in misdated or by.instant in misdated else None
+
+
+def hits_by(written: Iterable[Group], gone: Mapping[Group, By]) -> dict[Group, By]:
+    """Returns the written file groups that were replaced, or created in place of such a group, with what replaced
+    them."""
+    found: dict[Group, By] = {}
     for partition, file_id in written:
         for group in ((partition, file_id), (partition, file_id.rpartition("-")[0])):
             if group in gone:
@@ -115,7 +173,7 @@ def _hits(written: Iterable[Group], gone: Mapping[Group, str]) -> dict[Group, st
 
 def hits(written: Iterable[Group], replaced: Collection[Group]) -> set[Group]:
     """Returns the written file groups that were replaced, or that were created in place of such a group."""
-    return set(_hits(written, dict.fromkeys(replaced, "replaced")))
+    return set(hits_by(written, dict.fromkeys(replaced)))
 
 
 def known_of(extra_metadata: Mapping[str, str]) -> frozenset[str] | None:

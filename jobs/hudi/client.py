@@ -15,6 +15,7 @@ from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.jvm import translated
+from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import bucket_index_options, client_options
@@ -65,6 +66,7 @@ class WriteClient:
         self.withdrawal = PlanWithdrawal(table, self._config, self._client)
         self.savepoints = Savepoints(table, self._config, self._client)
         self.partition_ttl = PartitionTtl(table, self._config, self._client)
+        self.keyed_writes = KeyedWrites(table, self._config, self._client)
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Reads and writes a table's rows with Spark, through Hudi's own data source."""
+"""Reads a table's rows with Spark, through Hudi's own data source."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
-from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -68,52 +67,3 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
         frame = table.jvm.spark.newSession().read.format("hudi").options(**options).load(table.base_path)
         found = frame.where(F.col(RECORD_KEY).isin(sorted({key for _, key in keys}))).select(PARTITION_PATH, RECORD_KEY)
         return len(set(keys) - {(row[0], row[1]) for row in found.collect()})
-
-
-def write(table: HudiTable, frame: DataFrame, operation: str, extra: Mapping[str, str]) -> str:
-    """Writes one commit of these rows by `upsert` or `delete`; returns its instant.
-
-    The table's lock must be held, since no lock is taken here. `frame` has the table's columns; its meta columns are
-    left out. `extra` goes into the commit's extra metadata; all its keys must begin with `groundskeeper.`.
-    """
-    before = {item.requested for item in table.instants()}
-    options = {**_options(table), "hoodie.datasource.write.operation": operation, **extra}
-    with translated(f"writing rows ({operation})"):
-        frame.drop(*META_COLUMNS).write.format("hudi").options(**options).mode("append").save(table.base_path)
-    done = [item.requested for item in table.instants() if item.state == "COMPLETED" and item.requested not in before]
-    return max(done)
-
-
-def _options(table: HudiTable) -> dict[str, str]:
-    """Returns options like those of the table's own writers.
-
-    Keys, partitions and ordering are those stored in the table.
-    """
-    properties = table.properties
-    options = client_options(table)
-    if table.declared.index:
-        options |= bucket_index_options(table.declared.index, table.record_key_fields, None)
-    stored = {
-        "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
-        "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
-        "hoodie.datasource.write.partitionpath.field": properties.get("hoodie.table.partition.fields", ""),
-        "hoodie.datasource.write.precombine.field": ",".join(table.ordering_fields) or None,
-        "hoodie.datasource.write.keygenerator.class": properties.get("hoodie.table.keygenerator.class"),
-        "hoodie.datasource.write.keygenerator.type": properties.get("hoodie.table.keygenerator.type"),
-        "hoodie.datasource.write.hive_style_partitioning": properties.get(
-            "hoodie.datasource.write.hive_style_partitioning"
-        ),
-        "hoodie.datasource.write.partitionpath.urlencode": properties.get(
-            "hoodie.datasource.write.partitionpath.urlencode"
-        ),
-    }
-    options |= {key: value for key, value in stored.items() if value is not None}
-    if "timestamp-millis" in table.schema():
-        # Flink's TIMESTAMP(3). Spark has no such type: without this its microseconds would be a change of the schema.
-        options |= {"hoodie.datasource.write.reconcile.schema": "true"}
-    return {
-        **options,
-        **UNDER_OUR_LOCK,
-        "hoodie.datasource.write.commitmeta.key.prefix": "groundskeeper.",
-        "hoodie.upsert.shuffle.parallelism": "2",
-    }

@@ -10,6 +10,7 @@ from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
 from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, relative
+from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_times import ListedFile, listed
 from jobs.hudi.flink_mark import flink_mark
 from jobs.hudi.jvm import Jvm, reread, translated
@@ -232,7 +233,7 @@ class HudiTable:
                     read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
                     record = self.jvm.read(read(item))
                     found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
-        return sorted(found, key=lambda each: (each.completed, each.write.instant))
+        return in_order(self, found)
 
     @reread
     def rollbacks(self) -> dict[str, str]:

@@ -13,8 +13,9 @@ from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
+from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
-from jobs.services.checks import commits, metadata_table, timeline
+from jobs.services.checks import commits, metadata_table, overwritten, record_keys, timeline
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
@@ -34,6 +35,7 @@ PROOFS: dict[str, Check] = {
     "rows of replacements": commits.replacements,
     "logs of compactions": commits.compactions,
     "metadata table": metadata_table.listing,
+    "overwritten rows": overwritten.back,
 }
 """Checks that read no rows."""
 
@@ -110,7 +112,7 @@ def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContex
 def _counts(table: HudiTable) -> Json:
     slices = table.file_slices()
     has_buckets = table.bucket_rules() is not None
-    stale = stale_writes(commit.write for commit in table.commits())
+    stale = stale_writes((commit.write for commit in table.commits()), misdated=misdated_instants(table))
     per_bucket = Counter((item.partition, item.file_id[:8]) for item in slices)
     without = sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices)
     return {
@@ -123,7 +125,13 @@ def _counts(table: HudiTable) -> Json:
         "dangling_hashing_configs": hashing_config.dangling(table),
         # Committed, but invisible to readers: rows of writers that wrote to replaced file groups.
         "stale_writes": [
-            {"instant": item.instant, "operation": item.operation, "file_groups": len(item.groups)} for item in stale
+            {
+                "instant": item.instant,
+                "operation": item.operation,
+                "file_groups": len(item.groups),
+                "doubt": item.doubt and item.doubt.value,
+            }
+            for item in stale
         ],
         "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
     }
@@ -132,7 +140,7 @@ def _counts(table: HudiTable) -> Json:
 def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
     context.step("counting rows", bytes_total=details["bytes"])
     try:
-        found = count_rows(table, table.bucket_rules())
+        found = count_rows(table, table.bucket_rules(), with_forms=True)
     except FileMissingError as error:
         # A finding says which files are gone.
         details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
@@ -143,6 +151,8 @@ def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
         "duplicates": sum(each.duplicates for each in found),
         "key_digest": str(KeyDigest.sum(each.digest for each in found)),
     }
+    forms = sum((Counter(each.forms) for each in found), Counter())
+    details["findings"] += [{**each.to_json(), "check": "rows"} for each in record_keys.faults(forms)]
     if any(each["type"] == metadata_table.OUT_OF_STEP for each in details["findings"]):
         details["readers"] = _by_both_readers(table, found)
     context.step("looking for rows that statistics hide")

@@ -3,14 +3,15 @@
 Such rows are in files that no reader uses, or in wrong buckets; the files still exist, because cleaning is refused
 while they are needed. Hudi reads the rows from there. They are compared with the current table key by key, and the rows
 that would have won in time are written by Hudi's own upsert and delete, under the table's lock. Rewriting the wrong
-buckets then removes misplaced rows from them. The commit's metadata names the repaired instants
-(`stale_writes.REPAIRED_KEY`).
+buckets then removes misplaced rows from them. When the rows were read back, a last, empty commit names the repaired
+instants (`stale_writes.REPAIRED_KEY`).
+
+Without being named, a stale write is repaired only on proof (`Doubt`), or, if an order names none at all, unless an
+owner's overwrite replaced its file groups.
 """
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,28 +20,27 @@ from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError
 from jobs.format.bucket_rules import BucketChange
-from jobs.format.stale_writes import REPAIRED_KEY, stale_writes
-from jobs.hudi import rows
+from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, stale_writes
 from jobs.hudi.client import WriteClient
+from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.records import INGESTION
 from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
 from jobs.protocol import preflight
-from jobs.protocol.replacement import POLL_SECONDS, Replacement
+from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS, ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
-from jobs.protocol.writers import Writers, dead_writes
-from jobs.services import remove_leftovers, stray_rows
+from jobs.protocol.writers import Writers
+from jobs.services import remove_leftovers, stray_row_writes, stray_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.format.stale_writes import Group, StaleWrite
     from jobs.format.written_file import WrittenFile
-    from jobs.hudi.records import FileSlice, Instant
+    from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replacement import Rewriter
@@ -53,12 +53,16 @@ if TYPE_CHECKING:
 class Repaired:
     """The result of a repair: `stale` are the instants whose rows were recovered, `cleared` those that had no defect.
 
-    `rows` counts rows written again, `deletes` keys deleted again, `superseded` rows and deletes that newer commits
-    have overtaken; `moved` counts rows taken out of wrong buckets. `instants` are the commits of the repair.
+    `left` are stale writes that were left alone, since nothing proves them and nobody named them; `waived` are those of
+    them whose rows shall stay where they are, by the order's word (`accepted`). `rows` counts rows
+    written again, `deletes` keys deleted again, `superseded` rows and deletes that newer commits have overtaken;
+    `moved` counts rows taken out of wrong buckets. `instants` are the commits of the repair.
     """
 
     stale: tuple[str, ...] = ()
     cleared: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    waived: tuple[str, ...] = ()
     rows: int = 0
     deletes: int = 0
     superseded: int = 0
@@ -69,6 +73,8 @@ class Repaired:
         return {
             "repaired": list(self.stale),
             "cleared": list(self.cleared),
+            "left": list(self.left),
+            "waived": list(self.waived),
             "rows": self.rows,
             "deletes": self.deletes,
             "superseded": self.superseded,
@@ -82,14 +88,14 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     context.step("planning")
     if order.params.get("leftovers"):
         return remove_leftovers.run(table, order, context)
-    commits = table.commits()
-    stale = stale_writes(commit.write for commit in commits)
     problems = preflight.of_repair(table)
     suspects = tuple(order.params.get("instants") or ())
     if order.dry_run:
+        stale, left = _chosen(table, table.commits(), suspects, order.params.get("accepted") or ())
         details = {
             "refusals": [problem.to_json() for problem in problems],
             "stale": [write.instant for write in stale],
+            "left": [write.instant for write in left],
             "suspects": [instant for instant in suspects if instant not in {write.instant for write in stale}],
             "file_groups": sum(len(write.groups) for write in stale),
             "nothing_to_do": not stale and not suspects,
@@ -108,11 +114,16 @@ def repair_writes(
     if problems := preflight.of_repair(table):
         raise RefusedError(problems)
     commits = table.commits()
-    stale = stale_writes(commit.write for commit in commits)
+    accepted = set(order.params.get("accepted") or ())
+    stale, left = _chosen(table, commits, suspects, accepted)
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
     doubtful = [each for each in dict.fromkeys(suspects) if each in known and each not in groups]
-    repaired = Repaired()
+    waived = tuple(write.instant for write in left if write.instant in accepted)
+    repaired = Repaired(left=tuple(write.instant for write in left if write.instant not in waived), waived=waived)
+    if waived:
+        with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
+            repaired.instants += (stray_row_writes.mark(table, lock, {REPAIRED_KEY: ",".join(waived)}),)
     # A stale write may be doubtful as well: a new partition has no file group that was replaced.
     written = {
         partition
@@ -128,6 +139,21 @@ def repair_writes(
     if stale:
         _recover_stale_rows(table, lock, order, context, repaired, stale=stale)
     return repaired
+
+
+def _chosen(
+    table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
+) -> tuple[list[StaleWrite], list[StaleWrite]]:
+    """Returns the stale writes to repair, and those to leave alone."""
+    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table))
+    enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
+    chosen = [
+        write
+        for write in stale
+        if write.instant in named
+        or (write.doubt in enough and not (write.doubt is not None and write.instant in waived))
+    ]
+    return chosen, [write for write in stale if write not in chosen]
 
 
 @dataclass(frozen=True)
@@ -192,16 +218,12 @@ def _recover_stale_rows(
     with copied(table, stale, commits, f"groundskeeper-{order.job_id}") as merged:
         strays = stray_rows.latest(table, merged, instants)
         deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
-        with _lock_without_writers(table, lock, order, context):
+        with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
             context.step("writing the rows of stale writes")
             decided = stray_rows.decide(table, strays, deletes, commits)
-            if decided.deletes is not None:
-                repaired.instants += (rows.write(table, decided.deletes, "delete", {}),)
-            lock.verify()
-            marked = {REPAIRED_KEY: ",".join(each for each in instants if each not in lost)}
-            repaired.instants += (rows.write(table, decided.upserts, "upsert", marked),)
-            context.step("verifying the repair")
-            stray_rows.require_written(table, decided)
+            mended = [each for each in instants if each not in lost]
+            marked = {REPAIRED_KEY: ",".join(mended)}
+            repaired.instants += stray_row_writes.write(table, lock, context, decided, extra=marked)
         repaired.rows += decided.upsert_count
         repaired.deletes += decided.delete_count
         repaired.superseded += decided.superseded
@@ -229,7 +251,10 @@ def _drop_visible(
     groups = {group for write in stale for group in write.groups}
     if not any(item.key in groups for item in table.file_slices()):
         return
-    dropped = _replacement(table, lock, order, context, groups, rewrite=lambda *_: [], ignores_writers=True).run()
+    extra = {REPAIRS_KEY: ",".join(write.instant for write in stale)}
+    dropped = _replacement(
+        table, lock, order, context, groups, rewrite=lambda *_: [], extra=extra, ignores_writers=True
+    ).run()
     repaired.instants += (dropped.instant,)
 
 
@@ -252,12 +277,11 @@ def _move_misplaced_rows(
     if not wrong.groups:
         repaired.cleared += tuple(instants)
         return
-    with _lock_without_writers(table, lock, order, context):
+    with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
         context.step("writing rows to the right buckets")
         wrong = stray_rows.misplaced(table, partitions)
         decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
-        lock.verify()
-        repaired.instants += (rows.write(table, decided.upserts, "upsert", {}),)
+        repaired.instants += stray_row_writes.write(table, lock, context, decided, apart=wrong.groups)
     repaired.rows += decided.upsert_count
     repaired.moved += wrong.rows.count()
     _leave_out(table, lock, order, context, repaired, groups=wrong.groups, instants=instants)
@@ -283,7 +307,7 @@ def _leave_out(
         work = Rewrite(storage_of(table), instant, index.hash_fields, leaves_others_out=True)
         return rewrite_slices(table, work, chosen, everything, BucketChange(rules, rules), context=context)
 
-    extra = {REPAIRED_KEY: ",".join(instants)} if instants else {}
+    extra = {REPAIRS_KEY: ",".join(instants), **({REPAIRED_KEY: ",".join(instants)} if instants else {})}
     replaced = _replacement(table, lock, order, context, groups, rewrite=rewrite, extra=extra).run()
     repaired.instants += (replaced.instant,)
 
@@ -306,35 +330,6 @@ def _replacement(
     retry = table.declared.writers_retry_conflicts
     config = ReplacementConfig.of(params, writers_retry=retry, ignores_writers=ignores_writers)
     return Replacement(table, config, context, lock, choose=choose, rewrite=rewrite, extra=lambda _: extra or {})
-
-
-@contextmanager
-def _lock_without_writers(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> Iterator[None]:
-    """Holds the table's lock at a moment at which our write conflicts with no other. Raises `WritersActiveError`."""
-    seconds = _wait_seconds(order)
-    deadline = time.monotonic() + seconds
-    context.step("waiting for writers to finish")
-    while True:
-        with lock.held(context.checkpoint):
-            blocking = _blocking(table)
-            if not blocking:
-                yield
-                return
-        if time.monotonic() > deadline:
-            names = ", ".join(f"{item.requested} ({item.action})" for item in blocking)
-            raise WritersActiveError(f"After {seconds:.0f} s: still in flight: {names}.")
-        context.checkpoint()
-        time.sleep(POLL_SECONDS)
-
-
-def _blocking(table: HudiTable) -> list[Instant]:
-    """Returns the instants in flight, except for writes that retry by themselves when they conflict with ours."""
-    with WriteClient(table, UNDER_OUR_LOCK) as client:
-        dead = set(dead_writes(table, client))
-    in_flight = [item for item in table.pending() if item.requested not in dead]
-    if not table.declared.writers_retry_conflicts:
-        return in_flight
-    return [item for item in in_flight if item.action not in INGESTION]
 
 
 def _wait_seconds(order: WorkOrder) -> float:

@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import StaleWriterError
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 COMMIT_TIME = "_hoodie_commit_time"
-_KEY = [PARTITION_PATH, RECORD_KEY]
+KEY = [PARTITION_PATH, RECORD_KEY]
 # Statements that change only existing rows: without such a row there is nothing to change.
 _OF_FOUND_ROWS = ("UPSERT_PREPPED", "DELETE_PREPPED")
 
@@ -62,7 +61,7 @@ class Misplaced:
 def latest(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> DataFrame:
     """Returns the rows of stale slices that these instants wrote, each key once: the row that was written last."""
     mine = merged.where(F.col(COMMIT_TIME).isin(list(instants)))
-    last = Window.partitionBy(*_KEY).orderBy(F.col(COMMIT_TIME).desc())
+    last = Window.partitionBy(*KEY).orderBy(F.col(COMMIT_TIME).desc())
     columns = rows.current(table).columns
     # A column added since is null in older rows.
     aligned = [F.col(name) if name in mine.columns else F.lit(None).alias(name) for name in columns]
@@ -86,31 +85,13 @@ def decide(
         now = _current_rows(table, strays, is_visible=is_visible)
         wins, was_there = _wins(table, strays, now, commits, is_visible=is_visible)
         columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
-        upserts = wins.select(*_KEY, *columns).cache()
+        upserts = wins.select(*KEY, *columns).cache()
         upsert_count, stray_count = upserts.count(), strays.count()
         gone = _deleted(table, deletes, strays, now)
         delete_count = gone.count() if gone is not None else 0
     superseded = stray_count - upsert_count + len({(item.partition, item.key) for item in deletes}) - delete_count
     was_there.unpersist()
     return Decided(upserts, gone if delete_count else None, upsert_count, delete_count, max(superseded, 0))
-
-
-def require_written(table: HudiTable, decided: Decided) -> None:
-    """Verifies that each row to write exists unchanged and once, and that no key to delete exists.
-
-    The lock must still be held: other writers may change any row. Raises `StaleWriterError`.
-    """
-    with translated("verifying the repair"):
-        columns = [name for name in decided.upserts.columns if name not in _KEY]
-        wanted = decided.upserts.select(*_KEY, F.to_json(F.struct(*columns)).alias("wanted"))
-        found = rows.current(table)
-        found = found.select(*_KEY, F.to_json(F.struct(*columns)).alias("found"))
-        joined = wanted.join(found, _KEY, "left")
-        wrong = joined.where(F.col("found").isNull() | (F.col("wanted") != F.col("found"))).count()
-        twice = joined.count() - wanted.count()
-        left = decided.deletes.join(found, _KEY, "left_semi").count() if decided.deletes is not None else 0
-    if wrong or twice or left:
-        raise StaleWriterError(f"after the repair {wrong} rows differ, {twice} exist twice, {left} are not deleted")
 
 
 def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
@@ -132,11 +113,11 @@ def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
 
     with translated("finding rows in wrong buckets"):
         frame = rows.current(table).where(F.col(PARTITION_PATH).isin(list(partitions)))
-        names = [*_KEY, FILE_NAME]
+        names = [*KEY, FILE_NAME]
         wrong = frame.select(*names).mapInArrow(judge, ", ".join(f"`{name}` string" for name in names)).cache()
         files = {(row[0], row[1]) for row in wrong.select(PARTITION_PATH, FILE_NAME).distinct().collect()}
         strays = frame.join(wrong, names, "left_semi").select(*frame.columns)
-        last = Window.partitionBy(*_KEY).orderBy(F.col(COMMIT_TIME).desc())
+        last = Window.partitionBy(*KEY).orderBy(F.col(COMMIT_TIME).desc())
         once = strays.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").drop("_rank").cache()
     slices = {item.key for item in table.file_slices()}
     return Misplaced(once, frozenset(key for key in slices if any(_is_of(key, found) for found in files)))
@@ -151,14 +132,14 @@ def _current_rows(table: HudiTable, strays: DataFrame, *, is_visible: bool) -> D
     """Returns the rows of the table that have the keys of stray rows: key, commit time, ordering values."""
     frame = rows.current(table)
     if is_visible:
-        frame = frame.join(strays.select(*_KEY, FILE_NAME, COMMIT_TIME), [*_KEY, FILE_NAME, COMMIT_TIME], "left_anti")
-    return frame.select(*_KEY, F.col(COMMIT_TIME).alias("now_at"), *_ordering(table, "now")).cache()
+        frame = frame.join(strays.select(*KEY, FILE_NAME, COMMIT_TIME), [*KEY, FILE_NAME, COMMIT_TIME], "left_anti")
+    return frame.select(*KEY, F.col(COMMIT_TIME).alias("now_at"), *_ordering(table, "now")).cache()
 
 
 def _wins(
     table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit], *, is_visible: bool
 ) -> tuple[DataFrame, DataFrame]:
-    joined = strays.join(now, _KEY, "left")
+    joined = strays.join(now, KEY, "left")
     is_newer = F.col(COMMIT_TIME) > F.col("now_at")
     names = table.ordering_fields if orders_by_field(table) else ()
     if names:
@@ -170,7 +151,7 @@ def _wins(
     was_there = now if is_visible else _keys_at(table, strays, now, commits)
     if is_visible:
         return joined.where(F.col("now_at").isNull() | is_newer), was_there
-    with_past = joined.join(was_there, [*_KEY, COMMIT_TIME], "left")
+    with_past = joined.join(was_there, [*KEY, COMMIT_TIME], "left")
     of_found = [each.write.instant for each in commits if each.write.operation in _OF_FOUND_ROWS]
     is_new = F.col("now_at").isNull() & F.col("was_there").isNull() & ~F.col(COMMIT_TIME).isin(of_found)
     return with_past.where(is_new | is_newer), was_there
@@ -178,13 +159,13 @@ def _wins(
 
 def _keys_at(table: HudiTable, strays: DataFrame, now: DataFrame, commits: Sequence[Commit]) -> DataFrame:
     """Returns keys of stray rows that the table lacks now but had when the row's instant was committed."""
-    absent = strays.join(now, _KEY, "left_anti").select(*_KEY, COMMIT_TIME).cache()
+    absent = strays.join(now, KEY, "left_anti").select(*KEY, COMMIT_TIME).cache()
     found: list[DataFrame] = []
     for row in absent.select(COMMIT_TIME).distinct().collect():
         instant = str(row[0])
         at = next((each.completed or each.write.instant for each in commits if each.write.instant == instant), instant)
-        past = rows.current(table, as_of=at).select(*_KEY)
-        found.append(absent.where(F.col(COMMIT_TIME) == instant).join(past, _KEY, "left_semi"))
+        past = rows.current(table, as_of=at).select(*KEY)
+        found.append(absent.where(F.col(COMMIT_TIME) == instant).join(past, KEY, "left_semi"))
     past_keys = reduce(lambda one, other: one.union(other), found) if found else absent.limit(0)
     return past_keys.withColumn("was_there", F.lit("yes"))
 
@@ -201,7 +182,7 @@ def _deleted(table: HudiTable, deletes: Sequence[DeletedKey], strays: DataFrame,
     frame = spark.createDataFrame(
         found, f"`{PARTITION_PATH}` string, `{RECORD_KEY}` string, deleted_at string, deleted_by string"
     )
-    keys = frame.join(now, _KEY).join(strays.select(*_KEY), _KEY, "left_anti")
+    keys = frame.join(now, KEY).join(strays.select(*KEY), KEY, "left_anti")
     is_older = F.col("now_at") <= F.col("deleted_at")
     names = table.ordering_fields if orders_by_field(table) else ()
     if len(names) == 1:
@@ -209,9 +190,9 @@ def _deleted(table: HudiTable, deletes: Sequence[DeletedKey], strays: DataFrame,
         mine = F.col("deleted_by").cast(dict(now.dtypes)[f"now_{names[0]}"])
         by_value = (mine > theirs) | ((mine == theirs) & is_older)
         is_older = F.when(F.col("deleted_by").isNull(), is_older).otherwise(by_value)
-    whole = rows.current(table).join(keys.where(is_older).select(*_KEY), _KEY, "left_semi")
+    whole = rows.current(table).join(keys.where(is_older).select(*KEY), KEY, "left_semi")
     columns = [name for name in strays.columns if name not in rows.META_COLUMNS]
-    return whole.select(*_KEY, *columns).cache()
+    return whole.select(*KEY, *columns).cache()
 
 
 def orders_by_field(table: HudiTable) -> bool:

@@ -31,12 +31,15 @@ class FinishExpansionParams(Request):
 
 class RepairParams(Request):
     instants: Annotated[list[Word], Field(min_length=1, max_length=1000)] | None = Field(
-        None, description="Completed instants to check in addition to those that were found to be stale"
+        None,
+        description="Completed instants to repair, also without proof, in addition to those that are proved to be "
+        "stale. Default: all that seem to be, unless an overwrite or a deletion replaced their file groups",
     )
     accepted: list[Word] | None = Field(
         None,
         max_length=1000,
-        description="Instants whose deletes were lost and have been run again: they count as repaired",
+        description="Instants that count as repaired: their deletes were lost and have been run again, or nothing "
+        "proves that their rows are astray, and these shall stay where they are",
     )
     leftovers: bool | None = Field(
         None,

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind, Problem
+from jobs.format.stale_writes import Doubt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +42,9 @@ class IncidentState(StrEnum):
     REPAIRED = "repaired"
     CLEARED = "cleared"
 
+
+DOUBT = "doubt"
+"""Key in the details of a stale write that nothing proves, so that only a person may have it repaired: a `Doubt`."""
 
 STANDING = (IncidentState.SUSPECTED, IncidentState.OPEN)
 
@@ -84,6 +88,19 @@ _TEXTS = {
 }
 """Title, detail and hint."""
 
+_ONLY_IF = (
+    "{why} Nothing is repaired by itself. If these rows were written later, start a repair that names the commit in"
+    " `instants`; if not, one that names it in `accepted`. Until then nothing is cleaned."
+)
+_DOUBTS = {
+    Doubt.OVERWRITTEN: "An overwrite or a deletion of partitions replaced the file groups, so the rows may have been"
+    " removed on purpose.",
+    Doubt.ORDER: "Nothing on the timeline proves that they were written after the replacement and not before.",
+    Doubt.CLOCKS: "The clocks of the writers disagree, so the times on the timeline do not prove that they were written"
+    " after the replacement.",
+}
+"""Why a stale write is not proved."""
+
 
 @dataclass(frozen=True)
 class Incident:
@@ -107,6 +124,11 @@ class Incident:
     def is_standing(self) -> bool:
         return self.state in STANDING
 
+    @property
+    def doubt(self) -> Doubt | None:
+        found = self.details.get(DOUBT) if self.kind is IncidentKind.STALE_WRITE else None
+        return None if found is None else Doubt(found)
+
     def problem(self) -> Problem:
         """Returns the effect on the table's readers, and what to do."""
         if self.kind is IncidentKind.DAMAGE:
@@ -115,6 +137,8 @@ class Incident:
         number = self.details.get("rows")
         rows = "rows" if number is None else f"{number} row{'' if number == 1 else 's'}"
         title, detail, hint = _TEXTS[self.kind]
+        if self.doubt is not None:
+            hint = _ONLY_IF.format(why=_DOUBTS[self.doubt])
         return Problem(self.kind.value, title, detail.format(what=what, rows=rows), hint)
 
     def _finding(self) -> Problem:

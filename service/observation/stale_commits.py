@@ -8,18 +8,18 @@ contraction one row in a bucket that is gone suffices.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.format.file_names import bucket_of
-from jobs.format.stale_writes import CompletedWrite, stale_writes
+from jobs.format.stale_writes import CompletedWrite, hits_by, stale_writes
 from service.incidents.finding import Finding, Judged
-from service.incidents.incident import IncidentKind, IncidentState
+from service.incidents.incident import DOUBT, IncidentKind, IncidentState
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from jobs.format.stale_writes import StaleWrite
+    from jobs.format.stale_writes import Group, StaleWrite
     from service.lake.commit import Commit
     from service.lake.instant_metadata import InstantMetadata
     from service.lake.table_config import TableConfig
@@ -36,12 +36,32 @@ _MAX_NAMED = 20
 """File groups and partitions in the details of an incident; the counts cover all."""
 
 
+def replacing(new_instants: Iterable[ObservedInstant], replaced_before: Mapping[Group, str]) -> set[str]:
+    """Returns the instants of earlier polls that replaced file groups to which the new ones wrote."""
+    written = {group for seen in new_instants for group in _write(seen).written}
+    return set(hits_by(written, replaced_before).values())
+
+
 def judge(
-    new_instants: Sequence[ObservedInstant], commits: Sequence[Commit], files: Files, config: TableConfig
+    new_instants: Sequence[ObservedInstant],
+    commits: Sequence[Commit],
+    files: Files,
+    config: TableConfig,
+    *,
+    replaced_by: Iterable[ObservedInstant] = (),
+    misdated: Callable[[], Container[str]] = tuple,
 ) -> Judged:
-    """Finds stale commits. `commits` are those of `new_instants`, one for one, in the order of completion."""
+    """Finds stale commits. `commits` are those of `new_instants`, one for one, in the order of completion.
+
+    `replaced_by` are those of `replacing` that are still on the timeline, `misdated` returns the instants with times
+    that do not fit those of others.
+    """
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
-    stale = stale_writes(map(_write, new_instants), files.replaced_before)
+    earlier = {seen.instant.requested_time: _write(seen) for seen in replaced_by}
+    writes = [_write(seen) for seen in new_instants]
+    stale = stale_writes(writes, files.replaced_before, replacing=earlier)
+    if stale:
+        stale = stale_writes(writes, files.replaced_before, replacing=earlier, misdated=misdated())
     metadata = {seen.instant.requested_time: seen.metadata for seen in new_instants}
     findings = [_stale(write, metadata[write.instant]) for write in stale]
     known = {(write.instant, path) for write in stale for path, _ in write.groups}
@@ -56,12 +76,14 @@ def _stale(write: StaleWrite, metadata: InstantMetadata) -> Finding:
         {"partition": path, "file_id": file_id, "replaced_by": by}
         for (path, file_id), by in sorted(write.groups.items())[:_MAX_NAMED]
     ]
-    details = {
+    details: dict[str, Any] = {
         "rows": sum(metadata.written[path][file_id] for path, file_id in write.groups),
         "file_groups": len(write.groups),
         "partitions": len({path for path, _ in write.groups}),
         "groups": named,
     }
+    if write.doubt:
+        details[DOUBT] = write.doubt.value
     return Finding(IncidentKind.STALE_WRITE, IncidentState.OPEN, write.instant, write.operation, details)
 
 
@@ -74,6 +96,8 @@ def _write(seen: ObservedInstant) -> CompletedWrite:
         replaced=frozenset((path, file_id) for path, ids in metadata.replaced.items() for file_id in ids),
         repaired=metadata.repaired,
         known=metadata.known,
+        completed=seen.instant.completion_time or "",
+        is_ordered=seen.is_ordered,
     )
 
 

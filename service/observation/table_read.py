@@ -13,6 +13,7 @@ from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from jobs.format.appearance import appearances, inversions
 from jobs.storage.permissions import Permissions
 from service.catalog import snapshot_store
 from service.db.engine import open_engine, reading
@@ -28,7 +29,7 @@ from service.lake.table_lock import seen_lock
 from service.lake.timeline import parse_instant, timeline_files, timeline_of
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
-from service.observation.stale_commits import judge
+from service.observation.stale_commits import judge, replacing
 from service.observation.timeline_diff import (
     commits_of,
     in_order_of_completion,
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from service.lake.snapshot import Pending
     from service.lake.storage import Entry, Storage
     from service.lake.table import TableType
+    from service.lake.table_config import TableConfig
     from service.lake.table_lock import SeenLock
+    from service.lake.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
@@ -179,7 +182,7 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
         log.warning(
             "Instants of table %s were archived before a poll saw them, in a format that cannot be read", table_id
         )
-    new_instants = in_order_of_completion([*archived, *new])
+    new_instants = in_order_of_completion([*archived, *new], config, listed)
     schemas = [seen.metadata.schema for seen in new_instants if seen.metadata.schema]
     pending = read_pending(storage, config, timeline)
     marks = [*marks_of_table(storage), *(seen.mark for seen in new_instants if seen.mark)]
@@ -206,7 +209,14 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
         has_gap=has_gap,
     )
     found = commits_of(new_instants, before, config, now)
-    judged = judge(new_instants, found, files, config)
+    hit = replacing(new_instants, files.replaced_before)
+    replaced_by = [
+        read_instant(storage, config, each, listed)
+        for each in timeline.instants
+        if each.is_completed and each.requested_time in hit
+    ]
+    misdated = partial(_misdated, config, timeline, listed)
+    judged = judge(new_instants, found, files, config, replaced_by=replaced_by, misdated=misdated)
     over: dict[str, str] = {}
     if before.watch.has_late_files:
         completed = {each.requested_time for each in timeline.instants if each.is_completed}
@@ -228,6 +238,14 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
         undone=undone,
         clock=config.frame.to_json(),
     )
+
+
+def _misdated(config: TableConfig, timeline: Timeline, listed: Mapping[str, Entry]) -> set[str]:
+    """Returns the instants whose times cannot be compared with those of others: clocks disagree."""
+    if config.frame.disagreement is not None:
+        return {each.requested_time for each in timeline.instants}
+    times = {name: int(each.modified_at.timestamp() * 1000) for name, each in listed.items() if each.modified_at}
+    return {instant for each in inversions(appearances(times)) for instant in (each.instant, each.after)}
 
 
 def _is_unfinished(entry: Entry, now: datetime) -> bool:

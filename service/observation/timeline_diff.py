@@ -7,9 +7,10 @@ for. The history is read only when instants may have completed and been archived
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from jobs.format.completion_order import WITH_COMPLETION_TIMES, CompletionOrder
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.lake.commit import Commit
 from service.lake.engine_marks import mark_of_commit
@@ -61,12 +62,15 @@ def known_state(connection: Connection, table_id: str, timeline: Timeline) -> Kn
 
 @dataclass(frozen=True)
 class ObservedInstant:
-    """A completed instant, when its file was written, its metadata, and the mark of the engine that made it."""
+    """A completed instant, when its file was written, its metadata, and the mark of the engine that made it.
+
+    Unless it `is_ordered`, only its instant tells when it completed (`CompletionOrder`)."""
 
     instant: Instant
     written_at: datetime | None
     metadata: InstantMetadata
     mark: Mark | None = None
+    is_ordered: bool = True
 
 
 def read_instant(
@@ -122,15 +126,17 @@ def _archived(archived: Archived, config: TableConfig, base_path: str) -> Observ
     return ObservedInstant(instant, None, metadata, mark_of_commit(instant, metadata, at, has_empty_inflight=False))
 
 
-def in_order_of_completion(seen: Iterable[ObservedInstant]) -> list[ObservedInstant]:
-    """Sorts instants by completion. Before table version 8 only the modification time of its file shows when an instant
-    completed."""
-
-    def key(each: ObservedInstant) -> tuple[str, float, str]:
-        written = each.written_at.timestamp() if each.written_at and not each.instant.completion_time else 0.0
-        return each.instant.completion_time or "", written, each.instant.requested_time
-
-    return sorted(seen, key=key)
+def in_order_of_completion(
+    seen: Iterable[ObservedInstant], config: TableConfig, files: Mapping[str, Entry]
+) -> list[ObservedInstant]:
+    """Sorts instants by completion, as far as that is known. `files` are those of the timeline, by name."""
+    if config.version >= WITH_COMPLETION_TIMES:
+        return sorted(seen, key=lambda each: (each.instant.completion_time or "", each.instant.requested_time))
+    order = CompletionOrder.of(
+        {name: int(file.modified_at.timestamp() * 1000) for name, file in files.items() if file.modified_at}
+    )
+    told = [replace(each, is_ordered=order.is_known(each.instant.requested_time)) for each in seen]
+    return sorted(told, key=lambda each: order.key(each.instant.requested_time))
 
 
 def commits_of(
@@ -140,7 +146,8 @@ def commits_of(
     schema = before.watch.schema_digest
     for each in new_instants:
         instant, metadata = each.instant, each.metadata
-        completed_at = config.moment(instant.completion_time) if instant.completion_time else each.written_at
+        written_at = each.written_at if each.is_ordered else None  # else it may be that of a copy
+        completed_at = config.moment(instant.completion_time) if instant.completion_time else written_at
         found.append(
             Commit(
                 table_id=before.table.id,

@@ -42,9 +42,16 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
     ]
     closing: list[Incident] = []
     if before.kind is JobKind.REPAIR and after.state is JobState.SUCCEEDED:
-        because = f"repair {before.id} found all its rows in the right place"
-        cleared = store.standing(connection, before.table_id, of=_instants(result, "cleared"))
-        closing = [each.closed(IncidentState.CLEARED, because, now) for each in cleared if each.kind in ASTRAY]
+        reasons = {
+            "cleared": f"repair {before.id} found all its rows in the right place",
+            "waived": f"repair {before.id} left its rows where they are, as it was told to",
+        }
+        closing = [
+            each.closed(IncidentState.CLEARED, because, now)
+            for name, because in reasons.items()
+            for each in store.standing(connection, before.table_id, of=_instants(result, name))
+            if each.kind in ASTRAY
+        ]
     damages, gone = diagnosed.of_report(connection, after, result, now)
     return list(tracker.change(connection, before.table_id, found + damages, closing + gone, now).events)
 

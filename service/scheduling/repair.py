@@ -34,10 +34,16 @@ def decide(
     tried: Collection[str] = (),
 ) -> Run | Suggest | Skip:
     """Returns the proposal: due while an open incident needs a repair. `tried` are the instants in the parameters of
-    the last successful job."""
-    found = astray(incidents)
-    if not found:
+    the last successful job.
+
+    Instants about which there is a doubt are repaired only if a person asks for it.
+    """
+    standing = astray(incidents)
+    if not standing:
         return Skip("nothing-astray", "no rows are known to be astray")
+    doubtful = {each.instant for each in standing if each.doubt is not None}
+    proved = [each for each in standing if each.instant not in doubtful]
+    found = proved or standing
     instants = sorted({each.instant for each in found})[:_MOST_INSTANTS]
     finding = _describe(found)
     warning = f"{finding[0].upper()}{finding[1:]}: {', '.join(instants[:3])}{' ...' if len(instants) > 3 else ''}."
@@ -49,7 +55,9 @@ def decide(
             because = f"the last repair has checked them, but the incidents are still open: {finding}"
             return Skip("just-repaired", because, until, warning)
     params = {"instants": instants, "wait_seconds": WAIT_SECONDS, "hand_over_seconds": DEFAULT_SECONDS}
-    if settings.mode is Mode.SUGGEST:
+    if not proved:
+        finding += "; nothing proves that their rows were not removed on purpose or carried over"
+    if settings.mode is Mode.SUGGEST or not proved:
         return Suggest(JobKind.REPAIR, params, finding)
     return Run(JobKind.REPAIR, params, finding)
 

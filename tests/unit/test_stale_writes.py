@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from jobs.format.stale_writes import CompletedWrite, StaleWrite, stale_writes
+from jobs.format.stale_writes import CompletedWrite, Doubt, StaleWrite, stale_writes
 
 OLD, NEW, OTHER = ("p", "00000000-a-0"), ("p", "00000000-b-0"), ("p", "00000001-c-0")
 
@@ -59,3 +61,38 @@ def test_a_commit_that_slipped_in_before_a_replacement_that_did_not_know_of_it_i
 
 def test_what_was_replaced_before_the_first_of_them_counts_too() -> None:
     assert stale_writes([write("30", OLD)], {OLD: "05"}) == [StaleWrite("30", "UPSERT", {OLD: "05"})]
+
+
+OVERWRITE = "INSERT_OVERWRITE_TABLE"
+
+
+@pytest.mark.parametrize(
+    ("by", "late", "misdated", "doubt"),
+    [
+        ({"completed": "25"}, {}, (), None),
+        ({"completed": "25"}, {}, ("30",), Doubt.CLOCKS),
+        ({"completed": "25"}, {}, ("20",), Doubt.CLOCKS),
+        ({"completed": "31"}, {}, (), Doubt.ORDER),
+        ({"completed": "25", "operation": OVERWRITE}, {}, (), Doubt.OVERWRITTEN),
+        # Before table version 8.
+        ({}, {}, (), None),
+        ({}, {"is_ordered": False}, (), Doubt.ORDER),
+        ({"operation": "DELETE_PARTITION"}, {}, (), Doubt.OVERWRITTEN),
+        # What a replacement knew outweighs all times.
+        ({"completed": "31", "known": frozenset({"10"})}, {"is_ordered": False}, ("30",), None),
+        ({"operation": "DELETE_PARTITION", "known": frozenset({"10"})}, {}, (), None),
+    ],
+)
+def test_without_proof_there_is_a_doubt(
+    by: dict[str, Any], late: dict[str, Any], misdated: tuple[str, ...], doubt: Doubt | None
+) -> None:
+    replaced = CompletedWrite("20", **{"operation": "CLUSTER", "replaced": frozenset({OLD}), **by})
+    [found] = stale_writes([replaced, write("30", OLD, **late)], misdated=misdated)
+    assert (found.instant, found.doubt) == ("30", doubt)
+
+
+def test_what_only_its_instant_puts_behind_an_overwrite_is_not_taken_for_stale() -> None:
+    """The overwrite may have taken longer, and have removed it."""
+    overwrite = CompletedWrite("20", OVERWRITE, replaced=frozenset({OLD}), is_ordered=False)
+    assert stale_writes([overwrite, write("30", OLD, is_ordered=False)]) == []
+    assert [each.doubt for each in stale_writes([overwrite, write("30", OLD)])] == [Doubt.OVERWRITTEN]

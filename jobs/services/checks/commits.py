@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.hudi import base_files
 from jobs.hudi.plans import compactions_done
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
@@ -92,7 +93,7 @@ def replacements(examined: Examined) -> Iterator[Finding]:
     differing = {}
     for number, commit in enumerate(examined.commits):
         instant = commit.write.instant
-        if commit.write.operation not in _REWRITES or not commit.write.replaced:
+        if commit.write.operation not in _REWRITES or not commit.write.replaced or REPAIRS_KEY in commit.extra:
             continue
         slices = _slices(examined.commits[:number], examined.table.version)
         replaced = [slices.get(group, _Slice()) for group in commit.write.replaced]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +16,10 @@ from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
 from jobs.hudi.rows import current
+from jobs.services.checks import record_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
@@ -29,7 +30,7 @@ _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """The rows of one partition by their keys."""
+    """The rows of one partition by their keys; `forms` counts them by the form of their key, if that was asked for."""
 
     path: str
     rows: int
@@ -39,6 +40,7 @@ class PartitionRows:
     last_key: str
     high_halves: int
     low_halves: int
+    forms: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def digest(self) -> KeyDigest:
@@ -46,7 +48,11 @@ class PartitionRows:
 
 
 def count_rows(
-    table: HudiTable, rules: BucketRules | None, *, by_listing_of: Collection[str] | None = None
+    table: HudiTable,
+    rules: BucketRules | None,
+    *,
+    by_listing_of: Collection[str] | None = None,
+    with_forms: bool = False,
 ) -> list[PartitionRows]:
     """Reads the key of every row, and counts those that are misplaced or duplicates.
 
@@ -59,28 +65,39 @@ def count_rows(
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
-            partitions, keys, files = batch.columns
+            partitions, keys, files, *forms = batch.columns
             wrong = (
                 [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
             )
             # In halves, whose sums do not overflow.
             high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))
             halves = [pa.array(half.astype(np.int64)) for half in (high, low)]
-            columns = [partitions, keys, pa.array(wrong), *halves]
-            yield pa.RecordBatch.from_arrays(columns, names=["p", "k", "wrong", "high", "low"])
+            columns = [partitions, keys, pa.array(wrong), *halves, *forms]
+            yield pa.RecordBatch.from_arrays(columns, names=["p", "k", "wrong", "high", "low", "form"][: len(columns)])
 
     with translated("counting the rows"):
         found = current(table, by_listing=by_listing_of is not None)
         if by_listing_of is not None:
             found = found.where(F.col(PARTITION_PATH).isin(sorted(by_listing_of)))
-        judged = found.select(PARTITION_PATH, RECORD_KEY, FILE_NAME).mapInArrow(
-            judge, "p string, k string, wrong boolean, high long, low long"
-        )
+        form = record_keys.form_of_key(table, found) if with_forms else None
+        read = [F.col(PARTITION_PATH), F.col(RECORD_KEY), F.col(FILE_NAME), *([] if form is None else [form])]
+        types = "p string, k string, wrong boolean, high long, low long" + ("" if form is None else ", form string")
+        judged = found.select(*read).mapInArrow(judge, types)
         wrong = F.sum(F.col("wrong").cast("long")).alias("w")
+        forms = () if form is None else record_keys.FORMS
+        counted = [F.sum((F.col("form") == name).cast("long")).alias(name) for name in forms]
         halves = [F.sum(name).alias(name) for name in ("high", "low")]
-        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves)
+        per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves, *counted)
         sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves)
-        return [PartitionRows(*row) for row in per_key.groupBy("p").agg(*sums).orderBy("p").collect()]
+        rows = per_key.groupBy("p").agg(*sums, *(F.sum(name) for name in forms)).orderBy("p").collect()
+        fixed = len(sums) + 1
+        return [
+            replace(
+                PartitionRows(*row[:fixed]),
+                forms={name: number for name, number in zip(forms, row[fixed:], strict=True) if number},
+            )
+            for row in rows
+        ]
 
 
 def misplaced(

@@ -186,6 +186,11 @@ STALE_WRITE: Final = _part(
         "instant": ("instant", "The commit"),
         "operation": ("text?", "Hudi's WriteOperationType of that commit"),
         "file_groups": ("int", "Replaced file groups that it wrote to"),
+        "doubt": (
+            "text?",
+            "Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of"
+            " completion not known, `clocks` that disagree",
+        ),
     },
 )
 LIMIT: Final = _part(
@@ -273,6 +278,7 @@ INCIDENT_DETAILS: Final = _part(
             ),
             "The first of these file groups",
         ),
+        "doubt": ("text", "Why nothing proves that the commit came after the replacement; absent on proof"),
         "by_partition": (
             list_of(
                 _part(

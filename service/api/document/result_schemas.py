@@ -118,6 +118,8 @@ _MEMBERS: Final[dict[JobKind, Members]] = {
     JobKind.REPAIR: {
         "repaired": ("texts", "Stale writes whose rows were brought back"),
         "cleared": ("texts", "Suspected writes that had done no harm"),
+        "left": ("texts", "Stale writes that nothing proves and nobody named, so they were left alone"),
+        "waived": ("texts", "Such writes that are settled now, since `accepted` names them"),
         "rows": ("int", "Rows that were brought back"),
         "deletes": ("int", "Deletes that were done again"),
         "superseded": ("int", "Rows that were newer in the table"),

@@ -2127,6 +2127,8 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     """Number of partitions that it wrote to"""
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
+    doubt: str | UnsetType = UNSET
+    """Why nothing proves that the commit came after the replacement; absent on proof"""
     by_partition: list[SuspectedPartition] | UnsetType = UNSET
     """The first of the partitions"""
     job_id: str | UnsetType = UNSET
@@ -3168,9 +3170,13 @@ class RepairIn(Model, frozen=True, kw_only=True):
 
 class RepairParams(Model, frozen=True, kw_only=True):
     instants: list[str] | UnsetType | None = UNSET
-    """Completed instants to check in addition to those that were found to be stale"""
+    """Completed instants to repair, also without proof, in addition to those that are proved to be stale. Default:
+    all that seem to be, unless an overwrite or a deletion replaced their file groups
+    """
     accepted: list[str] | UnsetType | None = UNSET
-    """Instants whose deletes were lost and have been run again: they count as repaired"""
+    """Instants that count as repaired: their deletes were lost and have been run again, or nothing proves that
+    their rows are astray, and these shall stay where they are
+    """
     leftovers: bool | UnsetType | None = UNSET
     """Instead remove what a diagnosis names as left behind: markers of writes that have ended, files of writes
     that were rolled back, and hashing configs without a commit, if no row was written by them
@@ -3197,6 +3203,10 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """Stale writes whose rows were brought back"""
     cleared: list[str] | UnsetType = UNSET
     """Suspected writes that had done no harm"""
+    left: list[str] | UnsetType = UNSET
+    """Stale writes that nothing proves and nobody named, so they were left alone"""
+    waived: list[str] | UnsetType = UNSET
+    """Such writes that are settled now, since `accepted` names them"""
     rows: int | UnsetType = UNSET
     """Rows that were brought back"""
     deletes: int | UnsetType = UNSET
@@ -3650,6 +3660,10 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     """Hudi's WriteOperationType of that commit"""
     file_groups: int | UnsetType = UNSET
     """Replaced file groups that it wrote to"""
+    doubt: str | UnsetType | None = UNSET
+    """Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of completion
+    not known, `clocks` that disagree
+    """
 
 
 class StandingKind(Word):

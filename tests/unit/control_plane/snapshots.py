@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.lake.snapshot import PartitionState, Pending, Since, TableSnapshot
 from service.lake.table import TableType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MIB = 1024**2
@@ -47,6 +50,8 @@ def an_incident(
     state: IncidentState = IncidentState.OPEN,
     *,
     instant: str = "20260101115900000",
+    details: Mapping[str, Any] | None = None,
 ) -> Incident:
     """Found half a minute ago."""
-    return Incident(f"inc_{kind}_{instant}", "tbl_1", kind, instant, state, ago(seconds=30), details={"rows": 7})
+    figures = {"rows": 7, **(details or {})}
+    return Incident(f"inc_{kind}_{instant}", "tbl_1", kind, instant, state, ago(seconds=30), details=figures)

@@ -56,6 +56,19 @@ def test_what_the_last_repair_left_is_tried_again_after_an_hour_and_what_is_new_
     assert isinstance(decide(RepairSettings(), BOTH, TriggerContext(NOW, last_run_at=ago(hours=1)), tried), Run)
 
 
+def test_a_person_must_ask_for_what_nothing_proves() -> None:
+    doubtful = an_incident(STALE, instant="003", details={"doubt": "overwritten"})
+    # A suspicion about the same commit would have it repaired otherwise.
+    same = an_incident(OLD, SUSPECTED, instant="003")
+    proposed = decide(RepairSettings(), [*BOTH, doubtful, same], NO_OCCASION)
+    assert isinstance(proposed, Run)
+    assert proposed.params["instants"] == ["001", "002"]
+    suggested = decide(RepairSettings(), [doubtful], NO_OCCASION)
+    assert isinstance(suggested, Suggest)
+    assert suggested.params["instants"] == ["003"]
+    assert "removed on purpose" in suggested.because
+
+
 def test_late_files_want_a_cleaning_before_it_is_time_for_one() -> None:
     """Nothing is out of use, and nothing was committed since the last one."""
     idle = TriggerContext(NOW, last_run_at=ago(seconds=5))

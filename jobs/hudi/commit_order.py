@@ -1,0 +1,45 @@
+"""The order in which the commits of a table completed, and how far its times can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobs.format.appearance import appearances, inversions
+from jobs.format.completion_order import WITH_COMPLETION_TIMES, CompletionOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jobs.hudi.records import Commit
+    from jobs.hudi.table import HudiTable
+
+
+def in_order(table: HudiTable, commits: Iterable[Commit]) -> list[Commit]:
+    """Sorts commits by completion, as far as that is known."""
+    if table.version >= WITH_COMPLETION_TIMES:
+        named = [replace(each, write=replace(each.write, completed=each.completed)) for each in commits]
+        return sorted(named, key=lambda each: (each.completed, each.write.instant))
+    order = CompletionOrder.of(_times(table))
+    told = [each if order.is_known(each.write.instant) else _unordered(each) for each in commits]
+    return sorted(told, key=lambda each: order.key(each.write.instant))
+
+
+def misdated_instants(table: HudiTable) -> frozenset[str]:
+    """Returns the instants whose times cannot be compared with those of others, since clocks disagree."""
+    if table.clock.frame.disagreement is not None:
+        return frozenset(item.requested for item in table.instants())
+    return frozenset(
+        instant for each in inversions(appearances(_times(table))) for instant in (each.instant, each.after)
+    )
+
+
+def _times(table: HudiTable) -> dict[str, int]:
+    return {name: file.modified_ms for name, file in table.timeline_files().items()}
+
+
+def _unordered(commit: Commit) -> Commit:
+    """Returns a commit whose file has not the time of its completion. Its instant is before that, and so is a time that
+    is earlier than those of later copies and commits."""
+    write = replace(commit.write, is_ordered=False)
+    return replace(commit, write=write, completed=min(commit.completed, commit.write.instant))

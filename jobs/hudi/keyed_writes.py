@@ -1,0 +1,141 @@
+"""Writes rows under the record keys and partition paths that the table has stored for them.
+
+Hudi's data source makes keys from the columns, by a key generator and options of which a table stores only some: the
+complex generator's encoding, the unit of a timestamp and the like are the writers' own. A row with another key is
+another row. Here Hudi takes over the meta columns, as it does for the rows of Spark SQL's `UPDATE`
+(`HoodieCreateRecordUtils`, 1.2.0: prepped records), and finds their file groups by its index, as for any upsert.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+from pyspark.sql.types import StructType
+
+from jobs.errors import JobError
+from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
+from jobs.hudi.jvm import translated
+from jobs.hudi.options import METADATA_NOT_COMPACTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from jobs.hudi.table import HudiTable
+
+_LATEST, _BY_FIELD = "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"
+_PREPPED = "_hoodie.spark.sql.writes.prepped"
+
+
+def keyed_write_options(table: HudiTable) -> dict[str, str]:
+    """Returns the options of a client for such writes: the table's ordering and merging, little parallelism."""
+    properties = table.properties
+    mode = properties.get("hoodie.record.merge.mode", "")
+    by_default = _LATEST if mode == "COMMIT_TIME_ORDERING" or not table.ordering_fields else _BY_FIELD
+    payload = properties.get("hoodie.compaction.payload.class", f"org.apache.hudi.common.model.{by_default}")
+    stored = {
+        "hoodie.table.type": properties.get("hoodie.table.type"),
+        "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
+        "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
+        "hoodie.datasource.write.precombine.field": ",".join(table.ordering_fields) or None,
+        "hoodie.datasource.write.payload.class": payload,
+        "hoodie.write.record.merge.mode": mode or None,
+        "hoodie.write.record.merge.strategy.id": properties.get("hoodie.record.merge.strategy.id"),
+    }
+    return {
+        **{key: value for key, value in stored.items() if value is not None},
+        **METADATA_NOT_COMPACTED,
+        # Each key is there once.
+        "hoodie.combine.before.upsert": "false",
+        "hoodie.combine.before.delete": "false",
+        "hoodie.upsert.shuffle.parallelism": "2",
+        "hoodie.delete.shuffle.parallelism": "2",
+        _PREPPED: "true",
+    }
+
+
+class KeyedWrites:
+    """The writes of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`. Each is a commit; they return
+    its instant. The table's lock must be held, since none is taken here. A write that fails is rolled back."""
+
+    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
+        self._table = table
+        self._jvm = table.jvm
+        self._config = config
+        self._client = client
+
+    def upsert(self, frame: DataFrame) -> str:
+        """Writes rows with the columns of the table, record keys and partition paths."""
+        with self._commit({}) as (instant, wrote):
+            wrote.append(self._client.upsert(self._records(frame, instant), instant))
+        return instant
+
+    def delete(self, frame: DataFrame) -> str:
+        """Deletes the rows with these record keys and partition paths."""
+        with self._commit({}) as (instant, wrote):
+            keys = self._jvm.java.java.util.ArrayList()
+            for row in frame.select(RECORD_KEY, PARTITION_PATH).collect():
+                keys.add(self._jvm.hudi.common.model.HoodieKey(row[0], row[1]))
+            wrote.append(self._client.delete(self._jvm.parallelize(keys), instant))
+        return instant
+
+    def mark(self, extra: Mapping[str, str]) -> str:
+        """Makes a commit without rows, with this extra metadata."""
+        with self._commit(extra) as (instant, wrote):
+            wrote.append(self._client.upsert(self._jvm.parallelize(self._jvm.java.java.util.ArrayList()), instant))
+        return instant
+
+    @contextmanager
+    def _commit(self, extra: Mapping[str, str]) -> Iterator[tuple[str, list[Any]]]:
+        self._table.clock.verify()
+        action = "deltacommit" if self._table.is_merge_on_read else "commit"
+        with translated("starting a commit"):
+            instant = str(self._client.startCommit(action))
+        wrote: list[Any] = []
+        try:
+            with translated("writing rows"):
+                yield instant, wrote
+                metadata = self._jvm.some(self._jvm.map(extra))
+                nothing = self._jvm.nothing()
+                self._client.commit(instant, wrote[0], metadata, action, self._jvm.map({}), nothing)
+        except JobError:
+            with translated(f"rolling back {instant}"):
+                self._client.rollback(instant)
+            raise
+
+    def _records(self, frame: DataFrame, instant: str) -> Any:
+        """Returns the rows as a `JavaRDD` of Hudi's records, without locations."""
+        schemas = self._jvm.hudi.common.schema.HoodieSchema
+        whole = schemas.parse(self._table.schema(with_meta_fields=True))
+        names = [str(field.name()) for field in whole.getFields()]
+        struct = self._jvm.hudi.HoodieSchemaConversionUtils.convertHoodieSchemaToStructType(whole)
+        types = {field.name: field.dataType for field in StructType.fromJson(json.loads(struct.json())).fields}
+        given = {RECORD_KEY, PARTITION_PATH, *(name for name in names if not name.startswith("_hoodie_"))}
+        # With the file's name Hudi would take it for the row's place. Its readers make texts of partition columns.
+        columns = [
+            F.col(f"`{name}`").cast(types[name]).alias(name)
+            if name in given and name in frame.columns
+            else F.lit(None).cast(types[name]).alias(name)
+            for name in names
+        ]
+        context: Any = self._jvm.java.org.apache.spark.api.python.PythonUtils
+        arguments = getattr(self._jvm.hudi, "HoodieCreateRecordUtils$createHoodieRecordRddArgs")(
+            frame.select(*columns)._jdf,
+            self._config,
+            context.toScalaMap(self._config.getProps()),
+            self._table.name,
+            "hoodie",
+            whole,
+            schemas.parse(self._table.schema()),
+            self._jvm.hudi.common.model.WriteOperationType.UPSERT,
+            instant,
+            True,
+            False,
+            False,
+            self._table.meta.getTableConfig(),
+        )
+        return self._jvm.hudi.HoodieCreateRecordUtils.createHoodieRecordRdd(arguments)

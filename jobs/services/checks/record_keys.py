@@ -1,0 +1,78 @@
+"""The record keys that Hudi's key generators make of the columns of a row, as far as the table tells how.
+
+A key of one field is its text, or `field:text` by the complex generator (Hudi 1.1 has an option for that); of several
+fields `one:text,other:text` (`KeyGenUtils`, 1.2.0). Of a timestamp it is a number of microseconds or milliseconds or a
+text, by an option of the writers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.format.meta_columns import RECORD_KEY
+from jobs.services.checks.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+    from jobs.hudi.table import HudiTable
+
+PLAIN, NAMED, OTHER = "plain", "named", "other"
+MICROSECONDS, MILLISECONDS, NUMBER, TEXT = "microseconds", "milliseconds", "number", "text"
+FORMS = (PLAIN, NAMED, OTHER, MICROSECONDS, MILLISECONDS, NUMBER, TEXT)
+_TEXTS = frozenset({"string", "tinyint", "smallint", "int", "bigint", "boolean"})
+"""Types of which every key generator makes the same text."""
+
+
+def form_of_key(table: HudiTable, frame: DataFrame) -> Column | None:
+    """Returns the form of each row's record key, null where it cannot be told; None if it cannot for any row.
+
+    OTHER is that of a key which no generator makes of the row's columns.
+    """
+    fields = [name for name in table.record_key_fields if name]
+    if not fields or not set(fields) <= set(frame.columns):
+        return None  # generated keys, or a field of a struct
+    types = dict(frame.dtypes)
+    key, first = F.col(RECORD_KEY), F.col(f"`{fields[0]}`")
+    if all(types[name] in _TEXTS for name in fields):
+        named = F.concat_ws(",", *(F.concat(F.lit(f"{name}:"), _text(name)) for name in fields))
+        form = F.when(key == named, NAMED)
+        if len(fields) == 1:
+            form = form.when(key == first.cast("string"), PLAIN)
+        return form.otherwise(OTHER)
+    if len(fields) == 1 and types[fields[0]] == "timestamp":
+        value = F.regexp_replace(key, "^[A-Za-z_][^:]*:", "")
+        number = F.when(value.rlike("^-?[0-9]+$"), value.cast("long"))
+        form = F.when(number == 0, None).when(number == F.unix_micros(first), MICROSECONDS)
+        form = form.when(number == F.unix_millis(first), MILLISECONDS)
+        return form.when(number.isNotNull(), NUMBER).otherwise(TEXT)
+    return None
+
+
+def _text(name: str) -> Column:
+    """Returns the text of a field in a key of several (`KeyGenUtils.NULL_RECORDKEY_PLACEHOLDER`, 1.2.0)."""
+    text = F.col(f"`{name}`").cast("string")
+    return F.when(text.isNull(), "__null__").when(text == "", "__empty__").otherwise(text)
+
+
+def faults(forms: Mapping[str, int]) -> Iterator[Finding]:
+    """Yields what is wrong, for rows counted by the form of their key: some is no key of its row, or there are several
+    forms, so that a row may be there under two keys."""
+    found = {}
+    if forms.get(OTHER):
+        found[OTHER] = f"{forms[OTHER]} rows have a key that their columns do not make"
+    if len(several := sorted(set(forms) - {OTHER})) > 1:
+        found["forms"] = "keys in several forms: " + ", ".join(f"{name} ({forms[name]} rows)" for name in several)
+    if found:
+        yield Finding(
+            "record-keys-differ",
+            "Rows have record keys that the table's key generator does not make",
+            found,
+            "The next upsert of such a row does not find it, and the row is there twice.",
+            "Writers used different key generators or options of one, or a job made keys anew. Delete the rows with the"
+            " wrong keys by `_hoodie_record_key`, and let all writers use the same options.",
+        )

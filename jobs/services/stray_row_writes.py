@@ -1,0 +1,123 @@
+"""Writes the rows of stale writes to the table, and reads them back."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.errors import StaleWriterError, WritersActiveError
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH
+from jobs.hudi import rows
+from jobs.hudi.client import WriteClient
+from jobs.hudi.jvm import translated
+from jobs.hudi.keyed_writes import keyed_write_options
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.records import INGESTION
+from jobs.protocol.replacement import POLL_SECONDS
+from jobs.protocol.writers import dead_writes
+from jobs.services.stray_rows import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from jobs.format.stale_writes import Group
+    from jobs.hudi.lock import TableLock
+    from jobs.hudi.records import Instant
+    from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+    from jobs.services.stray_rows import Decided
+
+
+@contextmanager
+def lock_without_writers(table: HudiTable, lock: TableLock, seconds: float, context: JobContext) -> Iterator[None]:
+    """Holds the table's lock at a moment at which our write conflicts with no other. Raises `WritersActiveError`."""
+    deadline = time.monotonic() + seconds
+    context.step("waiting for writers to finish")
+    while True:
+        with lock.held(context.checkpoint):
+            blocking = _blocking(table)
+            if not blocking:
+                yield
+                return
+        if time.monotonic() > deadline:
+            names = ", ".join(f"{item.requested} ({item.action})" for item in blocking)
+            raise WritersActiveError(f"After {seconds:.0f} s: still in flight: {names}.")
+        context.checkpoint()
+        time.sleep(POLL_SECONDS)
+
+
+def _blocking(table: HudiTable) -> list[Instant]:
+    """Returns the instants in flight, except for writes that retry by themselves when they conflict with ours."""
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        dead = set(dead_writes(table, client))
+    in_flight = [item for item in table.pending() if item.requested not in dead]
+    if not table.declared.writers_retry_conflicts:
+        return in_flight
+    return [item for item in in_flight if item.action not in INGESTION]
+
+
+def write(
+    table: HudiTable,
+    lock: TableLock,
+    context: JobContext,
+    decided: Decided,
+    *,
+    extra: Mapping[str, str] | None = None,
+    apart: Collection[Group] = (),
+) -> tuple[str, ...]:
+    """Writes the rows under their stored keys, reads them back, and then commits `extra`, if any; returns the instants.
+
+    Rows in the file groups `apart` do not count. The lock must be held. Raises StaleWriterError if the table is not as
+    it should be, once all of that was taken back.
+    """
+    with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
+        lock.verify()
+        written = []
+        if decided.deletes is not None:
+            written.append(client.keyed_writes.delete(decided.deletes))
+        if decided.upsert_count:
+            written.append(client.keyed_writes.upsert(decided.upserts))
+        context.step("verifying the repair")
+        table.reload()
+        try:
+            require_written(table, decided, apart)
+        except StaleWriterError:
+            for instant in reversed(written):
+                client.roll_back(instant, client.new_instant())
+            raise
+        if extra:
+            lock.verify()
+            written.append(client.keyed_writes.mark(extra))
+    return tuple(written)
+
+
+def mark(table: HudiTable, lock: TableLock, extra: Mapping[str, str]) -> str:
+    """Makes a commit without rows, with this extra metadata. The lock must be held."""
+    with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
+        lock.verify()
+        return client.keyed_writes.mark(extra)
+
+
+def require_written(table: HudiTable, decided: Decided, apart: Collection[Group] = ()) -> None:
+    """Verifies that each row to write exists unchanged and once, and that no key to delete exists, all under the keys
+    that are stored. Rows in the file groups `apart` do not count.
+
+    The lock must still be held: other writers may change any row. Raises `StaleWriterError`.
+    """
+    with translated("verifying the repair"):
+        columns = [name for name in decided.upserts.columns if name not in KEY]
+        wanted = decided.upserts.select(*KEY, F.to_json(F.struct(*columns)).alias("wanted"))
+        found = rows.current(table)
+        if apart:
+            file_id = F.regexp_extract(FILE_NAME, "^[^_]+", 0)
+            found = found.where(~F.concat_ws("/", PARTITION_PATH, file_id).isin(["/".join(each) for each in apart]))
+        found = found.select(*KEY, F.to_json(F.struct(*columns)).alias("found"))
+        joined = wanted.join(found, KEY, "left")
+        wrong = joined.where(F.col("found").isNull() | (F.col("wanted") != F.col("found"))).count()
+        twice = joined.count() - wanted.count()
+        left = decided.deletes.join(found, KEY, "left_semi").count() if decided.deletes is not None else 0
+    if wrong or twice or left:
+        raise StaleWriterError(f"after the repair {wrong} rows differ, {twice} exist twice, {left} are not deleted")

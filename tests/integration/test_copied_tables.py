@@ -1,0 +1,128 @@
+"""Tables of version 6 whose files were copied without their times, with what their owners had overwritten and deleted.
+
+In version 6 the times of the timeline's files are the only trace of the order in which instants completed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.format.stale_writes import REPAIRED_KEY
+from jobs.hudi import rows
+from jobs.hudi.client import WriteClient
+from jobs.hudi.keyed_writes import keyed_write_options
+from jobs.hudi.options import UNDER_OUR_LOCK
+from tests.integration import tables
+from tests.integration.hidden import hidden
+from tests.integration.run import hudi_table, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
+
+
+def overwritten(spark: SparkSession, base: Path, table_type: str) -> dict[str, str]:
+    """A table with rows that an overwrite of a partition, a deletion of one, and one of everything have removed."""
+    options = tables.write_table(spark, base, count=30, table_type=table_type, version=6, num_buckets=None)
+
+    def write(operation: str, first: int, last: int, dt: str, ts: int = 1) -> None:
+        frame = tables.rows(spark, first, last, ts=ts).withColumn("dt", F.lit(dt))
+        tables.upsert(frame, base, {**options, "hoodie.datasource.write.operation": operation})
+
+    write("upsert", 0, 5, "2026-01-01")
+    write("insert_overwrite", 100, 105, "2026-01-01")
+    gone = {**options, "hoodie.datasource.write.operation": "delete_partition"}
+    tables.upsert(
+        tables.rows(spark, 0, 1), base, {**gone, "hoodie.datasource.write.partitions.to.delete": "2026-01-02"}
+    )
+    write("insert_overwrite_table", 200, 203, "2026-01-03")
+    write("upsert", 201, 205, "2026-01-03", ts=2)
+    return options
+
+
+def copied(base: Path, target: Path) -> None:
+    """The copy has new times, those of the timeline against its order."""
+    shutil.copytree(base, target, copy_function=shutil.copyfile)
+    names = sorted((path for path in (target / ".hoodie").glob("2*")), reverse=True)
+    now = max(path.stat().st_mtime for path in names)
+    for number, path in enumerate(names):
+        os.utime(path, (now + number / 100, now + number / 100))
+
+
+@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+def test_nothing_that_an_owner_removed_comes_back(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+    base, target = tmp_path / "trips", tmp_path / "copy" / "trips"
+    options = overwritten(spark, base, table_type)
+    copied(base, target)
+    before = tables.snapshot(spark, target)
+    assert len(before) == 5
+
+    audit = run_job(spark, target, "audit", index=None).details
+    assert (audit["clean"], audit["stale_writes"]) == (True, []), audit
+    repaired = run_job(spark, target, "repair", index=None).details
+
+    assert (repaired["repaired"], repaired["left"], repaired["rows"]) == ([], [], 0)
+    assert tables.snapshot(spark, target) == tables.snapshot(spark, target, metadata=False) == before
+    tables.upsert(tables.rows(spark, 204, 206, ts=3).withColumn("dt", F.lit("2026-01-03")), target, options)
+    assert len(tables.snapshot(spark, target)) == 6
+    order = [commit.write.instant for commit in hudi_table(spark, target, None).commits()]
+    assert order == sorted(order)
+
+
+def test_an_audit_sees_what_came_back_and_keys_that_no_generator_makes(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, version=6, num_buckets=None)
+    tables.upsert(tables.rows(spark, 0, 5, partitions=1), base, options)
+    overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
+    tables.upsert(tables.rows(spark, 5, 8, partitions=1), base, overwriting)
+    table = hudi_table(spark, base, None)
+    written, overwrite = (commit.write.instant for commit in table.commits())
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+    other_key = rows.current(table).where("id = 'k6'").withColumn("_hoodie_record_key", F.lit("id:k6"))
+
+    with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
+        client.keyed_writes.upsert(other_key)
+        repair = client.keyed_writes.mark({REPAIRED_KEY: written})
+
+    audit = run_job(spark, base, "audit", index=None).details
+    found = {each["type"]: each["detail"] for each in audit["findings"]}
+    assert (audit["clean"], audit["rows"], audit["duplicates"]) == (False, 4, 0)
+    assert found == {
+        "overwritten-rows-back": f"rows of {written}, which {overwrite} had removed, by {repair}",
+        "record-keys-differ": "keys in several forms: named (1 rows), plain (3 rows)",
+    }
+
+
+def test_a_write_to_what_an_overwrite_replaced_comes_over_only_if_a_person_names_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base, settled = tmp_path / "trips", tmp_path / "settled" / "trips"
+    options = tables.writer_options(base, num_buckets=None, metadata=False)
+    tables.upsert(tables.rows(spark, 0, 5, partitions=1), base, options)
+    overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    tables.upsert(tables.rows(spark, 5, 8, partitions=1), base, overwriting)
+    overwrite = hudi_table(spark, base, None).commits()[-1].write.instant
+    with hidden(base, overwrite, tmp_path / "away"):
+        tables.upsert(tables.rows(spark, 0, 2, ts=5, partitions=1), base, options)
+    [stale] = run_job(spark, base, "audit", index=None).details["stale_writes"]
+    assert (stale["doubt"], stale["operation"]) == ("overwritten", "UPSERT")
+    before = tables.snapshot(spark, base)
+    shutil.copytree(base, settled)
+
+    left = run_job(spark, base, "repair", index=None).details
+    assert (left["left"], left["repaired"], tables.snapshot(spark, base)) == ([stale["instant"]], [], before)
+    named = run_job(spark, base, "repair", {"instants": [stale["instant"]]}, index=None).details
+    assert (named["repaired"], named["rows"], len(tables.snapshot(spark, base))) == ([stale["instant"]], 2, 5)
+
+    waived = run_job(spark, settled, "repair", {"accepted": [stale["instant"]]}, index=None).details
+    assert (waived["waived"], waived["left"], tables.snapshot(spark, settled)) == ([stale["instant"]], [], before)
+    for each in (base, settled):
+        assert run_job(spark, each, "audit", index=None).details["clean"]
