@@ -80,6 +80,9 @@ class WriteClient:
         # Its timers would renew the heartbeat of an abandoned instant once a minute until the worker ends.
         with suppress(JobError, OSError), translated("stopping heartbeats"):
             self._client.getHeartbeatClient().close()
+        with suppress(JobError, OSError), translated("stopping the timeline server"):
+            if (server := self._client.getTimelineServer()).isPresent():
+                server.get().stopForBasePath(self._table.base_path)
 
     # -- Hudi's own table services
 

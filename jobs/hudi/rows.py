@@ -56,6 +56,19 @@ def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[st
     return {partition: counted.get(partition, 0) for partition in partitions}
 
 
+def keys_there_twice(
+    table: HudiTable, partitions: Collection[str], *, by_partition: bool, most: int
+) -> dict[str, list[str]]:
+    """Returns keys that more than one row of these partition paths has, each with the partitions of its rows, in which
+    it may be once if `by_partition`."""
+    with translated("looking for keys that are there twice"):
+        wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted(partitions)))
+        columns = [RECORD_KEY, PARTITION_PATH] if by_partition else [RECORD_KEY]
+        paths = F.sort_array(F.collect_list(PARTITION_PATH)).alias("paths")
+        twice = wanted.groupBy(*columns).agg(F.count("*").alias("rows"), paths).where("rows > 1")
+        return {row[RECORD_KEY]: list(row["paths"]) for row in twice.orderBy(*columns).limit(most).collect()}
+
+
 def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> int:
     """Returns how many of these rows a query with a filter does not find, since Hudi's statistics are wrong.
 

@@ -53,6 +53,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             raise WritersActiveError(
                 f"In flight: {', '.join(f'{item.requested} ({item.action})' for item in pending)}."
             )
+        had = table.metadata_partitions
         # Its options name the partitions that the table has now.
         with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "true"}) as client:
             context.step("building it anew")
@@ -64,6 +65,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         table.reload()
         if left := _findings(table):
             raise HudiError(f"The new metadata table differs from the storage: {left[0]['detail']}")
+        if missing := had - table.metadata_partitions:
+            raise HudiError(f"Hudi has not built these indexes: {', '.join(sorted(missing))}")
     return Result(Outcome.SUCCEEDED, details={**details, "partitions": sorted(table.metadata_partitions)})
 
 
