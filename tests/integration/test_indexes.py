@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jobs.errors import RefusedError
+from jobs.hudi.table import HudiTable
 from jobs.protocol import replacement
 from tests.integration import indexed, tables
 from tests.integration.indexed import COUNT, assert_right, index_state
@@ -84,6 +86,44 @@ def test_services_beside_an_index(
     assert len(tables.snapshot(spark, base)) == COUNT + 10
     assert_right(spark, base)
     assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [COW, MOR])
+@pytest.mark.parametrize("name", ["global record", "partitioned record", "all", "all by partition"])
+def test_an_index_forgets_rows_that_a_service_takes_away(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = indexed.write(spark, base, ALONE[name], table_type=table_type)
+    before = tables.snapshot(spark, base)
+    savepoint = run_job(spark, base, "savepoint", {}, index=None).details["savepoint"]
+    tables.upsert(tables.rows(spark, 5, COUNT + 10, ts=3), base, options)
+    after = tables.snapshot(spark, base)
+    tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=4), base, options)
+    last = max(item.requested for item in hudi_table(spark, base, None).instants() if item.state == "COMPLETED")
+    named = {"table_name": "test"}
+
+    run_job(spark, base, "rollback", {"instant": last, **named}, index=None, writers_stopped=True)
+    assert tables.snapshot(spark, base) == after
+    assert_right(spark, base)
+    run_job(spark, base, "restore", {"savepoint": savepoint, **named}, index=None, writers_stopped=True)
+    assert tables.snapshot(spark, base) == before
+    assert_right(spark, base)
+
+    monkeypatch.setattr(HudiTable, "now", lambda table: table.clock.now() + timedelta(days=60))
+    old = {"days_retain": 20, "limit_partitions": 2, "wait_seconds": 1}
+    if name == "all":
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, "partition_ttl", old, index=None)
+        assert [reason.type for reason in refused.value.reasons] == ["secondary-index"]
+    else:
+        assert len(run_job(spark, base, "partition_ttl", old, index=None).details["partitions"]) == 2
+        assert len(tables.snapshot(spark, base)) == COUNT // 3
+    monkeypatch.undo()
+    tables.upsert(tables.rows(spark, 0, COUNT, ts=6), base, options)
+    assert len(tables.snapshot(spark, base)) == COUNT
+    assert_right(spark, base)
 
 
 def test_no_service_changes_which_columns_have_statistics(spark: SparkSession, tmp_path: Path) -> None:
