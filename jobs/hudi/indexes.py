@@ -90,6 +90,13 @@ def options(table: HudiTable) -> dict[str, str]:
     return chosen
 
 
+def state(table: HudiTable) -> frozenset[str]:
+    """Returns what a commit must know of the indexes: the partitions, and of which kind the record index is."""
+    defined = definitions(table).get(RECORDS)
+    kind = {f"{RECORDS} by partition"} if defined and defined.is_by_partition else set()
+    return table.metadata_partitions | kind
+
+
 def _columns(defined: Mapping[str, IndexDefinition]) -> tuple[str, ...]:
     return defined[COLUMN_STATISTICS].columns if COLUMN_STATISTICS in defined else ()
 
