@@ -57,12 +57,14 @@ def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[st
 
 
 def keys_there_twice(
-    table: HudiTable, partitions: Collection[str], *, by_partition: bool, most: int
+    table: HudiTable, partitions: Collection[str] | None, *, by_partition: bool, most: int
 ) -> dict[str, list[str]]:
-    """Returns keys that more than one row of these partition paths has, each with the partitions of its rows, in which
-    it may be once if `by_partition`."""
+    """Returns keys that more than one row of these partition paths has, or of all that the storage lists, each with the
+    partitions of its rows, in which it may be once if `by_partition`."""
     with translated("looking for keys that are there twice"):
-        wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted(partitions)))
+        wanted = current(table, by_listing=partitions is None)
+        if partitions is not None:
+            wanted = wanted.where(F.col(PARTITION_PATH).isin(sorted(partitions)))
         columns = [RECORD_KEY, PARTITION_PATH] if by_partition else [RECORD_KEY]
         paths = F.sort_array(F.collect_list(PARTITION_PATH)).alias("paths")
         twice = wanted.groupBy(*columns).agg(F.count("*").alias("rows"), paths).where("rows > 1")

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 _NAMED = 5
 
 
-def refusals(table: HudiTable, partitions: Collection[str]) -> list[Problem]:
-    """Returns the refusal if a key is there twice in these partitions. Reads their keys if there is a record index."""
-    if not partitions or indexes.RECORDS not in table.metadata_partitions:
+def refusals(table: HudiTable, partitions: Collection[str] | None = None) -> list[Problem]:
+    """Returns the refusal if a key is there twice in these partitions. Reads their keys if there is a record index.
+
+    Without `partitions`, those of all that the storage lists, whatever the metadata table says.
+    """
+    if indexes.RECORDS not in table.metadata_partitions:
         return []
     defined = indexes.definitions(table).get(indexes.RECORDS)
     by_partition = defined is not None and defined.is_by_partition
@@ -35,7 +38,7 @@ def refusals(table: HudiTable, partitions: Collection[str]) -> list[Problem]:
             "keys-not-unique",
             "Keys are there twice, and the table's record index can name only one row for each",
             f"{', '.join(named)}{' and more' if len(found) == _NAMED else ''}",
-            "Hudi's own clustering fails as well. Decide which row is right, and write the partition again without the"
+            "Hudi's own services fail as well. Decide which row is right, and write the partition again without the"
             " other (`insert_overwrite`); or drop the record index.",
         )
     ]

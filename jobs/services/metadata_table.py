@@ -14,7 +14,7 @@ from jobs.errors import HudiError, RefusedError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.protocol import preflight
+from jobs.protocol import preflight, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks import metadata_table
 from jobs.services.checks.finding import Examined, confirmed, some
@@ -41,6 +41,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return Result(Outcome.SUCCEEDED, details=details)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, details["findings"])
+    # Building a record index of them fails, when the old one is gone.
+    problems += unique_keys.refusals(table)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**details, "refusals": [each.to_json() for each in problems]})
     if problems:

@@ -199,15 +199,15 @@ def test_a_key_that_is_there_twice_is_named_before_anything_is_planned(
     tables.upsert(again, base, {**twice, "hoodie.embed.timeline.server": "true"})
     timeline = sorted((base / ".hoodie" / "timeline").iterdir())
 
-    for dry_run in (True, False):
-        try:
-            found = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, dry_run=dry_run).details
-            refused = found["refusals"]
-        except RefusedError as error:
-            refused = [problem.to_json() for problem in error.reasons]
-        assert [(each["type"].rpartition("/")[2], each["detail"]) for each in refused] == [("keys-not-unique", detail)]
+    dry = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, dry_run=True).details["refusals"]
+    assert [each["detail"] for each in dry] == [detail]
+    for kind, params in (("clustering", {"sort_by": ["city"]}), ("metadata_table", {"action": "rebuild"})):
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, params, index=None, **STOPPED)
+        assert [(each.type, each.detail) for each in refused.value.reasons] == [("keys-not-unique", detail)]
 
     assert sorted((base / ".hoodie" / "timeline").iterdir()) == timeline
+    assert "record_index" in index_state(spark, base)[0]
     findings = run_job(spark, base, "audit", index=None).details["findings"]
     assert any("key 'k0'" in each["detail"] for each in findings if each["type"] == "index-differs-from-rows")
 

@@ -155,12 +155,13 @@ PLANS: Final = {
         hint="Drop the index (`DROP INDEX`) and create it again afterwards; or delete the rows by statements.",
     ),
     "keys-not-unique": JobExplanation(
-        "A clustering moves rows to other files, and the record index must name the new place of each key. Hudi cannot"
-        " write two places for one key, so the commit would fail after all rows had been written.",
+        "A clustering moves rows to other files, and the record index must name the new place of each key; a `rebuild`"
+        " writes that index anew. Hudi cannot write two places for one key: the commit would fail after all rows had"
+        " been written, and the rebuild after the old index was deleted.",
         "'k17' in '2026-01-01' and '2026-01-02'",
         title="Keys are there twice, and the table's record index can name only one row for each",
         hint=(
-            "Hudi's own clustering fails as well. Decide which row is right, and write the partition again without the"
+            "Hudi's own services fail as well. Decide which row is right, and write the partition again without the"
             " other (`insert_overwrite`); or drop the record index."
         ),
     ),
