@@ -204,6 +204,13 @@ class CommitLostError(JobError):
     retriable = True
 
 
+class IndexesChangedError(JobError):
+    type = "indexes-changed"
+    title = "An index of the table was built or dropped while the job ran"
+    hint = "Nothing was committed; the next attempt starts over."
+    retriable = True
+
+
 class NotProvedError(JobError):
     """The merge of a file slice by Arrow is not proved to be equal to Hudi's own, so Hudi's executor has to do it."""
 

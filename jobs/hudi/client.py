@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from py4j.java_gateway import get_java_class
 
-from jobs.errors import JobError
-from jobs.hudi import hashing_config, plan_firewall, write_stats
+from jobs.errors import IndexesChangedError, JobError
+from jobs.hudi import hashing_config, indexes, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.clusterings import Clusterings
@@ -47,6 +47,7 @@ class WriteClient:
     def __init__(self, table: HudiTable, mode: Mapping[str, str], extra: Mapping[str, str] | None = None) -> None:
         self._table = table
         self._jvm = table.jvm
+        self._indexes = indexes.state(table)
         options = client_options(table)
         if table.declared.index:
             rules = table.bucket_rules()
@@ -82,6 +83,9 @@ class WriteClient:
         # Its timers would renew the heartbeat of an abandoned instant once a minute until the worker ends.
         with suppress(JobError, OSError), translated("stopping heartbeats"):
             self._client.getHeartbeatClient().close()
+        with suppress(JobError, OSError), translated("stopping the timeline server"):
+            if (server := self._client.getTimelineServer()).isPresent():
+                server.get().stopForBasePath(self._table.base_path)
 
     # -- Hudi's own table services
 
@@ -312,10 +316,13 @@ class WriteClient:
     ) -> None:
         """Completes the replacecommit: `written` replaces the file groups of `replaced`, atomically.
 
-        Files of this instant that are not in `written` are deleted: Hudi finds their markers.
+        Files of this instant that are not in `written` are deleted: Hudi finds their markers. Raises
+        IndexesChangedError if the client was opened for other indexes than the table has.
         """
         self._table.clock.verify(instant)
         schema = self._present_schema()
+        if changed := indexes.state(self._table) ^ self._indexes:
+            raise IndexesChangedError(", ".join(sorted(changed)))
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
         for file in written:
             metadata["partitionToWriteStats"].setdefault(file.partition, []).append(_write_stat(file))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jobs.hudi import indexes
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobs.hudi.table import HudiTable
 
 FOLDER = ".hoodie/metadata"
+
+# Statistics of partitions are made of those of columns.
+_IN_ORDER = (indexes.COLUMN_STATISTICS, indexes.BLOOM_FILTERS, indexes.RECORDS, indexes.PARTITION_STATISTICS)
+_NAMED = (indexes.SECONDARY, indexes.EXPRESSION)
 
 
 class MetadataTable:
@@ -30,13 +37,46 @@ class MetadataTable:
             return str(last.get().requestedTime()) if last.isPresent() else None
 
     def rebuild(self) -> None:
-        """Deletes it, and builds the partitions that the client's options name, by listing the storage.
+        """Deletes it, and builds the partitions that it had, by listing the storage and reading the rows.
 
         The lock must be held, and no instant be pending (`HoodieTableMetadataUtil`, `SparkMetadataWriterFactory`).
         """
+        table, had = self._table, self._table.metadata_partitions
         with translated("building the metadata table"):
-            hudi, context = self._jvm.hudi.metadata, self._jvm.engine_context()
-            hudi.HoodieTableMetadataUtil.deleteMetadataTable(self._table.meta, context, False)
-            self._table.reload()
-            config = self._table.meta.getTableConfig()
-            hudi.SparkMetadataWriterFactory.create(self._jvm.storage_conf(), self._config, context, config).close()
+            hudi = self._jvm.hudi
+            hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(table.meta, self._jvm.engine_context(), False)
+            table.reload()
+            named = {name: each for name, each in self._definitions().items() if name.startswith(_NAMED)}
+            # Of the defined indexes that are missing Hudi builds one, or none if there are several.
+            for name in named:
+                table.meta.deleteIndexDefinition(name)
+            self._build([name for name in _IN_ORDER if name in had])
+            for name in sorted(had & named.keys()):
+                table.meta.buildIndexDefinition(named[name])
+                self._build([name])
+            for definition in named.values():
+                table.meta.buildIndexDefinition(definition)
+
+    def _build(self, partitions: Sequence[str]) -> None:
+        """Builds these partitions, as Hudi's index action does (`RunIndexActionExecutor`); without the list of files,
+        that too."""
+        self._table.reload()
+        hudi, context, meta = self._jvm.hudi, self._jvm.engine_context(), self._table.meta
+        last = meta.getActiveTimeline().filterCompletedInstants().lastInstant()
+        instant = (
+            last.get().requestedTime() if last.isPresent() else hudi.metadata.HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP
+        )
+        wanted = self._jvm.java.java.util.ArrayList()
+        for name in partitions:
+            part = hudi.avro.model.HoodieIndexPartitionInfo.newBuilder().setVersion(1).setMetadataPartitionPath(name)
+            wanted.add(part.setIndexUptoInstant(instant).build())
+        factory = hudi.metadata.SparkMetadataWriterFactory
+        writer = factory.create(self._jvm.storage_conf(), self._config, context, meta.getTableConfig())
+        try:
+            writer.buildMetadataPartitions(context, wanted, instant)
+        finally:
+            writer.close()
+
+    def _definitions(self) -> dict[str, Any]:
+        found = self._table.meta.getIndexMetadata()
+        return dict(found.get().getIndexDefinitions()) if found.isPresent() else {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.format import lock_providers
+from jobs.hudi import indexes
 
 if TYPE_CHECKING:
     from jobs.contract import BucketIndex, TableLock
@@ -28,21 +29,9 @@ _NOTHING_BY_ITSELF = {
     "hoodie.write.commit.callback.on": "false",
 }
 
-# One timeline server for each of many short clients costs more than it saves; its markers need it, direct ones do not.
+# A timeline server is only started for tables that need one (`jobs.hudi.indexes`). Its markers need it, direct ones do
+# not.
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
-
-# The way in which the metadata table is written. With this option, Spark's default, its deltacommit is opened when an
-# instant *begins*; without it, as in Flink, it is written at the end, and any open one is taken for dead and rolled
-# back. So all writers of a table must use the same setting, or they make each other's commits fail.
-METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
-
-# Each optional partition of the metadata table, and the option that makes a client write it.
-_METADATA_INDEXES = {
-    "column_stats": "hoodie.metadata.index.column.stats.enable",
-    "partition_stats": "hoodie.metadata.index.partition.stats.enable",
-    "bloom_filters": "hoodie.metadata.index.bloom.filter.enable",
-    "record_index": "hoodie.metadata.record.index.enable",
-}
 
 
 def lock_options(lock: TableLock) -> dict[str, str]:
@@ -65,29 +54,19 @@ def lock_options(lock: TableLock) -> dict[str, str]:
 
 def client_options(table: HudiTable) -> dict[str, str]:
     """Returns the options of every client of a table. The owner's options may add to them but not undo them."""
-    metadata_partitions = table.metadata_partitions
-    options = {
+    return {
         **table.declared.hudi_options,
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,
-        **(METADATA_AT_THE_END if table.may_have_flink is not None else {}),
+        **indexes.options(table),
+        **(indexes.METADATA_AT_THE_END if table.may_have_flink is not None else {}),
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",
         # No client of ours makes keys: all rows keep those that are stored. With it, Hudi lets none open a table whose
         # complex key generator has one field, not even for a rollback.
         "hoodie.write.complex.keygen.validation.enable": "false",
-        # A client writes the metadata partitions that the table has and no others: a default one would silently add
-        # column and partition statistics, and one with them disabled would drop them.
-        "hoodie.metadata.enable": str("files" in metadata_partitions).lower(),
     }
-    for partition, option in _METADATA_INDEXES.items():
-        options[option] = str(partition in metadata_partitions).lower()
-    if "record_index" in metadata_partitions and table.has_partitioned_record_index:
-        # A client of the global index would update the wrong file groups of this one.
-        options["hoodie.metadata.record.index.enable"] = "false"
-        options["hoodie.metadata.record.level.index.enable"] = "true"
-    return options
 
 
 def bucket_index_options(

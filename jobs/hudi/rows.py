@@ -55,6 +55,21 @@ def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[st
     return {partition: counted.get(partition, 0) for partition in partitions}
 
 
+def keys_there_twice(
+    table: HudiTable, partitions: Collection[str] | None, *, by_partition: bool, most: int
+) -> dict[str, list[str]]:
+    """Returns keys that more than one row of these partition paths has, or of all that the storage lists, each with the
+    partitions of its rows, in which it may be once if `by_partition`."""
+    with translated("looking for keys that are there twice"):
+        wanted = current(table, by_listing=partitions is None)
+        if partitions is not None:
+            wanted = wanted.where(F.col(PARTITION_PATH).isin(sorted(partitions)))
+        columns = [RECORD_KEY, PARTITION_PATH] if by_partition else [RECORD_KEY]
+        paths = F.sort_array(F.collect_list(PARTITION_PATH)).alias("paths")
+        twice = wanted.groupBy(*columns).agg(F.count("*").alias("rows"), paths).where("rows > 1")
+        return {row[RECORD_KEY]: list(row["paths"]) for row in twice.orderBy(*columns).limit(most).collect()}
+
+
 def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> int:
     """Returns how many of these rows a query with a filter does not find, since Hudi's statistics are wrong.
 
@@ -65,5 +80,8 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
     with translated("looking for rows that statistics hide"):
         options = {**_SKIP_NOTHING, "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
         frame = table.jvm.spark.newSession().read.format("hudi").options(**options).load(table.base_path)
-        found = frame.where(F.col(RECORD_KEY).isin(sorted({key for _, key in keys}))).select(PARTITION_PATH, RECORD_KEY)
+        # The second condition is never met. Without it Hudi looks for the keys in a record index, in which it finds
+        # none of several fields (`RecordLevelIndexSupport`).
+        wanted = F.col(RECORD_KEY).isin(sorted({key for _, key in keys})) | (F.col(RECORD_KEY) < "")
+        found = frame.where(wanted).select(PARTITION_PATH, RECORD_KEY)
         return len(set(keys) - {(row[0], row[1]) for row in found.collect()})

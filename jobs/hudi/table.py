@@ -123,14 +123,6 @@ class HudiTable:
         """The metadata partitions that map keys to files."""
         return sorted(name for name in self.metadata_partitions if name.startswith(_KEY_TO_FILE))
 
-    @property
-    def has_partitioned_record_index(self) -> bool:
-        """Whether the record index has entries by partition path and key. It has the global one's name (Hudi 1.1)."""
-        with translated("reading the definition of the record index"):
-            found = self.meta.getIndexForMetadataPartition("record_index")
-            records = self.jvm.hudi.index.record.HoodieRecordIndex
-            return bool(found.isPresent() and records.isPartitioned(found.get()))
-
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):

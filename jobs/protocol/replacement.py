@@ -27,8 +27,9 @@ from jobs.errors import (
 from jobs.format.instants import wall_clock
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
+from jobs.hudi.indexes import METADATA_AT_THE_END
 from jobs.hudi.lock import for_at_most
-from jobs.hudi.options import METADATA_AT_THE_END, UNDER_OUR_LOCK
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE
 from jobs.job_params import OnActiveWriters
 from jobs.protocol.replaced import Replaced

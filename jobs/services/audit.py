@@ -15,7 +15,7 @@ from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
-from jobs.services.checks import commits, metadata_table, overwritten, record_keys, timeline
+from jobs.services.checks import commits, indexes, metadata_table, overwritten, record_keys, timeline
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
@@ -42,8 +42,9 @@ PROOFS: dict[str, Check] = {
 READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
     "column statistics": metadata_table.statistics,
+    "indexes": indexes.entries,
 }
-"""Checks that read files: their footers, and some columns of some of them."""
+"""Checks that read files: their footers, and some of their columns."""
 
 REPLACING = frozenset(
     {

@@ -21,7 +21,7 @@ from jobs.format.bucket_rules import BucketChange, Selection
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.job_params import ClusteringLayout
-from jobs.protocol import older_hudi, preflight, recovery, writer_engines
+from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
@@ -75,6 +75,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         problems += writer_engines.of_running_flink(table, order)
     if order.dry_run:
         planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)
+        if not in_buckets:
+            problems += unique_keys.refusals(table, {item.partition for item in planned})
         details = _dry_run(planned, problems, in_buckets=in_buckets)
         if in_buckets:
             details |= rewrite_engines.forecast(table, order, chosen)

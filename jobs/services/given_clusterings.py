@@ -19,7 +19,7 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
-from jobs.protocol import older_hudi, preflight, writer_engines
+from jobs.protocol import older_hudi, preflight, unique_keys, writer_engines
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS
 from jobs.services import given_plans
@@ -76,12 +76,15 @@ class _Runner:
     proof: KeyProof = field(default_factory=KeyProof)
 
     def run(self, instant: str) -> None:
-        """Executes one plan. Raises PlanTakenError if it has another runner, RowsDifferError before its commit if it
-        would lose rows or make some up, and WritersActiveError if writes are in flight all the time.
+        """Executes one plan. Raises RefusedError for keys that are there twice, PlanTakenError if the plan has another
+        runner, RowsDifferError before its commit if it would lose rows or make some up, and WritersActiveError if
+        writes are in flight all the time.
 
         A plan that fails is taken back: a pending clustering keeps writers from its file groups.
         """
         table, context = self.table, self.context
+        read = _slices(plan_of(table, instant))
+        unique_keys.require(table, {item.partition for item in read})
         options = dict(LENT_LOCK)
         if parallelism := self.order.params.get("parallelism"):
             options["hoodie.clustering.max.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
@@ -95,7 +98,7 @@ class _Runner:
                 context.instant(instant)
                 stats = client.clusterings.execute(begun)
                 context.step(f"comparing the record keys of {instant}")
-                self.proof.of_rewrite(table, [(_slices(plan_of(table, instant)), stats)])
+                self.proof.of_rewrite(table, [(read, stats)])
                 context.step(f"waiting for a moment without writes to commit {instant}")
                 with bridged_lock(table, self.lock, context.checkpoint, may_pass=self._moment(client, instant)):
                     client.clusterings.commit(instant, begun)

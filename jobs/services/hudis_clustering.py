@@ -23,6 +23,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.job_params import ClusteringLayout
+from jobs.protocol import unique_keys
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
@@ -70,6 +71,7 @@ def run(
             number = sum(item.partition in scope for item in table.file_slices())
             idle = {"file_groups": {"before": number, "after": number}, "bytes_written": 0, "nothing_to_do": True}
             return Result(Outcome.SUCCEEDED, details={**KeyProof().details(), **idle, "inside_buckets": False})
+        unique_keys.require(table, {partition for partition, _ in groups.number_of})
         work = _Work(table, groups, context)
         lock = TableLock(table, order.job_id)
         config = ReplacementConfig.of(order.params, may_leave_out=True, beside_plans=True)

@@ -14,7 +14,7 @@ from jobs.errors import HudiError, RefusedError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.protocol import preflight
+from jobs.protocol import preflight, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks import metadata_table
 from jobs.services.checks.finding import Examined, confirmed, some
@@ -41,6 +41,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return Result(Outcome.SUCCEEDED, details=details)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, details["findings"])
+    # Building a record index of them fails, when the old one is gone.
+    problems += unique_keys.refusals(table)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**details, "refusals": [each.to_json() for each in problems]})
     if problems:
@@ -53,6 +55,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             raise WritersActiveError(
                 f"In flight: {', '.join(f'{item.requested} ({item.action})' for item in pending)}."
             )
+        had = table.metadata_partitions
         # Its options name the partitions that the table has now.
         with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "true"}) as client:
             context.step("building it anew")
@@ -64,6 +67,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         table.reload()
         if left := _findings(table):
             raise HudiError(f"The new metadata table differs from the storage: {left[0]['detail']}")
+        if missing := had - table.metadata_partitions:
+            raise HudiError(f"Hudi has not built these indexes: {', '.join(sorted(missing))}")
     return Result(Outcome.SUCCEEDED, details={**details, "partitions": sorted(table.metadata_partitions)})
 
 

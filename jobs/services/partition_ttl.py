@@ -26,6 +26,7 @@ from jobs.errors import (
 from jobs.format.file_names import is_fixed
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi.client import WriteClient
+from jobs.hudi.indexes import SECONDARY
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import OPERATION, keeping
@@ -262,6 +263,15 @@ def _problems(table: HudiTable, order: WorkOrder) -> list[Problem]:
                 " that have been replaced, where no reader sees them",
                 "consistent-hashing bucket index, or non-blocking concurrency control",
                 "Delete the rows of old partitions by statements instead.",
+            )
+        )
+    if values := [name for name in table.indexes_of_keys if name.startswith(SECONDARY)]:
+        problems.append(
+            Problem(
+                "secondary-index",
+                "Hudi cannot drop partitions of a table with a secondary index",
+                ", ".join(values),
+                "Drop the index (`DROP INDEX`) and create it again afterwards; or delete the rows by statements.",
             )
         )
     if stale := stale_writes(commit.write for commit in table.commits()):

@@ -123,6 +123,13 @@ OF_JOBS: Final = {
         title="Another client rolled back the job's pending instant",
         hint="Nothing was committed; the next attempt starts over.",
     ),
+    "indexes-changed": JobExplanation(
+        "A commit must bring all indexes of the table up to date, and the job was prepared for others. With the new"
+        " ones left out, writers would not find the rows that it has moved.",
+        "record_index",
+        title="An index of the table was built or dropped while the job ran",
+        hint="Nothing was committed; the next attempt starts over.",
+    ),
     "timed-out": JobExplanation(
         "One attempt took longer than `timeout_seconds` of the job, or else of the settings.",
         "3600 s",

@@ -147,6 +147,24 @@ PLANS: Final = {
         ),
         hint="Delete the rows of old partitions by statements instead.",
     ),
+    "secondary-index": JobExplanation(
+        "Hudi 1.2 refuses each deletion of partitions and each `INSERT OVERWRITE` of a table with a secondary index: it"
+        " cannot take the entries of the dropped rows out of the index.",
+        "secondary_index_idx_city",
+        title="Hudi cannot drop partitions of a table with a secondary index",
+        hint="Drop the index (`DROP INDEX`) and create it again afterwards; or delete the rows by statements.",
+    ),
+    "keys-not-unique": JobExplanation(
+        "A clustering moves rows to other files, and the record index must name the new place of each key; a `rebuild`"
+        " writes that index anew. Hudi cannot write two places for one key: the commit would fail after all rows had"
+        " been written, and the rebuild after the old index was deleted.",
+        "'k17' in '2026-01-01' and '2026-01-02'",
+        title="Keys are there twice, and the table's record index can name only one row for each",
+        hint=(
+            "Hudi's own services fail as well. Decide which row is right, and write the partition again without the"
+            " other (`insert_overwrite`); or drop the record index."
+        ),
+    ),
     "files-without-commit": JobExplanation(
         "A new metadata table is built from the files in storage, and would list these. The commit with their"
         " instant does not name them, so they come from an attempt that failed, and readers would see their"

@@ -1,0 +1,127 @@
+"""The entries of the indexes that map keys to rows, beside the rows as a scan finds them (Hudi 1.2.0).
+
+Writers find the file group of a key by the record index, so a wrong entry makes their rows invisible or double; queries
+find rows by a secondary index, so a missing entry hides one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.hudi import indexes
+from jobs.hudi.jvm import translated
+from jobs.hudi.metadata_table import FOLDER
+from jobs.hudi.rows import current
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from jobs.hudi.indexes import IndexDefinition
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+
+_MOST_BYTES = 4 << 30
+_MOST_NAMED = 100
+# `SecondaryIndexKeyUtils`: the value and the record key, both with escapes, between them a dollar sign.
+_SPECIAL, _OF_RECORD_KEY = r"([\\$\x00])", r"\$((?:[^\\$]|\\.)*)$"
+# Columns whose values are written in the index as Spark writes them.
+_SAME_TEXT = frozenset({"string", "tinyint", "smallint", "int", "bigint"})
+_PARTS_OF_UUID = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What one index and the rows do not have in common, at most `_MOST_NAMED` of each. `missing` are the rows that the
+    index does not name where they are, `beyond` the entries without such a row; both as texts for users."""
+
+    index: str
+    missing: tuple[str, ...]
+    beyond: tuple[str, ...]
+
+
+def compare(table: HudiTable, slices: Sequence[FileSlice]) -> list[Differences]:
+    """Returns the indexes that differ from the rows. Reads the keys of all rows and all entries; of tables over
+    `_MOST_BYTES` those of every n-th key, so that about as many bytes are compared."""
+    defined = indexes.definitions(table)
+    every = -(-sum(item.bytes for item in slices) // _MOST_BYTES) or 1
+    found = []
+    for name in sorted(table.metadata_partitions):
+        if name == indexes.RECORDS:
+            compared = _of_records(table, every)
+        elif name.startswith(indexes.SECONDARY) and name in defined:
+            compared = _of_values(table, defined[name], every)
+        else:
+            continue
+        if compared.missing or compared.beyond:
+            found.append(compared)
+    return found
+
+
+def _of_records(table: HudiTable, every: int) -> Differences:
+    """Compares partition path, key and file group of each."""
+    with translated("comparing the record index with the rows"):
+        group = F.substring_index(FILE_NAME, "_", 1)
+        rows = current(table).select(F.col(PARTITION_PATH), F.col(RECORD_KEY), group)
+        info = F.col("recordIndexMetadata")
+        entries = _entries(table, indexes.RECORDS).select(info["partitionName"], F.col("key"), _file_id(info))
+        return _differences(indexes.RECORDS, rows, entries, ("partition", "key", "file"), every)
+
+
+def _of_values(table: HudiTable, defined: IndexDefinition, every: int) -> Differences:
+    """Compares record keys with their values, or alone if the value's text is Hudi's own."""
+    with translated(f"comparing the index {defined.name} with the rows"):
+        (column,) = defined.columns
+        frame = current(table)
+        key, value = _escaped(F.col(RECORD_KEY)), F.col(f"`{column}`")
+        is_same = dict(frame.dtypes).get(column) in _SAME_TEXT
+        text = F.coalesce(_escaped(value.cast("string")), F.lit("\0")) if is_same else F.lit("")
+        rows = frame.select(text, key)
+        kept = _entries(table, defined.name).where(~F.col("SecondaryIndexMetadata.isDeleted"))
+        record = F.regexp_extract("key", _OF_RECORD_KEY, 1)
+        before = F.expr("substring(key, 1, length(key) - length(record) - 1)") if is_same else F.lit("")
+        entries = kept.withColumn("record", record).select(before, F.col("record"))
+        return _differences(defined.name, rows, entries, ("value", "key"), every)
+
+
+def _differences(index: str, rows: DataFrame, entries: DataFrame, names: tuple[str, ...], every: int) -> Differences:
+    sides = [side.toDF(*names).withColumn("is_row", F.lit(is_row)) for side, is_row in ((rows, 1), (entries, 0))]
+    both = sides[0].unionAll(sides[1])
+    if every > 1:
+        both = both.where(F.pmod(F.crc32("key"), F.lit(every)) == 0)
+    counted = both.groupBy(*names).agg(F.max("is_row").alias("row"), F.min("is_row").alias("entry"))
+    differing = counted.where(F.col("row") == F.col("entry")).orderBy("key", *names)
+    missing, beyond = (
+        tuple(_text(row.asDict()) for row in differing.where(F.col("row") == is_row).limit(_MOST_NAMED).collect())
+        for is_row in (1, 0)
+    )
+    return Differences(index, missing, beyond)
+
+
+def _entries(table: HudiTable, partition: str) -> DataFrame:
+    """Returns the records of a partition of the metadata table, which is a Hudi table itself."""
+    reader = table.jvm.spark.newSession().read.format("hudi").option("hoodie.metadata.enable", "false")
+    return reader.load(f"{table.base_path}/{FOLDER}/{partition}")
+
+
+def _file_id(info: Column) -> Column:
+    """Returns the file id of an entry (`HoodieTableMetadataUtil.getLocationFromRecordIndexInfo`)."""
+    digits = [F.lpad(F.lower(F.hex(info[name])), 16, "0") for name in ("fileIdHighBits", "fileIdLowBits")]
+    both = F.concat(*digits)
+    uuid = F.concat_ws("-", *(F.substring(both, *part) for part in _PARTS_OF_UUID))
+    number = F.when(info["fileIndex"] < 0, F.lit("")).otherwise(F.concat(F.lit("-"), info["fileIndex"].cast("string")))
+    return F.when(info["fileIdEncoding"] == 0, F.concat(uuid, number)).otherwise(info["fileId"])
+
+
+def _escaped(text: Column) -> Column:
+    return F.regexp_replace(text, _SPECIAL, r"\\$1")
+
+
+def _text(row: dict[str, object]) -> str:
+    where = f" in file group {row['file']} of partition '{row['partition']}'" if "file" in row else ""
+    return f"key '{row['key']}'{where}"

@@ -1,0 +1,105 @@
+"""The indexes of a table: partitions of its metadata table, and their definitions (Hudi 1.2.0).
+
+A definition tells what the name of a partition does not: of which columns, by which function, and whether the record
+index is the global or the partitioned one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi.jvm import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.hudi.table import HudiTable
+
+FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
+PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"
+SECONDARY, EXPRESSION = "secondary_index_", "expr_index_"  # and the name that the owner gave
+
+_ENABLE = {
+    COLUMN_STATISTICS: "hoodie.metadata.index.column.stats.enable",
+    PARTITION_STATISTICS: "hoodie.metadata.index.partition.stats.enable",
+    BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
+}
+# A client deletes the partitions that its options do not name, and builds others that they do: those of the defaults,
+# partition statistics wherever there are column statistics, and whatever is defined (`HoodieTable`,
+# `HoodieBackedTableMetadataWriter.initializeIfNeeded`). It updates those that the table's properties name in any case.
+_AS_THEY_ARE = {"hoodie.metadata.auto.delete.partitions": "false", "hoodie.metadata.index.async": "true"}
+# With statistics of partitions, tasks read the metadata table by a view of the client. If that view has been used
+# before, as for new partitions of a partitioned record index, it loses the paths of its base files on the way to the
+# task (`StoragePathInfo` is not serialized), and each commit fails; with the server the tasks ask the driver.
+_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "true"}
+# The way in which the metadata table is written. With this option, Spark's default, its deltacommit is opened when an
+# instant *begins*; without it, as in Flink, it is written at the end, and any open one is taken for dead and rolled
+# back. So all writers of a table must use the same setting, or they make each other's commits fail.
+METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
+
+
+@dataclass(frozen=True)
+class IndexDefinition:
+    """Hudi's `HoodieIndexDefinition`. `columns` are the source fields, Hudi's own among them."""
+
+    name: str
+    columns: tuple[str, ...]
+    options: Mapping[str, str]
+
+    @property
+    def is_by_partition(self) -> bool:
+        """Whether the record index has entries by partition path and key (`HoodieRecordIndex`, since Hudi 1.1)."""
+        return self.options.get("isPartitioned") == "true"
+
+
+def definitions(table: HudiTable) -> dict[str, IndexDefinition]:
+    """Returns the definitions as of the table's last reload, by the names of their partitions."""
+    with translated("reading the definitions of the indexes"):
+        found = table.meta.getIndexMetadata()
+        stored: dict[str, Any] = json.loads(str(found.get().toJson()))["indexDefinitions"] if found.isPresent() else {}
+    return {
+        name: IndexDefinition(name, tuple(each.get("sourceFields") or ()), each.get("indexOptions") or {})
+        for name, each in stored.items()
+    }
+
+
+def options(table: HudiTable) -> dict[str, str]:
+    """Returns the options of a client that keeps the indexes which the table has, as they are, and builds no others."""
+    partitions = table.metadata_partitions
+    defined = definitions(table) if partitions else {}
+    by_partition = (RECORDS in defined) and defined[RECORDS].is_by_partition
+    chosen = {
+        **_AS_THEY_ARE,
+        "hoodie.metadata.enable": _flag(FILES in partitions),
+        **{option: _flag(partition in partitions) for partition, option in _ENABLE.items()},
+        # A client of the other kind would update the wrong file groups of this one.
+        "hoodie.metadata.record.index.enable": _flag(RECORDS in partitions and not by_partition),
+        "hoodie.metadata.record.level.index.enable": _flag(RECORDS in partitions and by_partition),
+    }
+    columns = [name for name in _columns(defined) if not name.startswith("_hoodie_")]
+    if columns and not any("," in name for name in columns):
+        # By default a client takes the first 32, and makes them the definition.
+        chosen["hoodie.metadata.index.column.stats.column.list"] = ",".join(columns)
+    if table.indexes_of_keys:
+        chosen |= _TIMELINE_SERVER
+    if COLUMN_STATISTICS in partitions and PARTITION_STATISTICS not in partitions:
+        # Only writers of Hudi 1.0 leave it so, and they do not stream; with streaming a client writes both.
+        chosen |= METADATA_AT_THE_END
+    return chosen
+
+
+def state(table: HudiTable) -> frozenset[str]:
+    """Returns what a commit must know of the indexes: the partitions, and of which kind the record index is."""
+    defined = definitions(table).get(RECORDS)
+    kind = {f"{RECORDS} by partition"} if defined and defined.is_by_partition else set()
+    return table.metadata_partitions | kind
+
+
+def _columns(defined: Mapping[str, IndexDefinition]) -> tuple[str, ...]:
+    return defined[COLUMN_STATISTICS].columns if COLUMN_STATISTICS in defined else ()
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()

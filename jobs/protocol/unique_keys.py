@@ -1,0 +1,50 @@
+"""Refuses to rewrite rows whose key is there twice where a record index must name one place for each key.
+
+Hudi writes the new places of a commit's keys into blocks that take no key twice (`HoodieHFileDataBlock`, 1.2.0): the
+commit fails after all rows were written, and a plan on the timeline stays and blocks writers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import Problem
+from jobs.errors import RefusedError
+from jobs.hudi import indexes, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from jobs.hudi.table import HudiTable
+
+_NAMED = 5
+
+
+def refusals(table: HudiTable, partitions: Collection[str] | None = None) -> list[Problem]:
+    """Returns the refusal if a key is there twice in these partitions. Reads their keys if there is a record index.
+
+    Without `partitions`, those of all that the storage lists, whatever the metadata table says.
+    """
+    if indexes.RECORDS not in table.metadata_partitions:
+        return []
+    defined = indexes.definitions(table).get(indexes.RECORDS)
+    by_partition = defined is not None and defined.is_by_partition
+    found = rows.keys_there_twice(table, partitions, by_partition=by_partition, most=_NAMED)
+    if not found:
+        return []
+    named = (f"'{key}' in {' and '.join(repr(path) for path in paths)}" for key, paths in found.items())
+    return [
+        Problem(
+            "keys-not-unique",
+            "Keys are there twice, and the table's record index can name only one row for each",
+            f"{', '.join(named)}{' and more' if len(found) == _NAMED else ''}",
+            "Hudi's own services fail as well. Decide which row is right, and write the partition again without the"
+            " other (`insert_overwrite`); or drop the record index.",
+        )
+    ]
+
+
+def require(table: HudiTable, partitions: Collection[str]) -> None:
+    """Raises RefusedError for keys that are there twice in these partitions."""
+    if problems := refusals(table, partitions):
+        raise RefusedError(problems)

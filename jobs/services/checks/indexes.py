@@ -1,0 +1,37 @@
+"""The indexes that map keys to rows, beside the rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from jobs.hudi import index_entries
+from jobs.hudi.indexes import RECORDS
+from jobs.services.checks.finding import Cure, Examined, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_EFFECT_OF_RECORDS = (
+    "A writer that finds its rows by this index writes them where no reader sees them, or adds a second row."
+)
+_EFFECT_OF_VALUES = "A query that finds its rows by this index misses rows, or fails."
+
+
+def entries(examined: Examined) -> Iterator[Finding]:
+    """Compares the entries of the record index and of secondary indexes with the keys of the rows."""
+    for found in index_entries.compare(examined.table, examined.slices):
+        items = {f"{found.index}: {each}": f"{each} is not in {found.index}" for each in found.missing}
+        items |= {
+            f"{found.index} beyond: {each}": f"{found.index} has {each}, which is not there" for each in found.beyond
+        }
+        yield Finding(
+            "index-differs-from-rows",
+            "An index does not agree with the rows",
+            items,
+            _EFFECT_OF_RECORDS if found.index == RECORDS else _EFFECT_OF_VALUES,
+            "A service without the index's options committed, or a key exists twice. Stop the writers, and build the"
+            " metadata table anew.",
+            Cure(JobKind.METADATA_TABLE, {"action": "rebuild"}),
+        )

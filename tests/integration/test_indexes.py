@@ -1,0 +1,233 @@
+"""Every index of Hudi 1.2 beside the services: none is dropped or built, and each agrees with a scan afterwards."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import IndexesChangedError, RefusedError
+from jobs.hudi.table import HudiTable
+from jobs.protocol import replacement
+from tests.integration import indexed, tables
+from tests.integration.indexed import COUNT, assert_right, index_state
+from tests.integration.run import hudi_table, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+STOPPED = {"declared": {"writers_stopped": True}}
+ALONE = {
+    "column statistics": indexed.STATISTICS,
+    "of some columns": indexed.OF_SOME_COLUMNS,
+    "bloom filters": {**indexed.BLOOM, "hoodie.index.type": "BLOOM"},
+    "global record": indexed.GLOBAL,
+    "partitioned record": indexed.BY_PARTITION,
+    "secondary": {**indexed.GLOBAL, **indexed.SECONDARY_ON_CITY},
+    "expression": {**indexed.STATISTICS, **indexed.YEAR},
+    "all": indexed.ALL,
+    "all by partition": indexed.ALL_BY_PARTITION,
+}
+
+
+def served(spark: SparkSession, base: Path, kind: str, params: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Runs a job that must change neither rows nor indexes."""
+    rows, state = tables.snapshot(spark, base), index_state(spark, base)
+    details = run_job(spark, base, kind, params, index=None, **more).details
+    assert index_state(spark, base) == state
+    for metadata in (True, False):
+        assert tables.snapshot(spark, base, metadata=metadata) == rows
+    return details
+
+
+def test_a_table_with_all_indexes_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    options = indexed.write(spark, base, indexed.ALL, table_type=COW)
+
+    assert served(spark, base, "clustering", {"sort_by": ["city"]})["file_groups"] == {"before": 6, "after": 3}
+    served(spark, base, "metadata_table", {"action": "rebuild"}, **STOPPED)
+
+    tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=3), base, options)
+    assert served(spark, base, "cleaning", {"retain": 1})["files_deleted"]
+    assert len(tables.snapshot(spark, base)) == COUNT + 20
+    assert_right(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("compacted", [True, False], ids=["compacted", "not compacted"])
+@pytest.mark.parametrize("table_type", [COW, MOR])
+@pytest.mark.parametrize("name", ALONE)
+def test_services_beside_an_index(
+    spark: SparkSession, tmp_path: Path, name: str, table_type: str, *, compacted: bool
+) -> None:
+    base = tmp_path / "trips"
+    shape = {"hoodie.metadata.compact.max.delta.commits": "1" if compacted else "1000"}
+    options = indexed.write(spark, base, ALONE[name], table_type=table_type, **shape)
+
+    if table_type == MOR:
+        served(spark, base, "compaction", {})
+        tables.upsert(tables.rows(spark, 0, 9, ts=2), base, options)
+    served(spark, base, "savepoint", {})
+    served(spark, base, "clustering", {})
+    served(spark, base, "clustering", {"sort_by": ["city"]})
+    assert_right(spark, base)
+    tables.upsert(tables.rows(spark, 5, COUNT + 10, ts=3), base, options)
+    assert_right(spark, base)
+    served(spark, base, "metadata_table", {"action": "rebuild"}, **STOPPED)
+    assert_right(spark, base)
+    for ts in (4, 5, 6):
+        tables.upsert(tables.rows(spark, 0, 9, ts=ts), base, options)
+    served(spark, base, "archival", {"retain": 2})
+    assert len(tables.snapshot(spark, base)) == COUNT + 10
+    assert_right(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("table_type", [COW, MOR])
+@pytest.mark.parametrize("name", ["global record", "partitioned record", "all", "all by partition"])
+def test_an_index_forgets_rows_that_a_service_takes_away(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, table_type: str
+) -> None:
+    base = tmp_path / "trips"
+    options = indexed.write(spark, base, ALONE[name], table_type=table_type)
+    before = tables.snapshot(spark, base)
+    savepoint = run_job(spark, base, "savepoint", {}, index=None).details["savepoint"]
+    tables.upsert(tables.rows(spark, 5, COUNT + 10, ts=3), base, options)
+    after = tables.snapshot(spark, base)
+    tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=4), base, options)
+    last = max(item.requested for item in hudi_table(spark, base, None).instants() if item.state == "COMPLETED")
+    named = {"table_name": "test"}
+
+    run_job(spark, base, "rollback", {"instant": last, **named}, index=None, writers_stopped=True)
+    assert tables.snapshot(spark, base) == after
+    assert_right(spark, base)
+    run_job(spark, base, "restore", {"savepoint": savepoint, **named}, index=None, writers_stopped=True)
+    assert tables.snapshot(spark, base) == before
+    assert_right(spark, base)
+
+    monkeypatch.setattr(HudiTable, "now", lambda table: table.clock.now() + timedelta(days=60))
+    old = {"days_retain": 20, "limit_partitions": 2, "wait_seconds": 1}
+    if name == "all":
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, "partition_ttl", old, index=None)
+        assert [reason.type for reason in refused.value.reasons] == ["secondary-index"]
+    else:
+        assert len(run_job(spark, base, "partition_ttl", old, index=None).details["partitions"]) == 2
+        assert len(tables.snapshot(spark, base)) == COUNT // 3
+    monkeypatch.undo()
+    tables.upsert(tables.rows(spark, 0, COUNT, ts=6), base, options)
+    assert len(tables.snapshot(spark, base)) == COUNT
+    assert_right(spark, base)
+
+
+def test_a_commit_is_not_made_beside_an_index_that_was_built_since(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=60, num_buckets=None, table_type=COW)
+    options = tables.writer_options(base, num_buckets=None, table_type=COW, **indexed.GLOBAL)
+    rewrite = replacement.Replacement._round
+
+    def built_meanwhile(self: Any, *arguments: Any, **more: Any) -> None:
+        rewrite(self, *arguments, **more)
+        if "record_index" not in hudi_table(spark, base, None).metadata_partitions:
+            tables.upsert(tables.rows(spark, 0, 3, ts=1), base, options)
+
+    monkeypatch.setattr(replacement.Replacement, "_round", built_meanwhile)
+    with pytest.raises(IndexesChangedError, match="record_index"):
+        run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+    monkeypatch.undo()
+
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+    tables.upsert(tables.rows(spark, 0, 60, ts=2), base, options)
+    assert len(tables.snapshot(spark, base)) == 60
+    assert tables.left_behind(base) == []
+
+
+def test_no_service_changes_which_columns_have_statistics(spark: SparkSession, tmp_path: Path) -> None:
+    """By default a client makes its own first 32 columns the definition: those of other file groups have none."""
+    base = tmp_path / "trips"
+    indexed.write(spark, base, indexed.OF_SOME_COLUMNS, table_type=COW)
+    served(spark, base, "clustering", {})
+
+
+@pytest.mark.exhaustive
+def test_no_service_builds_the_statistics_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    """As in tables of Hudi 1.0, which has an option for each of the two."""
+    base = tmp_path / "trips"
+    options = indexed.write(spark, base, indexed.STATISTICS, table_type=MOR)
+    table = hudi_table(spark, base, None)
+    context = table.jvm.engine_context()
+    table.jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTablePartition(
+        table.meta, context, "partition_stats", False
+    )
+    served(spark, base, "compaction", {})
+    served(spark, base, "clustering", {})
+    served(spark, base, "metadata_table", {"action": "rebuild"}, **STOPPED)
+    tables.upsert(tables.rows(spark, 0, COUNT, ts=3), base, options)
+    assert len(tables.snapshot(spark, base)) == COUNT
+
+
+KEYS = {
+    "in one partition": (indexed.GLOBAL, "'k0' in '2026-01-01' and '2026-01-01'"),
+    "in two partitions": (indexed.GLOBAL, "'k0' in '2026-01-01' and '2026-01-02'"),
+    "in one partition of a partitioned index": (indexed.BY_PARTITION, "'k0' in '2026-01-01' and '2026-01-01'"),
+}
+
+
+@pytest.mark.parametrize(
+    "where", [pytest.param(each, marks=[] if "two" in each else [pytest.mark.exhaustive]) for each in KEYS]
+)
+def test_a_key_that_is_there_twice_is_named_before_anything_is_planned(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
+    base = tmp_path / "trips"
+    index, detail = KEYS[where]
+    indexed.write(spark, base, index, table_type=COW)
+    again = tables.rows(spark, 0, 1, ts=5, partitions=1)
+    again = again if "one" in where else again.selectExpr("*", "'2026-01-02' as other").drop("dt")
+    again = again.withColumnRenamed("other", "dt")
+    insert = {"hoodie.datasource.write.operation": "insert", "hoodie.merge.allow.duplicate.on.inserts": "true"}
+    # Its writer does not look for the key.
+    twice = {**tables.writer_options(base, table_type=COW, num_buckets=None), **insert, **index}
+    tables.upsert(again, base, {**twice, "hoodie.embed.timeline.server": "true"})
+    timeline = sorted((base / ".hoodie" / "timeline").iterdir())
+
+    dry = run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None, dry_run=True).details["refusals"]
+    assert [each["detail"] for each in dry] == [detail]
+    for kind, params in (("clustering", {"sort_by": ["city"]}), ("metadata_table", {"action": "rebuild"})):
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, params, index=None, **STOPPED)
+        assert [(each.type, each.detail) for each in refused.value.reasons] == [("keys-not-unique", detail)]
+
+    assert sorted((base / ".hoodie" / "timeline").iterdir()) == timeline
+    assert "record_index" in index_state(spark, base)[0]
+    findings = run_job(spark, base, "audit", index=None).details["findings"]
+    assert any("key 'k0'" in each["detail"] for each in findings if each["type"] == "index-differs-from-rows")
+
+
+def test_an_audit_sees_an_index_that_does_not_agree_with_the_rows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "trips"
+    options = indexed.write(spark, base, indexed.GLOBAL, table_type=COW)
+    assert_right(spark, base)
+    # The index is then written from what Hudi's tasks report, and ours report nothing.
+    monkeypatch.setattr(replacement, "METADATA_AT_THE_END", {})
+    run_job(spark, base, "clustering", {}, index=None)
+    monkeypatch.undo()
+
+    (finding,) = run_job(spark, base, "audit", index=None).details["findings"]
+
+    # Each key where it is now, and where it was.
+    assert finding["type"] == "index-differs-from-rows"
+    assert finding["detail"].startswith(f"{2 * COUNT}, such as key 'k0' in file group ")
+    run_job(spark, base, finding["cure"]["kind"], finding["cure"]["params"], index=None, **STOPPED)
+    tables.upsert(tables.rows(spark, 0, COUNT, ts=3), base, options)
+    assert_right(spark, base)
