@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 
 
 def of_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Returns the same values as `kind`; raises `ArrowInvalid` when they do not fit."""
+    """Returns the same values as `kind`; raises `ArrowInvalid` when they do not fit.
+
+    What Spark holds for nullable in a struct may be required there, if it is null in null structs only.
+    """
     if pa.types.is_nested(array.type):
         array = pa.concat_arrays([array])  # a copy, with offsets
-    if pa.types.is_list(array.type) and pa.types.is_fixed_size_binary(kind):
-        return _packed(array, kind)
-    return without_hidden_nulls(array if array.type == kind else array.cast(kind))
+    return _converted(array, kind)
 
 
 def without_hidden_nulls(array: pa.Array) -> pa.Array:
@@ -28,11 +29,20 @@ def without_hidden_nulls(array: pa.Array) -> pa.Array:
 
     Other nulls of required fields stay, and the writer refuses them.
     """
-    kind = array.type
-    if not _has_required_field(kind):
+    return _converted(array, array.type)
+
+
+def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind and not _has_required_field(kind):
         return array
+    if pa.types.is_list(array.type) and pa.types.is_fixed_size_binary(kind):
+        return _packed(array, kind)
+    if not pa.types.is_nested(kind) or array.type.id != kind.id:
+        return array.cast(kind)
     if pa.types.is_struct(kind):
-        fields = [without_hidden_nulls(array.field(place)) for place in range(kind.num_fields)]
+        if [field.name for field in array.type] != [field.name for field in kind]:
+            raise pa.ArrowInvalid(f"{array.type} does not fit {kind}")
+        fields = [_converted(array.field(place), field.type) for place, field in enumerate(kind)]
         shown = array.is_valid()
         for place, field in enumerate(kind):
             values = fields[place]
@@ -42,9 +52,9 @@ def without_hidden_nulls(array: pa.Array) -> pa.Array:
     # Arrow does not accept the offsets of a sliced array together with a mask.
     offsets, mask = pa.concat_arrays([array.offsets]), array.is_null()
     if pa.types.is_map(kind):
-        keys, items = without_hidden_nulls(array.keys), without_hidden_nulls(array.items)
+        keys, items = _converted(array.keys, kind.key_type), _converted(array.items, kind.item_type)
         return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=mask)
-    return pa.ListArray.from_arrays(offsets, without_hidden_nulls(array.values), type=kind, mask=mask)
+    return pa.ListArray.from_arrays(offsets, _converted(array.values, kind.value_type), type=kind, mask=mask)
 
 
 def _packed(vectors: pa.ListArray, kind: pa.DataType) -> pa.Array:
