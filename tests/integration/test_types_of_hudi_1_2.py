@@ -9,6 +9,7 @@ import pytest
 
 from jobs.contract import BucketIndex
 from jobs.dataplane.footer_entries import VECTOR_COLUMNS
+from jobs.errors import RefusedError
 from tests.integration import tables, typed_table
 from tests.integration.independent import rows_by_hudi_rs
 from tests.integration.run import run_job
@@ -137,6 +138,35 @@ def test_hudis_own_clustering_and_compaction_of_a_table_without_buckets(
     assert Read.of(spark, base) == before
     require_vectors(base_files(base, result.instants))
     require_goes_on(spark, base, options, None)
+
+
+@pytest.mark.parametrize("table_type", [MOR, pytest.param(COW, marks=pytest.mark.exhaustive)])
+def test_a_variant_that_only_spark_4_reads_is_kept_in_base_files_and_nothing_is_planned_that_must_read_it(
+    spark: SparkSession, tmp_path: Path, table_type: str
+) -> None:
+    base = tmp_path / "typed"
+    options = tables.writer_options(base, table_type=table_type, num_buckets=2, partitioned=False)
+
+    def write(first: int, last: int) -> None:
+        frame = typed_table.rows(spark, first, last, first, base.parent / "outside.bin", {"hudi_type": "VARIANT"})
+        tables.upsert(frame, base, options)
+
+    def timeline() -> list[str]:
+        return sorted(path.name for path in (base / ".hoodie" / "timeline").iterdir() if path.is_file())
+
+    write(0, 40)
+    before = base_files(base)
+    for kind, params in (EXPANSION, IN_BUCKETS, CONTRACTION):
+        written = base_files(base, run_job(spark, base, kind, params, index=INDEX).instants)
+        assert (stored(written).equals(stored(before)), shapes(written)) == (True, shapes(before))
+    write(30, 50)
+    names = timeline()
+    jobs = [("audit", {}), *((COMPACTION, EXPANSION, CONTRACTION) if table_type == MOR else [BY_HUDI])]
+    for kind, params in jobs:
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, params, index=None if (kind, params) == BY_HUDI else INDEX)
+        assert refused.value.problem().type == "types-not-readable"
+        assert timeline() == names
 
 
 def require_vectors(files: list[Path]) -> None:

@@ -32,7 +32,7 @@ _SEARCHED = {
 }
 
 
-def _schema() -> t.StructType:
+def _schema(variant_type: dict[str, str]) -> t.StructType:
     reference = t.StructType(
         [
             t.StructField("external_path", t.StringType(), nullable=False),
@@ -61,12 +61,14 @@ def _schema() -> t.StructType:
             ),
             t.StructField("pic", blob, metadata={"hudi_type": "BLOB"}),
             t.StructField("price", t.DecimalType(12, 2)),
-            t.StructField("variant", variant),
+            t.StructField("variant", variant, metadata=variant_type),
         ]
     )
 
 
-def rows(spark: SparkSession, first: int, last: int, ts: int, outside: Path) -> DataFrame:
+def rows(
+    spark: SparkSession, first: int, last: int, ts: int, outside: Path, variant_type: dict[str, str] | None = None
+) -> DataFrame:
     """Rows first..last-1. A third of the BLOBs is in the file `outside`, which is made if it is not there."""
     if not outside.exists():
         outside.write_bytes(bytes(range(256)) * 8)
@@ -91,7 +93,7 @@ def rows(spark: SparkSession, first: int, last: int, ts: int, outside: Path) -> 
         )
         for number in range(first, last)
     ]
-    return spark.createDataFrame(values, _schema()).repartition(1)
+    return spark.createDataFrame(values, _schema(variant_type or {})).repartition(1)
 
 
 @dataclass(frozen=True)

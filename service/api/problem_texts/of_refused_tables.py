@@ -112,6 +112,14 @@ TABLES: Final = {
         hint="An old type such as INT96 goes when Hudi's current writer writes the rows again. For any other type this"
         " job cannot be done; compaction, cleaning and the audit do not need it.",
     ),
+    "types-not-readable": JobExplanation(
+        "Hudi on Spark 3.5 stores a VARIANT of a writer's schema, but neither its readers nor its compaction and"
+        " clustering know the type. A plan that they cannot execute would only block writers, so none is made.",
+        "payload: variant",
+        title="The table has columns of types that Spark 3.5 cannot read",
+        hint="Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. File groups"
+        " without logs can be rewritten here all the same.",
+    ),
     "codec-not-supported": JobExplanation(
         "The new files get the compression of those that they replace, unless the job has a `codec`. Arrow"
         " has no encoder for this one, and another compression is not chosen without being asked for.",
