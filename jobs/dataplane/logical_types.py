@@ -52,7 +52,8 @@ class Annotations:
         copy = io.BytesIO()
         reader.metadata.write_metadata_file(copy)
         found = []
-        for place, element in _placed(_footer(copy.getvalue())[0][_SCHEMA].value.values):
+        fields, _, _ = _begin_of_footer(copy.getvalue())
+        for place, element in _placed(fields[_SCHEMA].value.values):
             own = {field: element[field] for field in (_CONVERTED, _LOGICAL) if field in element}
             if _TYPE in element:
                 is_carried = element[_TYPE].value in _BYTES and not _is_one_of(own, _WRITTEN_LEAVES)
@@ -71,16 +72,17 @@ class Annotations:
 
     def applied(self, content: bytes) -> bytes:
         """Returns the end of a Parquet file, from any byte before its footer, with these annotations in the schema."""
-        footer, begin = _footer(content)
+        fields, begin, end = _begin_of_footer(content)
         wanted = dict(self.places)
-        for place, element in _placed(footer[_SCHEMA].value.values):
+        for place, element in _placed(fields[_SCHEMA].value.values):
             own = wanted.get(place)
             if own is not None and not (place[2] and _CONVERTED in element):
                 element.pop(_CONVERTED, None)
                 element.pop(_LOGICAL, None)
                 element.update(read_struct(own)[0])
-        written = write_struct(footer)
-        return content[:begin] + written + len(written).to_bytes(4, "little") + content[-4:]
+        # All fields behind the schema stay as they are: a field's number is stored as its distance to the one before.
+        footer = write_struct(fields)[:-1] + content[end:-_TAIL]
+        return content[:begin] + footer + len(footer).to_bytes(4, "little") + content[-4:]
 
 
 NO_ANNOTATIONS = Annotations()
@@ -147,10 +149,11 @@ def _may_have(schema: Any) -> bool:
     )
 
 
-def _footer(content: bytes) -> tuple[Struct, int]:
-    """Returns the footer of a file and where it begins."""
+def _begin_of_footer(content: bytes) -> tuple[Struct, int, int]:
+    """Returns the fields of a file's footer up to the schema, and where they begin and end."""
     begin = len(content) - _TAIL - int.from_bytes(content[-_TAIL:-4], "little")
-    return read_struct(content, begin)[0], begin
+    fields, end = read_struct(content, begin, last=_SCHEMA)
+    return fields, begin, end
 
 
 def _placed(elements: Sequence[Struct]) -> Iterator[tuple[_Place, Struct]]:
