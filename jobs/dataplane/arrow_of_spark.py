@@ -2,21 +2,26 @@
 
 - In Java, nested lists without any element have no offsets, which the format allows. C++ reads the first offset all the
   same, wherever that is: `nbytes` of such a list ends the process.
+- A vector, which Hudi stores as bytes, is a list of numbers to Spark.
 - The fields of a null struct are null too, including required ones. No reader sees them, but pyarrow's Parquet writer
   treats them as nulls in required fields.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
 def of_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Returns the same values as `kind`; raises `ArrowInvalid` when they do not fit."""
+    """Returns the same values as `kind`; raises `ArrowInvalid` when they do not fit.
+
+    What Spark holds for nullable in a struct may be required there, if it is null in null structs only.
+    """
     if pa.types.is_nested(array.type):
         array = pa.concat_arrays([array])  # a copy, with offsets
-    return without_hidden_nulls(array if array.type == kind else array.cast(kind))
+    return _converted(array, kind)
 
 
 def without_hidden_nulls(array: pa.Array) -> pa.Array:
@@ -24,11 +29,20 @@ def without_hidden_nulls(array: pa.Array) -> pa.Array:
 
     Other nulls of required fields stay, and the writer refuses them.
     """
-    kind = array.type
-    if not _has_required_field(kind):
+    return _converted(array, array.type)
+
+
+def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind and not _has_required_field(kind):
         return array
+    if pa.types.is_list(array.type) and pa.types.is_fixed_size_binary(kind):
+        return _packed(array, kind)
+    if not pa.types.is_nested(kind) or array.type.id != kind.id:
+        return array.cast(kind)
     if pa.types.is_struct(kind):
-        fields = [without_hidden_nulls(array.field(place)) for place in range(kind.num_fields)]
+        if [field.name for field in array.type] != [field.name for field in kind]:
+            raise pa.ArrowInvalid(f"{array.type} does not fit {kind}")
+        fields = [_converted(array.field(place), field.type) for place, field in enumerate(kind)]
         shown = array.is_valid()
         for place, field in enumerate(kind):
             values = fields[place]
@@ -38,9 +52,25 @@ def without_hidden_nulls(array: pa.Array) -> pa.Array:
     # Arrow does not accept the offsets of a sliced array together with a mask.
     offsets, mask = pa.concat_arrays([array.offsets]), array.is_null()
     if pa.types.is_map(kind):
-        keys, items = without_hidden_nulls(array.keys), without_hidden_nulls(array.items)
+        keys, items = _converted(array.keys, kind.key_type), _converted(array.items, kind.item_type)
         return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=mask)
-    return pa.ListArray.from_arrays(offsets, without_hidden_nulls(array.values), type=kind, mask=mask)
+    return pa.ListArray.from_arrays(offsets, _converted(array.values, kind.value_type), type=kind, mask=mask)
+
+
+def _packed(vectors: pa.ListArray, kind: pa.DataType) -> pa.Array:
+    """Returns vectors as Hudi stores them: the bytes of their elements (`VectorLogicalType.VECTOR_BYTE_ORDER`)."""
+    elements = vectors.flatten()
+    numbers = np.dtype(vectors.type.value_type.to_pandas_dtype()).newbyteorder("<")
+    dimension, rest = divmod(kind.byte_width, numbers.itemsize)
+    lengths = pc.list_value_length(vectors).drop_null()
+    if rest or elements.null_count or not pc.all(pc.equal(lengths, dimension), min_count=0).as_py():
+        raise pa.ArrowInvalid(f"vectors of other lengths than {dimension}, or without some of their elements")
+    packed = np.zeros((len(vectors), kind.byte_width), np.uint8)
+    packed[np.asarray(vectors.is_valid())] = (
+        elements.to_numpy().astype(numbers).view(np.uint8).reshape(-1, kind.byte_width)
+    )
+    bits = None if not vectors.null_count else pa.array(vectors.is_valid()).buffers()[1]
+    return pa.FixedSizeBinaryArray.from_buffers(kind, len(vectors), [bits, pa.py_buffer(packed)])
 
 
 def _has_required_field(kind: pa.DataType) -> bool:

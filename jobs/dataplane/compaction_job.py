@@ -9,9 +9,9 @@ from pyspark import TaskContext
 
 from jobs.dataplane.bloom_filter import FilterKind
 from jobs.dataplane.compacted_file import CompactedFile, Compaction, compact_slice
+from jobs.dataplane.footer_entries import AVRO_SCHEMA
 from jobs.dataplane.latest_layout import latest_layout
 from jobs.dataplane.merge_failures import LeftToHudi
-from jobs.dataplane.parquet_layout import SPARK_VERSION
 from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.dataplane.spark_tasks import wait_for_tasks_on_error
 from jobs.hudi.jvm import translated
@@ -39,7 +39,8 @@ def compaction_of(table: HudiTable, storage: Storage, instant: str, rules: Merge
     codec = codec or options.get(CODEC, "").lower().replace("uncompressed", "none") or None
     layout = latest_layout(table, codec)
     keys = None if options.get(_WITH_FILTER, "true").lower() == "false" else FilterKind.default()
-    footer = {SPARK_VERSION: (layout.schema.metadata or {})[SPARK_VERSION]}
+    # Hudi's writer of Spark's rows, which its executor uses, does not write it.
+    footer = {key: value for key, value in (layout.schema.metadata or {}).items() if key != AVRO_SCHEMA}
     layout = replace(layout, schema=layout.schema.with_metadata(footer), keys=keys)
     return Compaction(storage, instant, rules, layout, codec)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _FILTER, _OLD_FILTER = b"org.apache.hudi.bloomfilter", b"com.uber.hoodie.bloomfilter"
 _FILTER_TYPE = b"hoodie_bloom_filter_type_code"
 _SMALLEST, _LARGEST = b"hoodie_min_record_key", b"hoodie_max_record_key"
+KEY_ENTRIES = frozenset({_FILTER, _OLD_FILTER, _FILTER_TYPE, _SMALLEST, _LARGEST})
 _FIRST_OF_FOUR_BYTES = 0xF0
 # Of the keys of an old filter one in so many is looked up.
 _SAMPLED = 64

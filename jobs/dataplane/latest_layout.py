@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from jobs.dataplane import parquet_layout
+from jobs.dataplane import footer_entries, parquet_layout
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -33,7 +33,13 @@ def latest_layout(table: HudiTable, codec: str | None) -> Layout:
         writer = jvm.java.org.apache.parquet.hadoop.ParquetFileWriter(jvm.hadoop_conf, message, target)
         writer.start()
         writer.end(jvm.map({}))
+        entries = {
+            footer_entries.AVRO_SCHEMA: str(avro.toString()).encode(),
+            footer_entries.SPARK_VERSION: jvm.spark.version.encode(),
+        }
+        if vectors := jvm.hudi.common.schema.HoodieSchema.buildVectorColumnsMetadataValue(avro):
+            entries[footer_entries.VECTOR_COLUMNS] = vectors.encode()
         with pq.ParquetFile(path) as empty:
-            layout = parquet_layout.of_schema(empty, str(avro.toString()), jvm.spark.version, codec)
+            layout = parquet_layout.of_schema(empty, entries, codec)
             parquet_layout.require_reproducible(layout, empty.schema, "the table's schema")
             return layout

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.dataplane import parquet_layout
+from jobs.dataplane import footer_entries, parquet_layout
 from jobs.dataplane.rewrite_job import rewrite_base_files, rewrite_slices, source_of
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import BucketChange
@@ -78,17 +78,21 @@ def _source(family: Family, buckets: BucketChange, settled: dict[tuple[str, str]
 
 
 def _is_uniform(storage: Storage, family: Family) -> bool:
-    """Returns whether all slices are base files without logs that hold the same columns, with dates of one calendar."""
+    """Returns whether all slices are base files without logs that hold the same columns, with dates of one calendar and
+    vectors of one kind (in Parquet they are bytes)."""
     if any(item.log_files or item.base_file is None for item in family):
         return False
     layout = None
-    calendars = set()
+    calendars, vectors = set(), set()
     for item in family if len(family) > 1 else ():
         with storage.read_parquet(item.base_file or "") as reader:
             layout = layout or parquet_layout.of_file(reader)
-            calendars.add(parquet_layout.calendar(reader.metadata.metadata))
+            entries = reader.metadata.metadata or {}
+            calendars.add(footer_entries.calendar(entries))
+            # Files of older releases of Groundskeeper lack the entry.
+            vectors |= {entries[each] for each in [footer_entries.VECTOR_COLUMNS] if each in entries}
             try:
                 parquet_layout.require_reproducible(layout, reader.schema, item.file_id)
             except RefusedError:
                 return False
-    return len(calendars) <= 1
+    return len(calendars) <= 1 and len(vectors) <= 1

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.contract import Problem
+from jobs.dataplane import footer_entries
 from jobs.dataplane.key_footer import filter_kind
+from jobs.dataplane.logical_types import NO_ANNOTATIONS, AnnotatingWriter, Annotations, annotated_groups
 from jobs.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -23,22 +25,6 @@ if TYPE_CHECKING:
     from jobs.dataplane.bloom_filter import FilterKind
     from jobs.dataplane.key_footer import KeyFooter
 
-AVRO_SCHEMA = b"parquet.avro.schema"
-# By it and by the two `legacy` entries readers of Spark know how old dates and timestamps are meant; without any, they
-# refuse those before 1582 (`DataSourceUtils`).
-SPARK_VERSION = b"org.apache.spark.version"
-_LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_TIME_ZONE = b"org.apache.spark.timeZone"
-_FIRST_WITHOUT_LEGACY = b"3.0.0"
-# Footer entries of the schema. The others (Bloom filter, smallest and largest key) belong to one file.
-SCHEMA_ENTRIES = (
-    AVRO_SCHEMA,
-    SPARK_VERSION,
-    *_LEGACY,
-    b"org.apache.spark.sql.parquet.row.metadata",
-    _TIME_ZONE,
-    b"writer.model.name",
-)
 CODECS = frozenset({"gzip", "snappy", "zstd", "none", "brotli", "lz4"})
 DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
 # gzip at level 3 takes less than half the time of Hudi's level 6, with files a few percent larger; pyarrow's own
@@ -51,12 +37,13 @@ _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.s
 
 @dataclass(frozen=True)
 class Layout:
-    """Arrow schema (with the footer's schema entries as metadata), codec, and the columns that use a dictionary.
+    """Arrow schema (with the footer's lasting entries as metadata), codec, and the columns that use a dictionary.
 
     `dictionary` None leaves the choice to the writer, leaf by leaf; otherwise it has a truth value per leaf. `level`
     None is the codec's default. `row_group_rows` bounds row groups; None if their intended size is unknown. `keys` is
     the kind of the footer's Bloom filter of record keys; None if there shall be none. `widest_value` is the mean number
-    of bytes of a value, in the column and row group where it is largest.
+    of bytes of a value, in the column and row group where it is largest. `annotations` are those of the Parquet schema
+    that Arrow's does not hold.
     """
 
     schema: pa.Schema
@@ -66,9 +53,10 @@ class Layout:
     row_group_rows: int | None = None
     keys: FilterKind | None = None
     widest_value: float = 0
+    annotations: Annotations = NO_ANNOTATIONS
 
-    def writer(self, target: Path | io.BytesIO, widest_value: float = 0) -> pq.ParquetWriter:
-        """Opens a writer; `widest_value` is measured on the first rows.
+    def writer(self, target: pa.NativeFile | Path | io.BytesIO, widest_value: float = 0) -> pq.ParquetWriter:
+        """Opens a writer; `widest_value` is measured on the first rows. With annotations, `target` must be a stream.
 
         The wider the values, the more often the writer checks the size of a page. It does so after each
         `write_batch_size` values, by default 1024, which may be the bytes of a whole row group.
@@ -77,14 +65,14 @@ class Layout:
         if self.dictionary is not None:
             # Paths of the new file: Hudi's lists have two levels, Arrow's three.
             dictionary = [path for path, used in zip(_paths(self.schema), self.dictionary, strict=True) if used]
-        return pq.ParquetWriter(
+        return _writer(
             target,
             self.schema,
+            self.annotations,
             compression=self.codec,
             compression_level=self.level,
             use_dictionary=dictionary,
             write_page_index=True,
-            store_schema=False,
             write_batch_size=int(min(max(_PAGE_BYTES // max(widest_value, self.widest_value, 1), 1), 1024)),
         )
 
@@ -93,16 +81,16 @@ class Layout:
         return {**(self.schema.metadata or {}), **(keys.entries() if keys else {})}
 
     def like(self, model: pq.ParquetFile, codec: str | None) -> Layout:
-        """Returns this schema with the codec, dictionaries and key entries of a base file.
+        """Returns this schema with the codec, dictionaries, key entries and foreign entries of a base file.
 
         `codec`, if given, replaces the file's codec.
         """
         other = of_file(model, codec)
-        dictionary = other.dictionary if other.schema.equals(self.schema) else None
-        return replace(other, schema=self.schema, dictionary=dictionary)
+        return self._with_schema(other, other.dictionary if other.schema.equals(self.schema) else None)
 
     def compressed_like(self, old: pq.ParquetFile, codec: str | None) -> Layout:
-        """Returns this schema and these key entries with the codec, row groups and dictionaries of a base file.
+        """Returns this schema and these key entries with the codec, row groups, dictionaries and foreign entries of a
+        base file.
 
         `codec`, if given, replaces the file's codec. Of columns that the file does not have the writer decides.
         """
@@ -112,7 +100,13 @@ class Layout:
             paths = [old.schema.column(number).path for number in range(len(old.schema))]
             used = {_unwrapped(path): each for path, each in zip(paths, other.dictionary, strict=True)}
             dictionary = tuple(used.get(_unwrapped(path), True) for path in _paths(self.schema))
-        return replace(other, schema=self.schema, dictionary=dictionary, keys=self.keys)
+        return replace(self._with_schema(other, dictionary), keys=self.keys)
+
+    def _with_schema(self, other: Layout, dictionary: tuple[bool, ...] | None) -> Layout:
+        """Returns the other layout with this schema, and the entries of the other that do not depend on its own."""
+        entries = {**footer_entries.foreign(other.schema.metadata), **(self.schema.metadata or {})}
+        schema = self.schema.with_metadata(entries)
+        return replace(other, schema=schema, dictionary=dictionary, annotations=self.annotations)
 
 
 def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
@@ -121,35 +115,31 @@ def of_file(reader: pq.ParquetFile, codec: str | None = None) -> Layout:
     Raises `RefusedError` for a codec that cannot be written here (LZO).
     """
     footer = reader.metadata
-    entries = {key: value for key, value in (footer.metadata or {}).items() if key in SCHEMA_ENTRIES}
+    entries = footer_entries.lasting(footer.metadata)
     # Not `schema_arrow`, which reflects the options of the reader.
     schema = reader.schema.to_arrow_schema().with_metadata(entries)
     keys = filter_kind(footer.metadata or {})
+    annotations = Annotations.of(reader)
     if footer.num_row_groups == 0:
-        return _layout(schema, codec, DEFAULT_CODEC, keys=keys)
+        return replace(_layout(schema, codec, DEFAULT_CODEC, keys=keys), annotations=annotations)
     group = footer.row_group(0)
     columns = [group.column(number) for number in range(group.num_columns)]
     dictionary = tuple(any("DICT" in encoding for encoding in column.encodings) for column in columns)
     # A single row group may be as large as the file, so it does not show the intended size.
     rows = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
     row_group_rows = max(rows) if len(rows) > 1 else None
-    layout = _layout(schema, codec, columns[0].compression.lower(), keys=keys)
-    return replace(layout, dictionary=dictionary, row_group_rows=row_group_rows, widest_value=_widest_value(footer))
-
-
-def calendar(entries: Mapping[bytes, bytes] | None) -> tuple[object, ...]:
-    """Returns what a footer says of the calendar of its dates and timestamps (`DataSourceUtils.datetimeRebaseSpec` of
-    Spark 3.5). Values of files that differ in it must not go to one file as they are."""
-    entries = entries or {}
-    legacy = tuple(name for name in _LEGACY if name in entries)
-    version = entries.get(SPARK_VERSION)
-    is_old = version is not None and version < _FIRST_WITHOUT_LEGACY
-    return version is None, is_old, legacy, entries.get(_TIME_ZONE) if legacy else None
+    return replace(
+        _layout(schema, codec, columns[0].compression.lower(), keys=keys),
+        dictionary=dictionary,
+        row_group_rows=row_group_rows,
+        widest_value=_widest_value(footer),
+        annotations=annotations,
+    )
 
 
 def has_old_calendar(reader: pq.ParquetFile) -> bool:
     """Returns whether readers of Spark convert dates or timestamps of this file to today's calendar."""
-    _, is_old, legacy, _ = calendar(reader.metadata.metadata)
+    _, is_old, legacy, _ = footer_entries.calendar(reader.metadata.metadata)
     return bool(is_old or legacy) and any(_is_temporal(field.type) for field in reader.schema_arrow)
 
 
@@ -158,11 +148,10 @@ def _is_temporal(kind: pa.DataType) -> bool:
     return pa.types.is_temporal(kind) or any(map(_is_temporal, below))
 
 
-def of_schema(empty: pq.ParquetFile, avro_schema: str, spark_version: str, codec: str | None) -> Layout:
+def of_schema(empty: pq.ParquetFile, entries: Mapping[bytes, bytes], codec: str | None) -> Layout:
     """Returns the layout of future base files, from a file without rows that has their Parquet schema."""
-    entries = {AVRO_SCHEMA: avro_schema.encode(), SPARK_VERSION: spark_version.encode()}
-    schema = empty.schema_arrow.with_metadata(entries)
-    return _layout(schema, codec, DEFAULT_CODEC)
+    schema = empty.schema.to_arrow_schema().with_metadata(dict(entries))
+    return replace(_layout(schema, codec, DEFAULT_CODEC), annotations=Annotations.of(empty))
 
 
 def _layout(schema: pa.Schema, asked: str | None, followed: str, *, keys: FilterKind | None = None) -> Layout:
@@ -187,16 +176,25 @@ def _widest_value(footer: pq.FileMetaData) -> float:
     return max((column.total_uncompressed_size / max(column.num_values, 1) for column in columns), default=0.0)
 
 
+def _writer(target: Any, schema: pa.Schema, annotations: Annotations, **options: Any) -> pq.ParquetWriter:
+    if not annotations.places:
+        return pq.ParquetWriter(target, schema, store_schema=False, **options)
+    statistics: bool | list[str] = True
+    if annotations.unordered:
+        statistics = [path for number, path in enumerate(_paths(schema)) if number not in annotations.unordered]
+    return AnnotatingWriter(target, schema, annotations, store_schema=False, write_statistics=statistics, **options)
+
+
 @lru_cache(maxsize=64)  # a task's files mostly have one schema, and a call takes some milliseconds
-def _as_written(schema: pa.Schema) -> Any:
-    """Returns the Parquet schema of a file that pyarrow writes."""
+def _as_written(schema: pa.Schema, annotations: Annotations = NO_ANNOTATIONS) -> Any:
+    """Returns the Parquet schema of a file that is written here."""
     buffer = io.BytesIO()
-    pq.ParquetWriter(buffer, schema, store_schema=False).close()
+    _writer(buffer, schema, annotations).close()
     return pq.ParquetFile(buffer).schema
 
 
 def _paths(schema: pa.Schema) -> list[str]:
-    """Returns the path of each leaf in a file that pyarrow writes."""
+    """Returns the path of each leaf in a file that is written here."""
     written = _as_written(schema)
     return [written.column(number).path for number in range(len(written))]
 
@@ -204,13 +202,14 @@ def _paths(schema: pa.Schema) -> list[str]:
 def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
     """Raises `RefusedError` unless a file of this layout has the leaves of the Parquet schema `expected`.
 
-    Compares each leaf's path, physical and logical type, definition and repetition level and field id; and through
-    Arrow's schema the names, the nullability and the field ids of the groups between. Paths exclude the names of groups
-    that only wrap lists and maps, where Avro writes two levels and Arrow three, and every reader knows both. `what`
-    names the file in the message.
+    Compares each leaf's path, physical and logical type, definition and repetition level and field id; annotations of
+    groups; and through Arrow's schema the names, the nullability and the field ids of the groups between. Paths exclude
+    the names of groups that only wrap lists and maps, where Avro writes two levels and Arrow three, and every reader
+    knows both. `what` names the file in the message.
     """
-    written = _as_written(layout.schema)
-    wanted, produced = _leaves(expected), _leaves(written)
+    written = _as_written(layout.schema, layout.annotations)
+    wanted = [*_leaves(expected), *annotated_groups(expected)]
+    produced = [*_leaves(written), *annotated_groups(written)]
     for before, after in zip_longest(wanted, produced):
         if before != after:
             raise RefusedError([not_reproducible(f"{what}: {before} would become {after}")])
@@ -224,7 +223,8 @@ def not_reproducible(detail: str) -> Problem:
         "schema-not-reproducible",
         "A rewritten file would not have exactly the Parquet schema of its input",
         detail,
-        "Rewrite the table once with Hudi's current writer; columns of old types such as INT96 prevent a rewrite.",
+        "An old type such as INT96 goes when Hudi's current writer writes the rows again. For any other type this job"
+        " cannot be done; compaction, cleaning and the audit do not need it.",
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from jobs.dataplane import arrow_of_spark, parquet_layout
+from jobs.dataplane import arrow_of_spark, footer_entries, parquet_layout
 from jobs.dataplane.row_group_copy import copied
 from jobs.dataplane.slice_merge import merge_slice
 from jobs.dataplane.split_writer import SplitWriter, misplaced
@@ -67,6 +67,7 @@ def _rewrite_rows(
                 if children is None:
                     typed = replace(layout, schema=_with_types(layout.schema, reader.schema_arrow))
                     children = stack.enter_context(SplitWriter(work, source, typed, token))
+                children.keep(footer_entries.lasting(reader.metadata.metadata))
                 # The file name changes in every row, and the old names would be the widest column.
                 columns = [name for name in layout.schema.names if name != FILE_NAME]
                 for batch in batches_of(reader, columns):

@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.dataplane import column_chunks, parquet_layout
+from jobs.dataplane import column_chunks, footer_entries, parquet_layout
 from jobs.dataplane.column_chunks import CopyWriter, NotCopyableError, RawFile
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter
+from jobs.dataplane.logical_types import NO_ANNOTATIONS
 from jobs.dataplane.split_writer import MIN_ROW_GROUP_BYTES, BaseFile, new_base_file
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
@@ -110,18 +111,17 @@ def _require_alike(work: Rewrite, raw: RawFile, first: RawFile) -> None:
     for field_id in (column_chunks.SCHEMA, column_chunks.CREATED_BY, column_chunks.COLUMN_ORDERS):
         if raw.footer.get(field_id) != first.footer.get(field_id):
             raise NotCopyableError("files of several schemas, or of several writers")
-    if _schema_entries(raw) != _schema_entries(first):
-        raise NotCopyableError("files of several Avro schemas")
+    if _lasting_entries(raw) != _lasting_entries(first):
+        raise NotCopyableError("files with several footers")
     codecs = {chunk.codec for group in raw.groups for chunk in group.chunks}
     if work.codec and {_PARQUET_CODECS.get(codec) for codec in codecs} - {work.codec}:
         raise NotCopyableError("another codec was requested")
 
 
-def _schema_entries(raw: RawFile) -> dict[bytes, bytes]:
+def _lasting_entries(raw: RawFile) -> dict[bytes, bytes]:
     found = raw.footer.get(column_chunks.KEY_VALUES)
     pairs = found.value.values if found else []
-    entries = {pair[1].value: pair[2].value for pair in pairs if {1, 2} <= pair.keys()}
-    return {key: entries[key] for key in parquet_layout.SCHEMA_ENTRIES if key in entries}
+    return footer_entries.lasting({pair[1].value: pair[2].value for pair in pairs if {1, 2} <= pair.keys()})
 
 
 def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile) -> bool:
@@ -207,7 +207,7 @@ def _file_names(layout: Layout, raw: RawFile, file_name: str, rows: int) -> RawF
     schema = pa.schema([names.with_type(pa.dictionary(pa.int32(), names.type))])
     column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), [file_name])
     buffer = pa.BufferOutputStream()
-    one = replace(layout, schema=schema, dictionary=(True,))
+    one = replace(layout, schema=schema, dictionary=(True,), annotations=NO_ANNOTATIONS)
     with one.writer(buffer) as writer:
         writer.write_table(pa.table([column], schema=schema), row_group_size=rows)
     made = RawFile(pa.BufferReader(buffer.getvalue()))

@@ -25,6 +25,7 @@ from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.written_file import WrittenFile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
     import pyarrow.parquet as pq
@@ -152,6 +153,11 @@ class SplitWriter:
             waiting -= largest.largest_bytes
             largest.flush()
 
+    def keep(self, entries: Mapping[bytes, bytes]) -> None:
+        """Adds footer entries of a file that is merged; those of the slice win."""
+        for output in self._outputs:
+            output.keep(entries)
+
     def close(self) -> list[WrittenFile]:
         """Completes the files. Raises `RefusedError` unless they hold the keys that were added, each as often."""
         written = [output.close() for output in self._outputs]
@@ -193,6 +199,7 @@ class BaseFile:
         self.file_id, self.file_name = new_base_file(work, source.partition, bucket, token)
         self._open: tuple[Output, pq.ParquetWriter] | None = None
         self._keys = KeyFooter(layout.keys) if layout.keys else None
+        self._entries: dict[bytes, bytes] = {}
         self._folder = folder or SpillFolder()
         self._sections: dict[int, RowBuffer] = {}
         self._digest = KeyDigest()
@@ -217,6 +224,10 @@ class BaseFile:
             self._sections[section] = RowBuffer(self._work.sort_by, self._work.curve, self._folder)
         self._sections[section].add(pa.RecordBatch.from_arrays(columns, schema=schema))
 
+    def keep(self, entries: Mapping[bytes, bytes]) -> None:
+        """Adds footer entries that the layout does not have."""
+        self._entries = {**entries, **self._entries}
+
     def flush_full(self) -> None:
         """Writes the sections that hold as many rows as a row group of the input."""
         for section in self._sections.values():
@@ -235,7 +246,7 @@ class BaseFile:
         for _, section in sorted(self._sections.items()):
             self._write(section)
         output, writer = self._opened()
-        writer.add_key_value_metadata(self._layout.footer(self._keys))
+        writer.add_key_value_metadata({**self._entries, **self._layout.footer(self._keys)})
         writer.close()
         size = output.close()
         source = self._source

@@ -43,10 +43,13 @@ class Items(NamedTuple):
     values: list[Any]
 
 
-def read_struct(data: bytes | memoryview, at: int = 0) -> tuple[Struct, int]:
-    """Returns the struct that begins at `at`, and where it ends. Raises `ThriftError`."""
+def read_struct(data: bytes | memoryview, at: int = 0, *, last: int | None = None) -> tuple[Struct, int]:
+    """Returns the struct that begins at `at`, and where it ends. Raises `ThriftError`.
+
+    With `last` it returns the fields up to that of this number, and where the next one begins.
+    """
     reader = _Reader(data, at)
-    return reader.struct(0), reader.at
+    return reader.struct(0, last), reader.at
 
 
 def write_struct(struct: Struct) -> bytes:
@@ -61,7 +64,7 @@ class _Reader:
         self._data = data
         self.at = at
 
-    def struct(self, depth: int) -> Struct:
+    def struct(self, depth: int, last: int | None = None) -> Struct:
         if depth > _MOST_NESTED:
             raise ThriftError(f"structs are nested more than {_MOST_NESTED} deep")
         found: Struct = {}
@@ -73,6 +76,8 @@ class _Reader:
                 raise ThriftError(f"field {number} occurs twice")
             value = kind == TRUE if kind in (TRUE, FALSE) else self._value(kind, depth)
             found[number] = Field(kind, value)
+            if number == last:
+                break
         return found
 
     def _value(self, kind: int, depth: int) -> Any:

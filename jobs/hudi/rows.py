@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.contract import Problem
+from jobs.errors import HudiError, RefusedError
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
 
@@ -38,13 +41,36 @@ def current(
     """Returns all rows with meta columns, as of now, or as of the completion of the instant `as_of`.
 
     Filters skip no files. `by_listing`: the files are those of the storage, whatever the metadata table says. `spark`
-    is the session to read with, a new one by default.
+    is the session to read with, a new one by default. Raises `RefusedError` for a table with types that Spark does not
+    know.
     """
     reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_SKIP_NOTHING)
     by_metadata = "files" in table.metadata_partitions and not by_listing
     reader = reader.option("hoodie.metadata.enable", str(by_metadata).lower())
-    with translated("opening the table's rows"):
-        return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
+    try:
+        with translated("opening the table's rows"):
+            return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)
+    except HudiError as error:
+        if problems := not_readable(table):
+            raise RefusedError(problems) from error
+        raise
+
+
+def not_readable(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of what reads rows by Hudi on Spark 3.5, or lets Hudi merge them, if a column cannot be read:
+    a VARIANT (`HoodieSparkSchemaConverters`, 1.2.0), which Hudi's writers store all the same."""
+    columns = [field for field in json.loads(table.schema())["fields"] if '"variant"' in json.dumps(field["type"])]
+    if not columns:
+        return []
+    return [
+        Problem(
+            "types-not-readable",
+            "The table has columns of types that Spark 3.5 cannot read",
+            ", ".join(f"{field['name']}: variant" for field in columns),
+            "Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. File groups"
+            " without logs can be rewritten here all the same.",
+        )
+    ]
 
 
 def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[str, int]:

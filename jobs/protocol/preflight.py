@@ -13,6 +13,7 @@ from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError
 from jobs.format import lock_providers
 from jobs.format.bucket_rules import not_a_divisor, not_a_multiple
+from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.protocol import older_hudi
 
@@ -40,6 +41,8 @@ def of_data_plane(
         storage = storage_of(table)
     except RefusedError as error:
         return problems + list(error.reasons)
+    if any(item.log_files for item in slices):
+        problems += rows.not_readable(table)
     return problems + list(_of_schemas(storage, slices))
 
 

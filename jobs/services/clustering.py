@@ -18,6 +18,7 @@ from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import BucketChange, Selection
+from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.job_params import ClusteringLayout
@@ -72,6 +73,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         problems += writer_engines.of_running_flink(table, order)
     else:
         problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
+        problems += rows.not_readable(table)
         problems += writer_engines.of_running_flink(table, order)
     if order.dry_run:
         planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)

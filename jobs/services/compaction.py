@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
+from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -89,7 +90,7 @@ def _refusals(table: HudiTable, order: WorkOrder, wanted: GivenPlans | None) -> 
     problems = log_compactions.refusals(table, wanted.instants) if wanted else []
     if wanted is None and not table.is_merge_on_read:
         problems = [Problem("not-merge-on-read", "Only merge-on-read tables have logs to compact")]
-    return problems or compaction_engines.refusals(table, order)
+    return problems or compaction_engines.refusals(table, order) or rows.not_readable(table)
 
 
 def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:

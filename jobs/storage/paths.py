@@ -87,6 +87,7 @@ class Storage:
                 buffer_size=max(min(_BUFFERS_BYTES // max(metadata.num_columns, 1), 1024 * 1024), least),
                 pre_buffer=False,  # It would hold whole row groups.
                 read_dictionary=repeating,
+                arrow_extensions_enabled=False,  # Texts and bytes, as in `to_arrow_schema` of the Parquet schema.
             )
 
     def size(self, paths: Iterable[str]) -> int:

@@ -117,3 +117,43 @@ def test_lists_without_any_element_get_offsets(case: str) -> None:
     assert found.values.buffers()[1].size == 4
     assert found.nbytes == pa.array([[], []], kind).nbytes
     assert found.to_pylist() == [[], []]
+
+
+def test_what_spark_holds_for_nullable_becomes_required_where_only_null_structs_are_null() -> None:
+    spark = struct(pa.field("kind", pa.string()), pa.field("of", struct(pa.field("path", pa.string()))))
+    table = struct(required("kind", pa.binary()), pa.field("of", struct(required("path", pa.string()))))
+    values = [{"kind": "a", "of": None}, None, {"kind": "b", "of": {"path": "p"}}]
+    found = of_type(pa.array(values, spark), table)
+    assert found.type == table
+    assert written_and_read(found) == [{**each, "kind": each["kind"].encode()} if each else None for each in values]
+    with pytest.raises(pa.ArrowInvalid):
+        written_and_read(of_type(pa.array([{"kind": None, "of": None}], spark), table))
+
+
+def written_and_read(array: pa.Array) -> Any:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"x": array}), buffer)
+    return pq.read_table(buffer)["x"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("element", "width", "expected"),
+    [
+        (pa.float32(), 8, "0000803f000000c0"),
+        (pa.float64(), 16, "000000000000f03f00000000000000c0"),
+        (pa.int8(), 2, "01fe"),
+    ],
+    ids=str,
+)
+def test_vectors_are_the_bytes_of_their_elements(element: pa.DataType, width: int, expected: str) -> None:
+    vectors = pa.array([[9, 9], None, [1, -2], None], pa.list_(required("element", element))).slice(1)
+    found = of_type(vectors, pa.binary(width))
+    found.validate(full=True)
+    assert found.to_pylist() == [None, bytes.fromhex(expected), None]
+    assert of_type(vectors[:1], pa.binary(width)).to_pylist() == [None]
+
+
+@pytest.mark.parametrize("values", [[[1, 2, 3]], [[1, None]], [[1, 2], []]], ids=str)
+def test_vectors_of_another_dimension_are_refused(values: list[Any]) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="vectors"):
+        of_type(pa.array(values, pa.list_(pa.int8())), pa.binary(2))

@@ -46,6 +46,15 @@ def test_a_struct_is_read_as_it_was_written(struct: dict[int, Field], more: byte
     assert end == 2 + len(written)
 
 
+@given(structs())
+def test_the_first_fields_of_a_struct_may_be_written_anew_before_the_others(struct: dict[int, Field]) -> None:
+    written = write_struct(struct)
+    for last in sorted(struct):
+        first, end = read_struct(written, last=last)
+        assert first == {number: field for number, field in struct.items() if number <= last}
+        assert write_struct(first)[:-1] + written[end:] == written
+
+
 @given(structs(), st.data())
 def test_a_struct_that_ends_early_is_told_from_a_wrong_one(struct: dict[int, Field], data: st.DataObject) -> None:
     written = write_struct(struct)

@@ -109,7 +109,16 @@ TABLES: Final = {
         " check types would fail on the new file, or read other values, so the job refuses before it writes.",
         "f1-0_0-1-2_20260101120000000.parquet: INT96 ts would become INT64 ts",
         title="A rewritten file would not have exactly the Parquet schema of its input",
-        hint="Rewrite the table once with Hudi's current writer; columns of old types such as INT96 prevent a rewrite.",
+        hint="An old type such as INT96 goes when Hudi's current writer writes the rows again. For any other type this"
+        " job cannot be done; compaction, cleaning and the audit do not need it.",
+    ),
+    "types-not-readable": JobExplanation(
+        "Hudi on Spark 3.5 stores a VARIANT of a writer's schema, but neither its readers nor its compaction and"
+        " clustering know the type. A plan that they cannot execute would only block writers, so none is made.",
+        "payload: variant",
+        title="The table has columns of types that Spark 3.5 cannot read",
+        hint="Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. File groups"
+        " without logs can be rewritten here all the same.",
     ),
     "codec-not-supported": JobExplanation(
         "The new files get the compression of those that they replace, unless the job has a `codec`. Arrow"

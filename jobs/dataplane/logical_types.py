@@ -1,0 +1,190 @@
+"""Logical types that pyarrow reads as bare bytes or structs and does not write: they are put into the footer's schema.
+
+Those are `ENUM` (each enum of Avro; so the `type` of a BLOB in files of Hudi's Avro writer, where its row writer has a
+`STRING`), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical types are the
+same with and without. Source: `SchemaElement` and `LogicalType` in `parquet.thrift` of Parquet's format 2.12.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from jobs.format.compact_thrift import Struct, read_struct, write_struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+_TAIL = 8  # the footer's length and the magic bytes
+_SCHEMA = 2  # of FileMetaData
+_TYPE, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 1, 4, 5, 6, 10  # of SchemaElement
+_BYTES = frozenset({6, 7})  # the types BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY
+# `ConvertedType` and `LogicalType` of leaves of bytes that pyarrow writes itself (STRING, DECIMAL, FLOAT16), and of the
+# groups of lists and maps, which it writes in its own way.
+_WRITTEN_LEAVES = (frozenset({0, 5}), frozenset({1, 5, 15}))
+_WRITTEN_GROUPS = (frozenset({1, 2, 3}), frozenset({2, 3}))
+# Those with the order of plain bytes (ENUM, JSON, BSON, UUID), in which pyarrow's statistics are. The others have none.
+_ORDERED = (frozenset({4, 19, 20}), frozenset({4, 12, 13, 14}))
+# What pyarrow calls them.
+_PLAIN_LEAVES = frozenset({"NONE", "STRING", "DECIMAL", "FLOAT16"})
+_PLAIN_GROUPS = ("(List) {", "(Map) {")
+
+_Place = tuple[int, int, bytes]
+"""The first leaf of an element, the one behind its last, and the name if it is a group."""
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """The annotations of one schema: each with its place, as the bytes of a struct of its fields."""
+
+    places: tuple[tuple[_Place, bytes], ...] = ()
+
+    @classmethod
+    def of(cls, reader: pq.ParquetFile) -> Annotations:
+        """Returns the annotations that pyarrow does not write. Types that it does not know at all are not there."""
+        if not _may_have(reader.schema):
+            return cls()
+        copy = io.BytesIO()
+        reader.metadata.write_metadata_file(copy)
+        found = []
+        fields, _, _ = _begin_of_footer(copy.getvalue())
+        for place, element in _placed(fields[_SCHEMA].value.values):
+            own = {field: element[field] for field in (_CONVERTED, _LOGICAL) if field in element}
+            if _TYPE in element:
+                is_carried = element[_TYPE].value in _BYTES and not _is_one_of(own, _WRITTEN_LEAVES)
+            else:
+                is_carried = not _is_one_of(own, _WRITTEN_GROUPS)
+            if is_carried and _kind(own) != (None, None):
+                found.append((place, write_struct(own)))
+        return cls(tuple(found))
+
+    @property
+    def unordered(self) -> frozenset[int]:
+        """The numbers of the leaves for which statistics mean nothing."""
+        return frozenset(
+            first for (first, _, name), own in self.places if not name and not _is_one_of(read_struct(own)[0], _ORDERED)
+        )
+
+    def applied(self, content: bytes) -> bytes:
+        """Returns the end of a Parquet file, from any byte before its footer, with these annotations in the schema."""
+        fields, begin, end = _begin_of_footer(content)
+        wanted = dict(self.places)
+        for place, element in _placed(fields[_SCHEMA].value.values):
+            own = wanted.get(place)
+            if own is not None and not (place[2] and _CONVERTED in element):
+                element.pop(_CONVERTED, None)
+                element.pop(_LOGICAL, None)
+                element.update(read_struct(own)[0])
+        # All fields behind the schema stay as they are: a field's number is stored as its distance to the one before.
+        footer = write_struct(fields)[:-1] + content[end:-_TAIL]
+        return content[:begin] + footer + len(footer).to_bytes(4, "little") + content[-4:]
+
+
+NO_ANNOTATIONS = Annotations()
+
+
+class AnnotatingWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
+    """Writes Parquet to a stream, with these annotations in the schema."""
+
+    def __init__(
+        self, stream: pa.NativeFile | io.BytesIO, schema: pa.Schema, annotations: Annotations, **options: Any
+    ) -> None:
+        self._sink = _HeldEnd(stream)
+        self._annotations = annotations
+        super().__init__(self._sink, schema, **options)
+
+    def close(self) -> None:
+        if self.is_open:
+            # All pages are written by now; what comes are the indexes of pages and the footer.
+            self._sink.hold()
+            super().close()
+            self._sink.release(self._annotations)
+
+
+class _HeldEnd(io.RawIOBase):
+    """Passes bytes on to a stream that cannot be changed afterwards, except for those at the end."""
+
+    def __init__(self, stream: pa.NativeFile | io.BytesIO) -> None:
+        self._stream = stream
+        self._at = 0
+        self._held: bytearray | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def write(self, data: Any) -> int:
+        if self._held is None:
+            self._stream.write(data)
+        else:
+            self._held += data
+        self._at += len(data)
+        return len(data)
+
+    def hold(self) -> None:
+        self._held = bytearray()
+
+    def release(self, annotations: Annotations) -> None:
+        self._stream.write(annotations.applied(bytes(self._held or b"")))
+
+
+def annotated_groups(schema: Any) -> list[str]:
+    """Returns the groups of a Parquet schema that have annotations and are neither lists nor maps, as pyarrow prints
+    them: it tells of them nowhere else."""
+    lines = [line.strip() for line in str(schema).splitlines()]
+    return [line for line in lines if line.endswith(") {") and not line.endswith(_PLAIN_GROUPS)]
+
+
+def _may_have(schema: Any) -> bool:
+    columns = [schema.column(number) for number in range(len(schema))]
+    return bool(annotated_groups(schema)) or any(
+        "BYTE_ARRAY" in column.physical_type and column.logical_type.type not in _PLAIN_LEAVES for column in columns
+    )
+
+
+def _begin_of_footer(content: bytes) -> tuple[Struct, int, int]:
+    """Returns the fields of a file's footer up to the schema, and where they begin and end."""
+    begin = len(content) - _TAIL - int.from_bytes(content[-_TAIL:-4], "little")
+    fields, end = read_struct(content, begin, last=_SCHEMA)
+    return fields, begin, end
+
+
+def _placed(elements: Sequence[Struct]) -> Iterator[tuple[_Place, Struct]]:
+    """Yields all elements below the root, which come in the order of depth first, each before those in it."""
+    found: list[tuple[_Place, Struct]] = []
+
+    def walk(at: int, leaf: int) -> tuple[int, int]:
+        element, first, mine = elements[at], leaf, len(found)
+        if _TYPE in element:
+            found.append(((leaf, leaf + 1, b""), element))
+            return at + 1, leaf + 1
+        found.append(((first, first, b""), element))
+        at += 1
+        for _ in range(element[_CHILDREN].value):
+            at, leaf = walk(at, leaf)
+        found[mine] = (first, leaf, element[_NAME].value), element
+        return at, leaf
+
+    walk(0, 0)
+    yield from found[1:]
+
+
+def _kind(annotation: Struct) -> tuple[int | None, int | None]:
+    """Returns the number of the `ConvertedType` and that of the `LogicalType`, which is a union of structs."""
+    converted, logical = annotation.get(_CONVERTED), annotation.get(_LOGICAL)
+    return (
+        None if converted is None else int(converted.value),
+        next(iter(logical.value), None) if logical else None,
+    )
+
+
+def _is_one_of(annotation: Struct, kinds: tuple[frozenset[int], frozenset[int]]) -> bool:
+    converted, logical = _kind(annotation)
+    return converted in kinds[0] if logical is None else logical in kinds[1]
