@@ -74,6 +74,8 @@ def client_options(table: HudiTable) -> dict[str, str]:
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",
+        # A client that wants other fields than the table has is refused, in the midst of a rollback.
+        "hoodie.populate.meta.fields": str(table.has_meta_fields).lower(),
         # A client writes the metadata partitions that the table has and no others: a default one would silently add
         # column and partition statistics, and one with them disabled would drop them.
         "hoodie.metadata.enable": str("files" in metadata_partitions).lower(),

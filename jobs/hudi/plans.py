@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import CommitLostError, JobError
+from jobs.format import plan_files
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jobs.format.plan_files import Group
     from jobs.hudi.table import HudiTable
 
 COMPACTION_ACTIONS = frozenset({"compaction", "logcompaction"})
@@ -52,6 +54,13 @@ def plan_of(table: HudiTable, instant: str) -> dict[str, Any]:
     if found is None:
         raise CommitLostError(f"instant {instant}")
     return _content(table, found)
+
+
+def held_by_plans(table: HudiTable, actions: frozenset[str]) -> dict[Group, str]:
+    """Returns the file groups that pending plans of these actions read, which Hudi puts into no other plan, each with
+    the instant of its plan."""
+    plans = pending_plans(table, actions)
+    return {group: plan.instant for plan in plans for group in plan_files.read_by(plan.content)}
 
 
 def last_clustering(table: HudiTable) -> dict[str, Any] | None:

@@ -61,7 +61,7 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
 
     `keys` are partition paths and record keys of rows that the table holds.
     """
-    if not keys or not table.metadata_partitions & {"column_stats", "partition_stats"}:
+    if not keys or not table.has_meta_fields or not table.metadata_partitions & {"column_stats", "partition_stats"}:
         return 0
     with translated("looking for rows that statistics hide"):
         options = {**_SKIP_NOTHING, "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}

@@ -99,8 +99,19 @@ class HudiTable:
         return self.properties.get("hoodie.table.type") == "MERGE_ON_READ"
 
     @property
+    def has_meta_fields(self) -> bool:
+        """Whether files hold the key and partition path of each row. Without, Hudi computes them from its columns."""
+        return self.properties.get("hoodie.populate.meta.fields", "true").lower() == "true"
+
+    @property
     def record_key_fields(self) -> tuple[str, ...]:
         return tuple(self.properties.get("hoodie.table.recordkey.fields", "").split(","))
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """The partition fields, without the types that a custom key generator appends (`dt:TIMESTAMP`)."""
+        fields = self.properties.get("hoodie.table.partition.fields", "").split(",")
+        return tuple(name for field in fields if (name := field.partition(":")[0].strip()))
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
@@ -127,6 +138,13 @@ class HudiTable:
             found = self.meta.getIndexForMetadataPartition("record_index")
             records = self.jvm.hudi.index.record.HoodieRecordIndex
             return bool(found.isPresent() and records.isPartitioned(found.get()))
+
+    @property
+    def defined_indexes(self) -> frozenset[str]:
+        """The metadata partitions of which the table's index definitions say what they are; as of the last reload."""
+        with translated("reading the definitions of the indexes"):
+            found = self.meta.getIndexMetadata()
+            return frozenset(self.jvm.read(found.get().getIndexDefinitions().keySet()) if found.isPresent() else ())
 
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
@@ -314,8 +332,12 @@ class HudiTable:
 
     def files_in(self, partition: str) -> set[str]:
         """Returns the names of all files in the folder of a partition; empty without that folder."""
-        with translated(f"listing partition '{partition}'"):
-            return set(self._listed(f"{self.base_path}/{partition}".rstrip("/")))
+        return set(self.entries_in(partition))
+
+    def entries_in(self, folder: str) -> dict[str, ListedFile]:
+        """Returns the files and folders in a folder of the table, by name; empty without that folder."""
+        with translated(f"listing '{folder}'"):
+            return self._listed(f"{self.base_path}/{folder}".rstrip("/"))
 
     def _listed(self, folder: str) -> dict[str, ListedFile]:
         return listed(self.meta.getStorage(), self.jvm.hudi.storage.StoragePath(folder))

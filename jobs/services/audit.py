@@ -14,7 +14,8 @@ from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutErro
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.rows import hidden_by_statistics
-from jobs.services.checks import commits, metadata_table, timeline
+from jobs.protocol import preflight
+from jobs.services.checks import commits, metadata_table, parts, timeline
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
@@ -32,7 +33,9 @@ PROOFS: dict[str, Check] = {
     "files of commits": commits.files,
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
+    "parts of the metadata table": parts.metadata_table,
     "metadata table": metadata_table.listing,
+    "partition metadata": parts.partition_metadata,
 }
 """Checks that read no rows."""
 
@@ -136,9 +139,13 @@ def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
         # A finding says which files are gone.
         details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
         return
+    if table.bucket_rules() is None or table.has_meta_fields:
+        details["misplaced"] = sum(each.misplaced for each in found)
+    else:
+        (reason,) = preflight.no_meta_fields(table)
+        details["unchecked"].append({"check": "rows in buckets", "reason": reason.to_json()})
     details |= {
         "rows": sum(each.rows for each in found),
-        "misplaced": sum(each.misplaced for each in found),
         "duplicates": sum(each.duplicates for each in found),
         "key_digest": str(KeyDigest.sum(each.digest for each in found)),
     }

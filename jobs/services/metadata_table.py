@@ -14,9 +14,9 @@ from jobs.errors import HudiError, RefusedError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.protocol import preflight
+from jobs.protocol import preflight, table_parts
 from jobs.protocol.writers import remove_listed_late_files
-from jobs.services.checks import metadata_table
+from jobs.services.checks import metadata_table, parts
 from jobs.services.checks.finding import Examined, confirmed, some
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return Result(Outcome.SUCCEEDED, details=details)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, details["findings"])
+    # A listing passes over them.
+    problems += table_parts.of_folders(table)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**details, "refusals": [each.to_json() for each in problems]})
     if problems:
@@ -84,7 +86,11 @@ def _of_files(table: HudiTable, findings: Sequence[Json]) -> list[Problem]:
 def _findings(table: HudiTable) -> list[Json]:
     """Compares twice: what writers change meanwhile differs only once."""
     with ExitStack() as clients:
-        first = list(metadata_table.listing(Examined(table, clients)))
-        table.reload()
-        again = metadata_table.listing(Examined(table, clients)) if first else ()
-        return [finding.to_json() for finding in confirmed(first, again)]
+        # What is not there as a whole cannot be compared.
+        for check in (parts.metadata_table, metadata_table.listing):
+            first = list(check(Examined(table, clients)))
+            if first:
+                table.reload()
+            if found := confirmed(first, check(Examined(table, clients)) if first else ()):
+                return [finding.to_json() for finding in found]
+    return []

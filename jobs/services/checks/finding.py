@@ -66,6 +66,10 @@ class Examined:
         self.table = table
         self._clients = clients
 
+    def of(self, table: HudiTable) -> Examined:
+        """Returns another table under the same examination."""
+        return Examined(table, self._clients)
+
     @cached_property
     def client(self) -> WriteClient:
         return self._clients.enter_context(WriteClient(self.table, UNDER_OUR_LOCK))

@@ -20,6 +20,8 @@ from jobs.hudi.rows import current
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from pyspark.sql import DataFrame
+
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
 
@@ -53,9 +55,13 @@ def count_rows(
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
     file. A duplicate is a row beyond the first with the same key in the same partition. `by_listing_of`: only the rows
     of these partition paths, and by listing the storage whatever the metadata table says.
+
+    Without meta fields the values of the key and partition columns stand for both, and no row counts as misplaced,
+    since it does not tell its file.
     """
     index = table.declared.index
     hash_fields = index.hash_fields if index else ()
+    rules = rules if table.has_meta_fields else None
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
@@ -70,17 +76,26 @@ def count_rows(
             yield pa.RecordBatch.from_arrays(columns, names=["p", "k", "wrong", "high", "low"])
 
     with translated("counting the rows"):
-        found = current(table, by_listing=by_listing_of is not None)
+        found = _identified(table, current(table, by_listing=by_listing_of is not None))
         if by_listing_of is not None:
             found = found.where(F.col(PARTITION_PATH).isin(sorted(by_listing_of)))
-        judged = found.select(PARTITION_PATH, RECORD_KEY, FILE_NAME).mapInArrow(
-            judge, "p string, k string, wrong boolean, high long, low long"
-        )
+        judged = found.mapInArrow(judge, "p string, k string, wrong boolean, high long, low long")
         wrong = F.sum(F.col("wrong").cast("long")).alias("w")
         halves = [F.sum(name).alias(name) for name in ("high", "low")]
         per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves)
         sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves)
         return [PartitionRows(*row) for row in per_key.groupBy("p").agg(*sums).orderBy("p").collect()]
+
+
+def _identified(table: HudiTable, found: DataFrame) -> DataFrame:
+    """Returns partition path, record key and file name of each row."""
+    if table.has_meta_fields:
+        return found.select(PARTITION_PATH, RECORD_KEY, FILE_NAME)
+    fields = [F.coalesce(F.col(name).cast("string"), F.lit("null")) for name in table.partition_fields]
+    key = F.to_json(F.struct(*table.record_key_fields))
+    return found.select(
+        F.concat_ws("/", *fields).alias(PARTITION_PATH), key.alias(RECORD_KEY), F.lit("").alias(FILE_NAME)
+    )
 
 
 def misplaced(
