@@ -74,8 +74,6 @@ def client_options(table: HudiTable) -> dict[str, str]:
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",
-        # A client that wants other fields than the table has is refused, in the midst of a rollback.
-        "hoodie.populate.meta.fields": str(table.has_meta_fields).lower(),
         # A client writes the metadata partitions that the table has and no others: a default one would silently add
         # column and partition statistics, and one with them disabled would drop them.
         "hoodie.metadata.enable": str("files" in metadata_partitions).lower(),
@@ -86,7 +84,31 @@ def client_options(table: HudiTable) -> dict[str, str]:
         # A client of the global index would update the wrong file groups of this one.
         options["hoodie.metadata.record.index.enable"] = "false"
         options["hoodie.metadata.record.level.index.enable"] = "true"
+    if not table.has_meta_fields:
+        # A client that writes them is refused, in the midst of a rollback; one that does not computes the keys of rows.
+        options |= {"hoodie.populate.meta.fields": "false", **stored_options(table)}
     return options
+
+
+def stored_options(table: HudiTable) -> dict[str, str]:
+    """Returns the options by which a client computes keys, partitions and ordering of rows as the table's properties
+    say."""
+    properties = table.properties
+    stored = {
+        "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
+        "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
+        "hoodie.datasource.write.partitionpath.field": properties.get("hoodie.table.partition.fields", ""),
+        "hoodie.datasource.write.precombine.field": ",".join(table.ordering_fields) or None,
+        "hoodie.datasource.write.keygenerator.class": properties.get("hoodie.table.keygenerator.class"),
+        "hoodie.datasource.write.keygenerator.type": properties.get("hoodie.table.keygenerator.type"),
+        "hoodie.datasource.write.hive_style_partitioning": properties.get(
+            "hoodie.datasource.write.hive_style_partitioning"
+        ),
+        "hoodie.datasource.write.partitionpath.urlencode": properties.get(
+            "hoodie.datasource.write.partitionpath.urlencode"
+        ),
+    }
+    return {key: value for key, value in stored.items() if value is not None}
 
 
 def bucket_index_options(

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
-from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options
+from jobs.hudi.options import UNDER_OUR_LOCK, bucket_index_options, client_options, stored_options
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -89,25 +89,10 @@ def _options(table: HudiTable) -> dict[str, str]:
 
     Keys, partitions and ordering are those stored in the table.
     """
-    properties = table.properties
     options = client_options(table)
     if table.declared.index:
         options |= bucket_index_options(table.declared.index, table.record_key_fields, None)
-    stored = {
-        "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
-        "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
-        "hoodie.datasource.write.partitionpath.field": properties.get("hoodie.table.partition.fields", ""),
-        "hoodie.datasource.write.precombine.field": ",".join(table.ordering_fields) or None,
-        "hoodie.datasource.write.keygenerator.class": properties.get("hoodie.table.keygenerator.class"),
-        "hoodie.datasource.write.keygenerator.type": properties.get("hoodie.table.keygenerator.type"),
-        "hoodie.datasource.write.hive_style_partitioning": properties.get(
-            "hoodie.datasource.write.hive_style_partitioning"
-        ),
-        "hoodie.datasource.write.partitionpath.urlencode": properties.get(
-            "hoodie.datasource.write.partitionpath.urlencode"
-        ),
-    }
-    options |= {key: value for key, value in stored.items() if value is not None}
+    options |= stored_options(table)
     if "timestamp-millis" in table.schema():
         # Flink's TIMESTAMP(3). Spark has no such type: without this its microseconds would be a change of the schema.
         options |= {"hoodie.datasource.write.reconcile.schema": "true"}

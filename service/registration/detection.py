@@ -99,9 +99,9 @@ def _of_parts(config: TableConfig) -> Iterator[str]:
     if not config.flag("hoodie.populate.meta.fields", default=True):
         yield (
             "The table has no meta fields (`hoodie.populate.meta.fields=false`). Compaction by Hudi, cleaning,"
-            " archival, savepoints, the metadata table and a sync work, and an audit counts rows and compares keys by their"
-            " columns. Clustering, changes of the number of buckets, partition TTL and repair are refused: they go by"
-            " the stored key of each row, and Hudi's own clustering would make the table unreadable for Spark SQL."
+            " archival, savepoints, the metadata table and a sync work, and an audit counts rows and compares keys by"
+            " their columns. Clustering, changes of the number of buckets, partition TTL and repair are refused: they"
+            " go by the stored key of each row, and Hudi's own clustering makes such a table unreadable for Spark SQL."
         )
     if config.is_backup:
         yield (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STOPPED = {"writers_stopped": True}
-WRITING = (
+WRITING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("compaction", {}),
     ("clustering", {"sort_by": ["city"]}),
     ("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}),
