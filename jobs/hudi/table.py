@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-from jobs.errors import FileMissingError, JobError
+from jobs.errors import FileMissingError, HudiError, JobError, TableGoneError
 from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, relative
 from jobs.hudi.file_times import ListedFile, listed
@@ -71,15 +71,28 @@ class HudiTable:
         self.reload()
 
     def reload(self) -> None:
-        with translated("opening the table"):
-            if self.base_path.startswith(f"{whole_instants.SCHEME}:"):
-                whole_instants.complete_at_once(self.jvm)
-            builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
-            self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+        try:
+            with translated("opening the table"):
+                if self.base_path.startswith(f"{whole_instants.SCHEME}:"):
+                    whole_instants.complete_at_once(self.jvm)
+                builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
+                self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+        except HudiError as error:
+            if self._has_properties():
+                raise
+            raise TableGoneError(error.detail) from error
         # Writers may set properties.
         self.__dict__.pop("properties", None)
         check_folders(self)
         self._listing.forget()
+
+    def _has_properties(self) -> bool:
+        """Returns whether the table's own properties are there, or their backup."""
+        with translated("looking for hoodie.properties"):
+            path = self.jvm.hudi.storage.StoragePath
+            storage = self.jvm.hudi.storage.HoodieStorageUtils.getStorage(path(self.base_path), self.jvm.storage_conf())
+            names = ("hoodie.properties", "hoodie.properties.backup")
+            return any(storage.exists(path(f"{self.base_path.rstrip('/')}/.hoodie/{name}")) for name in names)
 
     @cached_property
     def properties(self) -> dict[str, str]:

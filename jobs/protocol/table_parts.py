@@ -17,7 +17,7 @@ from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.metadata_table import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from jobs.hudi.table import HudiTable
 
@@ -32,7 +32,13 @@ _DEFINED = ("secondary_index_", "expr_index_")
 _NAMED = 5
 
 _OF_ALL_PARTITIONS = frozenset(
-    {JobKind.BUCKET_EXPANSION, JobKind.BUCKET_CONTRACTION, JobKind.CLUSTERING, JobKind.PARTITION_TTL}
+    {
+        JobKind.BUCKET_EXPANSION,
+        JobKind.BUCKET_CONTRACTION,
+        JobKind.CLUSTERING,
+        JobKind.COMPACTION,
+        JobKind.PARTITION_TTL,
+    }
 )
 """Kinds of jobs that must not pass over a partition."""
 
@@ -49,10 +55,11 @@ def missing(table: HudiTable, kind: JobKind | None = None) -> list[Problem]:
 
 def _missing(table: HudiTable, kind: JobKind | None) -> Iterator[Problem]:
     yield from of_metadata_table(table)
-    yield from of_index_definitions(table)
+    if {name for name in table.indexes_of_keys if name not in table.defined_indexes}:
+        yield from of_index_definitions(table)
     if kind in _OF_ALL_PARTITIONS and "files" not in table.metadata_partitions:
         written = {partition for commit in table.commits() for partition in commit.files}
-        yield from of_partitions(table, written - set(table.partitions()))
+        yield from of_partitions({each: table.files_in(each) for each in written - set(table.partitions())})
 
 
 def of_metadata_table(table: HudiTable) -> list[Problem]:
@@ -93,20 +100,15 @@ def of_index_definitions(table: HudiTable) -> list[Problem]:
             INDEX_DEFINITIONS_GONE,
             "The definitions of the table's indexes are missing",
             f"{path or '.hoodie/.index_defs/index.json'}, for {', '.join(sorted(gone))}",
-            "Put the file back, from a backup or an earlier version of the object. Or stop the writers, delete"
-            " `.hoodie/metadata`, build the metadata table anew (a `metadata_table` job with `action` `rebuild`), and"
-            " create secondary and expression indexes again.",
+            "Put the file back, from a backup or an earlier version of the object. The next commit of a writer whose"
+            " options name the record index and the statistics writes their definitions anew; secondary and expression"
+            " indexes must be created again.",
         )
     ]
 
 
-def of_partitions(table: HudiTable, partitions: Iterable[str]) -> list[Problem]:
-    """Returns the refusal of those of these partitions that a listing passes over, with all their rows."""
-    return _without_metadata({partition: table.files_in(partition) for partition in partitions})
-
-
 def of_folders(table: HudiTable) -> list[Problem]:
-    """Returns the same of all folders of the table that have data files. Lists each of them."""
+    """Returns the refusal of what `of_partitions` finds in any folder of the table. Lists each of them."""
     found: dict[str, Collection[str]] = {}
     waiting = [""]
     while waiting:
@@ -115,11 +117,12 @@ def of_folders(table: HudiTable) -> list[Problem]:
         found[folder] = [name for name, entry in entries.items() if not entry.is_folder]
         below = [name for name, entry in entries.items() if entry.is_folder and name != ".hoodie"]
         waiting += [f"{folder}/{name}".lstrip("/") for name in below]
-    return _without_metadata(found)
+    return of_partitions(found)
 
 
-def _without_metadata(listed: Mapping[str, Collection[str]]) -> list[Problem]:
-    """`listed` are the names of the files in folders."""
+def of_partitions(listed: Mapping[str, Collection[str]]) -> list[Problem]:
+    """Returns the refusal of partitions that a listing passes over, with all their rows. `listed` are the names of the
+    files in their folders."""
     found = sorted(
         folder
         for folder, names in listed.items()
@@ -127,14 +130,14 @@ def _without_metadata(listed: Mapping[str, Collection[str]]) -> list[Problem]:
     )
     if not found:
         return []
-    named = ", ".join(f"'{each}'" for each in found[:_NAMED])
+    named = ", ".join(f"'{each}'" if each else "the table's own folder" for each in found[:_NAMED])
     return [
         Problem(
             PARTITION_METADATA_GONE,
             "Partitions have data files and no .hoodie_partition_metadata",
             f"{len(found)} partitions, such as {named}" if len(found) > _NAMED else named,
-            "Hudi's SQL procedure `CALL repair_add_partition_meta(table => '...', dry_run => false)` writes the files"
-            " anew; so does the next write to such a partition.",
+            "Copy that of another partition of the same depth into the folder. The next write to the partition makes"
+            " one as well.",
         )
     ]
 

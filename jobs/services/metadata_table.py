@@ -41,6 +41,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return Result(Outcome.SUCCEEDED, details=details)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, details["findings"])
+    # Without it nobody knows whether the record index is one of all partitions.
+    problems += table_parts.of_index_definitions(table)
     # A listing passes over them.
     problems += table_parts.of_folders(table)
     if order.dry_run:

@@ -98,8 +98,8 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             raise RefusedError(lacking)
         if lacking:
             # A plan would be that of another table, or fail.
-            refused = {"refusals": [problem.to_json() for problem in lacking]}
-            result = Result(Outcome.SUCCEEDED, details=refused)
+            refused = [problem.to_json() for problem in lacking]
+            result = Result(Outcome.SUCCEEDED, details={"refusals": refused, "nothing_to_do": False})
         else:
             result = RUN[order.kind](table, order, context)
         if (audited := audit.after(table, order, result, context)) is not None:

@@ -141,7 +141,7 @@ def test_a_metadata_table_that_is_missing_or_in_part_is_told_and_built_anew(
 def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     write(spark, base)
-    min((base / ".hoodie" / "metadata" / "files").glob(".*.log.*")).unlink()
+    max((base / ".hoodie" / "metadata" / "files").glob(".*.log.*"), key=lambda path: path.stat().st_mtime_ns).unlink()
     details = run_job(spark, base, "diagnosis", {"rows": False}, index=None).details
     found = [each for each in details["findings"] if each["type"] == "metadata-table-gone"]
     assert [each["cure"]["kind"] for each in found] == ["metadata_table"]
@@ -176,28 +176,40 @@ def test_a_metadata_table_is_not_built_without_a_partition_that_a_listing_passes
 def test_no_partition_is_passed_over_by_a_job_for_all(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     write(spark, base, metadata=False)
-    min(base.rglob(".hoodie_partition_metadata")).unlink()
-    assert refused_by_all(spark, base, [("clustering", {"sort_by": ["city"]})]) == {"partition-metadata-gone"}
-    spark.sql(f"CREATE TABLE passed_over USING hudi LOCATION '{base}'")
-    spark.sql("CALL repair_add_partition_meta(table => 'passed_over', dry_run => false)")
-    spark.sql("DROP TABLE passed_over")
+    gone, there, *_ = sorted(base.rglob(".hoodie_partition_metadata"))
+    gone.unlink()
+    assert refused_by_all(spark, base, WRITING[:2]) == {"partition-metadata-gone"}
+    assert findings(spark, base).keys() == {"partition-metadata-gone"}
+    shutil.copy(there, gone)
     assert findings(spark, base) == {}
     assert len(tables.snapshot(spark, base)) == 40
 
 
 def test_the_definitions_of_indexes_that_are_gone_are_told(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
-    write(spark, base, **{"hoodie.metadata.index.column.stats.enable": "true"})
+    indexes = ("index.column.stats", "record.index")
+    write(spark, base, **{f"hoodie.metadata.{index}.enable": "true" for index in indexes})
     expected = by_both_readers(spark, base)
     definitions = base / ".hoodie" / ".index_defs" / "index.json"
     content = definitions.read_bytes()
     definitions.unlink()
+    definitions.with_name(f".{definitions.name}.crc").unlink(missing_ok=True)
     assert "index-definitions-gone" in findings(spark, base)
     assert refused_by_all(spark, base) == {"index-definitions-gone"}
+    with pytest.raises(RefusedError):
+        run_job(spark, base, "metadata_table", {"action": "rebuild"}, index=None, declared=STOPPED)
     definitions.write_bytes(content)
-    (definitions.parent / f".{definitions.name}.crc").unlink(missing_ok=True)
     assert findings(spark, base) == {}
     assert by_both_readers(spark, base) == expected
+
+
+def test_definitions_of_statistics_keep_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    options = write(spark, base, **{"hoodie.metadata.index.column.stats.enable": "true"})
+    shutil.rmtree(base / ".hoodie" / ".index_defs")
+    assert "index-definitions-gone" in findings(spark, base)
+    works(spark, base, options)
+    assert findings(spark, base) == {}
 
 
 def test_a_table_whose_properties_are_a_backup_is_served_and_told(spark: SparkSession, tmp_path: Path) -> None:

@@ -49,8 +49,7 @@ def index_definitions(examined: Examined) -> Iterator[Finding]:
 
 def partition_metadata(examined: Examined) -> Iterator[Finding]:
     """Finds partitions whose rows nobody sees who lists the storage."""
-    written = {partition for commit in examined.commits for partition in commit.files}
-    for problem in table_parts.of_partitions(examined.table, written | examined.files.keys()):
+    for problem in table_parts.of_partitions(examined.files):
         yield _finding(problem, "Whoever lists the storage passes over the partition, with all its rows.")
 
 

@@ -61,9 +61,9 @@ TABLES: Final = {
         " for rows in files that do not have them.",
         ".hoodie/.index_defs/index.json, for record_index, secondary_index_rider",
         title="The definitions of the table's indexes are missing",
-        hint="Put the file back, from a backup or an earlier version of the object. Or stop the writers, delete"
-        " `.hoodie/metadata`, build the metadata table anew (a `metadata_table` job with `action` `rebuild`), and"
-        " create secondary and expression indexes again.",
+        hint="Put the file back, from a backup or an earlier version of the object. The next commit of a writer whose"
+        " options name the record index and the statistics writes their definitions anew; secondary and expression"
+        " indexes must be created again.",
     ),
     "partition-metadata-gone": JobExplanation(
         "Hudi knows a partition in the storage by this file. A listing passes over a folder without it: the metadata"
@@ -71,8 +71,8 @@ TABLES: Final = {
         " the partition as it is, while it changes the others.",
         "'2026-01-01'",
         title="Partitions have data files and no .hoodie_partition_metadata",
-        hint="Hudi's SQL procedure `CALL repair_add_partition_meta(table => '...', dry_run => false)` writes the files"
-        " anew; so does the next write to such a partition.",
+        hint="Copy that of another partition of the same depth into the folder. The next write to the partition makes"
+        " one as well.",
     ),
     "partition-columns-dropped": JobExplanation(
         "The option `hoodie.datasource.write.drop.partition.columns` leaves these columns out of the files,"
