@@ -82,6 +82,15 @@ class MetadataTableGoneError(JobError):
     )
 
 
+class MetadataTableError(HudiError):
+    type = "metadata-table-failed"
+    title = "Hudi could not read or write the table's metadata table"
+    hint = (
+        "Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job with"
+        " `action` `rebuild` builds it anew. The worker's log has the details."
+    )
+
+
 class PathOutsideTableError(JobError):
     """A job follows no path that leads out of its table: not to read, and still less to write or to delete."""
 

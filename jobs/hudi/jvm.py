@@ -19,6 +19,7 @@ from jobs.errors import (
     FileMissingError,
     HudiError,
     JobError,
+    MetadataTableError,
     MetadataTableGoneError,
     StorageLoginError,
     TableGoneError,
@@ -44,6 +45,8 @@ _TYPED: dict[str, type[JobError]] = {
     "TableNotFoundException": TableGoneError,
     "FileNotFoundException": FileMissingError,
     "SparkFileNotFoundException": FileMissingError,
+    # Raised for a look-up or a commit in it, whatever the cause.
+    "HoodieMetadataException": MetadataTableError,
 }
 
 
@@ -195,7 +198,8 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):
             typed = MetadataTableGoneError
         if typed is not None:
-            return typed(f"{what}: {_first_line(causes)}")
+            said = _thrown(causes) if issubclass(typed, MetadataTableError) else _first_line(causes)
+            return typed(f"{what}: {said}")
     return HudiError(f"{what}: {_thrown(causes) or error.__class__.__name__}")
 
 

@@ -42,7 +42,7 @@ def current(
     is the session to read with, a new one by default.
     """
     reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_SKIP_NOTHING)
-    by_metadata = "files" in table.metadata_partitions and not by_listing
+    by_metadata = table.is_listed_by_metadata and not by_listing
     reader = reader.option("hoodie.metadata.enable", str(by_metadata).lower())
     with translated("opening the table's rows"):
         return (reader.option("as.of.instant", as_of) if as_of else reader).load(table.base_path)

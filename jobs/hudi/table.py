@@ -58,7 +58,8 @@ _READ = {
 class HudiTable:
     """One table. Timeline and file slices are always current, the rest as of the last `reload()`.
 
-    `lock_wait_seconds` is how long it took so far to get its lock.
+    `lock_wait_seconds` is how long it took so far to get its lock. `ignores_metadata_table`: partitions, files and rows
+    are found by listing the storage, since the metadata table is damaged.
     """
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
@@ -66,6 +67,7 @@ class HudiTable:
         self.declared = table
         self.base_path = table.base_path
         self.lock_wait_seconds = 0.0
+        self.ignores_metadata_table = False
         self._listing = SliceListing(self)
         self.clock = TableClock(self)
         self.reload()
@@ -138,6 +140,11 @@ class HudiTable:
     def metadata_partitions(self) -> frozenset[str]:
         """The metadata partitions as of the last reload; writers may add some at any time."""
         return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
+
+    @property
+    def is_listed_by_metadata(self) -> bool:
+        """Whether partitions and files are those that the metadata table names, not those of a listing."""
+        return "files" in self.metadata_partitions and not self.ignores_metadata_table
 
     @property
     def indexes_of_keys(self) -> list[str]:
@@ -337,7 +344,7 @@ class HudiTable:
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
         with translated("listing the partitions"):
             listed = self.jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(
-                self.jvm.engine_context(), self.meta, "files" in self.metadata_partitions
+                self.jvm.engine_context(), self.meta, self.is_listed_by_metadata
             )
             found = sorted(relative(path, "a partition path") for path in self.jvm.read(listed))
         check_links(self.base_path, found)

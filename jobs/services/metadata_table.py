@@ -65,6 +65,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             remove_listed_late_files(client)
             client.metadata_table.rebuild()
             lock.verify()
+        table.ignores_metadata_table = False
         table.reload()
         if left := _findings(table):
             raise HudiError(f"The new metadata table differs from the storage: {left[0]['detail']}")

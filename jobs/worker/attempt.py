@@ -81,7 +81,7 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.DIAGNOSIS: diagnosis.run,
 }
 
-_WITHOUT_PARTS = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS, JobKind.METADATA_TABLE})
+_FOR_DAMAGED = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS, JobKind.METADATA_TABLE})
 """Kinds of jobs that are made for tables of which parts are missing."""
 
 
@@ -93,7 +93,9 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     with table.clock.kept(writes=takes_lock and not order.dry_run):
         if takes_lock and not order.dry_run:
             table.clock.verify()
-        lacking = table_parts.missing(table, order.kind) if order.kind not in _WITHOUT_PARTS else []
+        if is_for_damaged := order.kind in _FOR_DAMAGED:
+            table.ignores_metadata_table = bool(table_parts.of_metadata_table(table))
+        lacking = [] if is_for_damaged else table_parts.missing(table, order.kind)
         if lacking and not order.dry_run:
             raise RefusedError(lacking)
         if lacking:

@@ -35,8 +35,8 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
                 finding,
                 type=table_parts.METADATA_TABLE_GONE,
                 title="Files of the metadata table are gone",
-                effect=effect,
-                hint="A job builds the metadata table anew from the storage.",
+                effect="Readers that go by it miss files of the table, or fail; so do jobs.",
+                hint="Stop the writers, and build the metadata table anew from the storage.",
                 cure=_REBUILD,
             )
 

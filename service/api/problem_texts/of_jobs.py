@@ -41,6 +41,14 @@ OF_JOBS: Final = {
         hint="Stop the writers, PATCH the table with `writers.stopped`, and build it anew: a `metadata_table` job with"
         " `action` `rebuild`.",
     ),
+    "metadata-table-failed": JobExplanation(
+        "Hudi looks files, keys and statistics up in its metadata table, and writes them there with each commit. That"
+        " failed; the table itself is as before. What the first cause was is in the detail.",
+        "committing: IllegalStateException: No file slices found for partition: files",
+        title="Hudi could not read or write the table's metadata table",
+        hint="Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job"
+        " with `action` `rebuild` builds it anew. The worker's log has the details.",
+    ),
     "plan-of-another-path": JobExplanation(
         "Hudi's plans of clusterings, cleans and rollbacks hold absolute paths. In a table that was copied or moved"
         " while one was pending, they lead to the original, from which the job would read, or delete.",
