@@ -198,9 +198,9 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):
             typed = MetadataTableGoneError
         if typed is not None:
-            said = _thrown(causes) if issubclass(typed, MetadataTableError) else _first_line(causes)
+            said = thrown(causes) if issubclass(typed, MetadataTableError) else _first_line(causes)
             return typed(f"{what}: {said}")
-    return HudiError(f"{what}: {_thrown(causes) or error.__class__.__name__}")
+    return HudiError(f"{what}: {thrown(causes) or error.__class__.__name__}")
 
 
 def first_line(error: Py4JError | PySparkException) -> str:
@@ -223,7 +223,7 @@ def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
         seen += 1
 
 
-def _thrown(causes: list[tuple[str, str]]) -> str:
+def thrown(causes: list[tuple[str, str]]) -> str:
     """Returns class and sentence of the first cause: the innermost exception, or what it says that a task has thrown;
     in at most 300 characters."""
     if not causes:
