@@ -64,9 +64,31 @@ class StorageLoginError(HudiError):
 
 
 class TableGoneError(JobError):
+    """Its own `hoodie.properties` is gone, and there is no backup of it."""
+
     type = "table-gone"
     title = "The Hudi table at the registered base path no longer exists"
     hint = "Unregister the table, or restore it."
+
+
+class MetadataTableGoneError(JobError):
+    """The table itself is there: its metadata table is only a second record of what it has."""
+
+    type = "metadata-table-gone"
+    title = "The metadata table that hoodie.properties names is missing, or a part of it is"
+    hint = (
+        "Stop the writers, PATCH the table with `writers.stopped`, and build it anew: a `metadata_table` job with"
+        " `action` `rebuild`."
+    )
+
+
+class MetadataTableError(HudiError):
+    type = "metadata-table-failed"
+    title = "Hudi could not read or write the table's metadata table"
+    hint = (
+        "Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job with"
+        " `action` `rebuild` builds it anew. The worker's log has the details."
+    )
 
 
 class PathOutsideTableError(JobError):
@@ -75,6 +97,17 @@ class PathOutsideTableError(JobError):
     type = "path-outside-table"
     title = "A path of the table leads out of it"
     hint = "Nothing was changed. See who wrote it: Hudi's writers make no such links, properties or metadata."
+
+
+class PlanOfAnotherPathError(PathOutsideTableError):
+    """Hudi's plans hold absolute paths, so those of a table that was copied lead to the original."""
+
+    type = "plan-of-another-path"
+    title = "A pending plan names files of another path than the table's"
+    hint = (
+        "Nothing of it was executed. The table was probably copied or moved while the plan was pending: roll it back"
+        " (a `rollback` job with its `instant`), and the next job makes a new one. Else see who wrote it."
+    )
 
 
 class TableLockedError(JobError):

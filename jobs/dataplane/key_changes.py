@@ -55,6 +55,17 @@ def compare(storage: Storage, before: str | None, after: str | None) -> KeyChang
     return KeyChange(old, new, gone, came)
 
 
+def count(storage: Storage, before: str | None, after: str | None) -> KeyChange:
+    """Compares the numbers of rows alone, of files without record keys."""
+    old, new = (KeyDigest(_rows(storage, path) if path else 0) for path in (before, after))
+    return KeyChange(old, new)
+
+
+def _rows(storage: Storage, path: str) -> int:
+    with storage.read_parquet(path) as reader:
+        return int(reader.metadata.num_rows)
+
+
 def _codes(storage: Storage, path: str) -> Iterator[Codes]:
     with storage.read_parquet(path, plain=(RECORD_KEY,)) as reader:
         for batch in reader.iter_batches(batch_size=_BATCH_ROWS, columns=[RECORD_KEY], use_threads=False):

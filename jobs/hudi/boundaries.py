@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import PathOutsideTableError
+from jobs.errors import PathOutsideTableError, PlanOfAnotherPathError
 from jobs.hudi.jvm import translated
 from jobs.hudi.plans import pending_plans
 from jobs.storage.location import is_inside, link_out
@@ -57,7 +57,7 @@ def check_links(base_path: str, folders: Iterable[str]) -> None:
 
 
 def check_plans(table: HudiTable, *actions: str) -> None:
-    """Raises PathOutsideTableError if a pending plan of these actions names a path outside of the table.
+    """Raises PlanOfAnotherPathError if a pending plan of these actions names a path outside of the table.
 
     Hudi executes pending plans, and deletes the files that a clean or a rollback names by absolute paths.
     """
@@ -66,9 +66,10 @@ def check_plans(table: HudiTable, *actions: str) -> None:
 
 
 def check_paths(table: HudiTable, plan: Plan) -> None:
-    """Raises PathOutsideTableError if the plan names a path outside of the table."""
-    for text in _texts(plan.content):
-        inside(table.base_path, text, f"the plan of {plan.instant}")
+    """Raises PlanOfAnotherPathError if the plan names a path outside of the table."""
+    outside = [text for text in _texts(plan.content) if not is_inside(table.base_path, text)]
+    if outside:
+        raise PlanOfAnotherPathError(f"instant {plan.instant} ({plan.action}): {outside[0][:300]}")
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -19,6 +19,8 @@ from jobs.errors import (
     FileMissingError,
     HudiError,
     JobError,
+    MetadataTableError,
+    MetadataTableGoneError,
     StorageLoginError,
     TableGoneError,
     TableLockedError,
@@ -43,8 +45,16 @@ _TYPED: dict[str, type[JobError]] = {
     "TableNotFoundException": TableGoneError,
     "FileNotFoundException": FileMissingError,
     "SparkFileNotFoundException": FileMissingError,
+    # Raised for a look-up or a commit in it, whatever the cause.
+    "HoodieMetadataException": MetadataTableError,
 }
 
+
+# Hudi's metadata table is a table of its own, below the table's folder.
+_OF_METADATA_TABLE = re.compile(r"/\.hoodie/metadata\b")
+
+# What Spark says of the last task that failed (`DAGScheduler.abortStage`), before what the task has thrown.
+_OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?=[\w.$]+)")
 
 # Of Hadoop's client without a ticket (`SaslRpcClient`, `Server`), and of a task whose token has expired. The exceptions
 # are those of files without permission.
@@ -183,11 +193,14 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
     if any(_WANTS_LOGIN.search(message) for _, message in causes):
         return StorageLoginError(f"{what}: {_first_line(causes)}")
-    for name, _ in causes:
-        typed = _TYPED.get(name.rsplit(".", 1)[-1])
+    for name, message in causes:
+        typed = _TYPED.get(_simple(name))
+        if typed is TableGoneError and _OF_METADATA_TABLE.search(message):
+            typed = MetadataTableGoneError
         if typed is not None:
-            return typed(f"{what}: {_first_line(causes)}")
-    return HudiError(f"{what}: {_first_line(causes) or error.__class__.__name__}")
+            said = thrown(causes) if issubclass(typed, MetadataTableError) else _first_line(causes)
+            return typed(f"{what}: {said}")
+    return HudiError(f"{what}: {thrown(causes) or error.__class__.__name__}")
 
 
 def first_line(error: Py4JError | PySparkException) -> str:
@@ -208,6 +221,25 @@ def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
         yield thrown.getClass().getName(), str(thrown.getMessage() or "")
         thrown = thrown.getCause()
         seen += 1
+
+
+def thrown(causes: list[tuple[str, str]]) -> str:
+    """Returns class and sentence of the first cause: the innermost exception, or what it says that a task has thrown;
+    in at most 300 characters."""
+    if not causes:
+        return ""
+    name, message = next((each for each in reversed(causes) if each[1].strip()), causes[-1])
+    lines = message.strip().splitlines()
+    beneath = [line.strip().removeprefix("Caused by: ") for line in lines if line.strip().startswith("Caused by: ")]
+    said = beneath[-1] if beneath else _OF_TASK.sub("", lines[0] if lines else "")
+    if not lines or said == lines[0]:
+        return f"{_simple(name)}: {said}"[:300].removesuffix(": ")
+    thrown, colon, sentence = said.partition(": ")
+    return f"{_simple(thrown)}{colon}{sentence}"[:300]
+
+
+def _simple(name: str) -> str:
+    return re.split(r"[.$]", name)[-1]
 
 
 def _first_line(causes: list[tuple[str, str]]) -> str:

@@ -54,7 +54,7 @@ def lock_options(lock: TableLock) -> dict[str, str]:
 
 def client_options(table: HudiTable) -> dict[str, str]:
     """Returns the options of every client of a table. The owner's options may add to them but not undo them."""
-    return {
+    options = {
         **table.declared.hudi_options,
         **_NOTHING_BY_ITSELF,
         **_NO_TIMELINE_SERVER,
@@ -67,6 +67,31 @@ def client_options(table: HudiTable) -> dict[str, str]:
         # complex key generator has one field, not even for a rollback.
         "hoodie.write.complex.keygen.validation.enable": "false",
     }
+    if not table.has_meta_fields:
+        # A client that writes them is refused, in the midst of a rollback; one that does not computes the keys of rows.
+        options |= {"hoodie.populate.meta.fields": "false", **stored_options(table)}
+    return options
+
+
+def stored_options(table: HudiTable) -> dict[str, str]:
+    """Returns the options by which a client computes keys, partitions and ordering of rows as the table's properties
+    say."""
+    properties = table.properties
+    stored = {
+        "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
+        "hoodie.datasource.write.recordkey.field": ",".join(table.record_key_fields),
+        "hoodie.datasource.write.partitionpath.field": properties.get("hoodie.table.partition.fields", ""),
+        "hoodie.datasource.write.precombine.field": ",".join(table.ordering_fields) or None,
+        "hoodie.datasource.write.keygenerator.class": properties.get("hoodie.table.keygenerator.class"),
+        "hoodie.datasource.write.keygenerator.type": properties.get("hoodie.table.keygenerator.type"),
+        "hoodie.datasource.write.hive_style_partitioning": properties.get(
+            "hoodie.datasource.write.hive_style_partitioning"
+        ),
+        "hoodie.datasource.write.partitionpath.urlencode": properties.get(
+            "hoodie.datasource.write.partitionpath.urlencode"
+        ),
+    }
+    return {key: value for key, value in stored.items() if value is not None}
 
 
 def bucket_index_options(

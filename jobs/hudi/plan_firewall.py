@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import Problem
-from jobs.errors import RefusedError
+from jobs.errors import PlanOfAnotherPathError, RefusedError
 from jobs.format import plan_files
 from jobs.hudi.boundaries import check_paths
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
@@ -52,12 +52,21 @@ def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
             yield plan, problems
 
 
+def unusable_of(table: HudiTable, instants: Collection[str]) -> list[Problem]:
+    """Returns why those of these pending plans that cannot be executed cannot."""
+    return [problem for plan, problems in unusable(table) if plan.instant in instants for problem in problems]
+
+
 def _replaced(table: HudiTable) -> set[Group]:
     return {group for commit in table.commits() for group in commit.write.replaced}
 
 
 def _problems(table: HudiTable, plan: Plan, replaced: Collection[Group] = ()) -> list[Problem]:
     """`replaced` are the file groups that clusterings must not touch any more."""
+    try:
+        check_paths(table, plan)
+    except PlanOfAnotherPathError as error:
+        return [error.problem()]
     groups = plan_files.read_by(plan.content)
     files = [file for each in groups.values() for file in each]
     problems = plan_files.overtaken(plan.instant, groups, replaced) if plan.action in CLUSTERING_ACTIONS else []

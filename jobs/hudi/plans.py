@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import CommitLostError, JobError
+from jobs.format import plan_files
 from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.jvm import translated
 
@@ -85,6 +86,13 @@ def add_logs(table: HudiTable, instant: str, missed: Mapping[Group, Collection[s
 def _version(name: str) -> tuple[int, str]:
     log = parse_log_file_name(name.rpartition("/")[2])
     return (log.version if log else 0), name
+
+
+def held_by_plans(table: HudiTable, actions: frozenset[str]) -> dict[Group, str]:
+    """Returns the file groups that pending plans of these actions read, which Hudi puts into no other plan, each with
+    the instant of its plan."""
+    plans = pending_plans(table, actions)
+    return {group: plan.instant for plan in plans for group in plan_files.read_by(plan.content)}
 
 
 def last_clustering(table: HudiTable) -> dict[str, Any] | None:

@@ -45,7 +45,7 @@ def current(
     know.
     """
     reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_SKIP_NOTHING)
-    by_metadata = "files" in table.metadata_partitions and not by_listing
+    by_metadata = table.is_listed_by_metadata and not by_listing
     reader = reader.option("hoodie.metadata.enable", str(by_metadata).lower())
     try:
         with translated("opening the table's rows"):
@@ -101,7 +101,7 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
 
     `keys` are partition paths and record keys of rows that the table holds.
     """
-    if not keys or not table.metadata_partitions & {"column_stats", "partition_stats"}:
+    if not keys or not table.has_meta_fields or not table.metadata_partitions & {"column_stats", "partition_stats"}:
         return 0
     with translated("looking for rows that statistics hide"):
         options = {**_SKIP_NOTHING, "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}

@@ -43,7 +43,7 @@ class SliceListing:
             self._table.reload()
             if self._table.version < _LOGS_NAME_INSTANTS:
                 self._late.update(self._table, instants)
-            found = self.listed(from_metadata="files" in self._table.metadata_partitions)
+            found = self.listed(from_metadata=self._table.is_listed_by_metadata)
             self._slices = [self._late.marked(item) for item in found]
             self._listed_at = completed
         return self._slices

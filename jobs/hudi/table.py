@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-from jobs.errors import FileMissingError, JobError
+from jobs.errors import FileMissingError, HudiError, JobError, TableGoneError
 from jobs.hudi import hashing_config, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, relative
 from jobs.hudi.commit_order import in_order
@@ -61,7 +61,8 @@ _READ = {
 class HudiTable:
     """One table. Timeline and file slices are always current, the rest as of the last `reload()`.
 
-    `lock_wait_seconds` is how long it took so far to get its lock.
+    `lock_wait_seconds` is how long it took so far to get its lock. `ignores_metadata_table`: partitions, files and rows
+    are found by listing the storage, since the metadata table is damaged.
     """
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
@@ -69,20 +70,34 @@ class HudiTable:
         self.declared = table
         self.base_path = table.base_path
         self.lock_wait_seconds = 0.0
+        self.ignores_metadata_table = False
         self._listing = SliceListing(self)
         self.clock = TableClock(self)
         self.reload()
 
     def reload(self) -> None:
-        with translated("opening the table"):
-            if self.base_path.startswith(f"{whole_instants.SCHEME}:"):
-                whole_instants.complete_at_once(self.jvm)
-            builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
-            self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+        try:
+            with translated("opening the table"):
+                if self.base_path.startswith(f"{whole_instants.SCHEME}:"):
+                    whole_instants.complete_at_once(self.jvm)
+                builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
+                self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+        except HudiError as error:
+            if self._has_properties():
+                raise
+            raise TableGoneError(error.detail) from error
         # Writers may set properties.
         self.__dict__.pop("properties", None)
         check_folders(self)
         self._listing.forget()
+
+    def _has_properties(self) -> bool:
+        """Returns whether the table's own properties are there, or their backup."""
+        with translated("looking for hoodie.properties"):
+            path = self.jvm.hudi.storage.StoragePath
+            storage = self.jvm.hudi.storage.HoodieStorageUtils.getStorage(path(self.base_path), self.jvm.storage_conf())
+            names = ("hoodie.properties", "hoodie.properties.backup")
+            return any(storage.exists(path(f"{self.base_path.rstrip('/')}/.hoodie/{name}")) for name in names)
 
     @cached_property
     def properties(self) -> dict[str, str]:
@@ -102,8 +117,19 @@ class HudiTable:
         return self.properties.get("hoodie.table.type") == "MERGE_ON_READ"
 
     @property
+    def has_meta_fields(self) -> bool:
+        """Whether files hold the key and partition path of each row. Without, Hudi computes them from its columns."""
+        return self.properties.get("hoodie.populate.meta.fields", "true").lower() == "true"
+
+    @property
     def record_key_fields(self) -> tuple[str, ...]:
         return tuple(self.properties.get("hoodie.table.recordkey.fields", "").split(","))
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """The partition fields, without the types that a custom key generator appends (`dt:TIMESTAMP`)."""
+        fields = self.properties.get("hoodie.table.partition.fields", "").split(",")
+        return tuple(name for field in fields if (name := field.partition(":")[0].strip()))
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
@@ -117,6 +143,11 @@ class HudiTable:
     def metadata_partitions(self) -> frozenset[str]:
         """The metadata partitions as of the last reload; writers may add some at any time."""
         return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
+
+    @property
+    def is_listed_by_metadata(self) -> bool:
+        """Whether partitions and files are those that the metadata table names, not those of a listing."""
+        return "files" in self.metadata_partitions and not self.ignores_metadata_table
 
     @property
     def indexes_of_keys(self) -> list[str]:
@@ -326,7 +357,7 @@ class HudiTable:
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
         with translated("listing the partitions"):
             listed = self.jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(
-                self.jvm.engine_context(), self.meta, "files" in self.metadata_partitions
+                self.jvm.engine_context(), self.meta, self.is_listed_by_metadata
             )
             found = sorted(relative(path, "a partition path") for path in self.jvm.read(listed))
         check_links(self.base_path, found)
@@ -334,8 +365,12 @@ class HudiTable:
 
     def files_in(self, partition: str) -> set[str]:
         """Returns the names of all files in the folder of a partition; empty without that folder."""
-        with translated(f"listing partition '{partition}'"):
-            return set(self._listed(f"{self.base_path}/{partition}".rstrip("/")))
+        return set(self.entries_in(partition))
+
+    def entries_in(self, folder: str) -> dict[str, ListedFile]:
+        """Returns the files and folders in a folder of the table, by name; empty without that folder."""
+        with translated(f"listing '{folder}'"):
+            return self._listed(f"{self.base_path}/{folder}".rstrip("/"))
 
     def _listed(self, folder: str) -> dict[str, ListedFile]:
         return listed(self.meta.getStorage(), self.jvm.hudi.storage.StoragePath(folder))

@@ -15,7 +15,7 @@ from jobs.errors import RefusedError
 from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.merging import has_schema_on_read, merging_of
-from jobs.protocol import older_hudi
+from jobs.protocol import older_hudi, preflight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -171,8 +171,7 @@ def _of_table(table: HudiTable) -> Iterator[Problem]:
     properties = table.properties
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield Problem("base-files-not-parquet", "The table's base files are not Parquet")
-    if properties.get("hoodie.populate.meta.fields", "true") != "true":
-        yield Problem("no-meta-fields", "The table has no meta fields, so rows cannot be identified by their keys")
+    yield from preflight.no_meta_fields(table)
     if properties.get("hoodie.datasource.write.drop.partition.columns") == "true":
         yield Problem("partition-columns-dropped", "The table's files lack the partition columns")
     if properties.get("hoodie.table.cdc.enabled") == "true":

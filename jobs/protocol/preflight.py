@@ -48,7 +48,7 @@ def of_data_plane(
 
 def of_repair(table: HudiTable) -> list[Problem]:
     """Returns the reasons against recovering the rows of stale writes."""
-    problems = []
+    problems: list[Problem] = []
     mode = table.properties.get("hoodie.record.merge.mode", "").upper()
     if mode == "CUSTOM":
         problems.append(
@@ -66,7 +66,24 @@ def of_repair(table: HudiTable) -> list[Problem]:
                 hint="Write the rows of the stale instants again.",
             )
         )
-    return problems + lock_not_provable(table)
+    return problems + no_meta_fields(table) + lock_not_provable(table)
+
+
+def no_meta_fields(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of what has to know a row by its stored key.
+
+    Hudi's own clustering (1.2.0) of such a table fails, or makes it unreadable for Spark SQL.
+    """
+    if table.has_meta_fields:
+        return []
+    return [
+        Problem(
+            "no-meta-fields",
+            "The table has no meta fields, so rows cannot be identified by their keys",
+            "hoodie.populate.meta.fields=false",
+            "Write its rows to a table with meta fields. Compaction by Hudi, cleaning and archival need none.",
+        )
+    ]
 
 
 def of_lock(table: HudiTable) -> list[Problem]:
@@ -160,8 +177,7 @@ def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Probl
     yield from of_lock(table)
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
         yield Problem("base-files-not-parquet", "Only Parquet base files can be rewritten")
-    if properties.get("hoodie.populate.meta.fields", "true") != "true":
-        yield Problem("no-meta-fields", "The table has no meta fields, so rows cannot be identified by their keys")
+    yield from no_meta_fields(table)
     if properties.get("hoodie.datasource.write.drop.partition.columns") == "true":
         yield Problem("partition-columns-dropped", "The table's files lack the partition columns")
     if properties.get("hoodie.table.cdc.enabled") == "true":

@@ -15,7 +15,8 @@ from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
-from jobs.services.checks import commits, indexes, metadata_table, overwritten, record_keys, timeline
+from jobs.protocol import preflight
+from jobs.services.checks import commits, indexes, metadata_table, overwritten, parts, record_keys, timeline
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
@@ -34,7 +35,9 @@ PROOFS: dict[str, Check] = {
     "files without a commit": timeline.strays,
     "rows of replacements": commits.replacements,
     "logs of compactions": commits.compactions,
+    "parts of the metadata table": parts.metadata_table,
     "metadata table": metadata_table.listing,
+    "partition metadata": parts.partition_metadata,
     "overwritten rows": overwritten.back,
 }
 """Checks that read no rows."""
@@ -146,9 +149,13 @@ def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
         # A finding says which files are gone.
         details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
         return
+    if table.bucket_rules() is None or table.has_meta_fields:
+        details["misplaced"] = sum(each.misplaced for each in found)
+    else:
+        (reason,) = preflight.no_meta_fields(table)
+        details["unchecked"].append({"check": "rows in buckets", "reason": reason.to_json()})
     details |= {
         "rows": sum(each.rows for each in found),
-        "misplaced": sum(each.misplaced for each in found),
         "duplicates": sum(each.duplicates for each in found),
         "key_digest": str(KeyDigest.sum(each.digest for each in found)),
     }

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Outcome, Result
 from jobs.errors import EngineRefusedError, RefusedError
-from jobs.format import plan_files
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
+from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans, pending_plans
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import preflight
 from jobs.services import compaction_engines
@@ -114,11 +113,7 @@ def _pending(table: HudiTable) -> list[PendingPlan]:
 
 def _due(table: HudiTable) -> list[FileSlice]:
     """Returns the slices with logs, without those of pending plans, which Hudi puts into no other plan."""
-    planned = {
-        group
-        for plan in pending_plans(table, (COMPACTION_ACTIONS | CLUSTERING_ACTIONS) - {"logcompaction"})
-        for group in plan_files.read_by(plan.content)
-    }
+    planned = held_by_plans(table, (COMPACTION_ACTIONS | CLUSTERING_ACTIONS) - {"logcompaction"})
     return [item for item in table.file_slices() if item.log_files and item.key not in planned]
 
 

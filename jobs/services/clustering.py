@@ -27,6 +27,7 @@ from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
 from jobs.services import given_clusterings, given_plans, hudis_clustering, repair, rewrite_engines
+from jobs.services.held_groups import Held
 from jobs.services.rewrite_engines import RewriteEngines
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     problems = _columns(table, sort_by)
     problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
     in_buckets = table.declared.index is not None
+    # Beside a pending plan nothing is clustered inside buckets.
+    held = Held.of(table, chosen, hudis_clustering.HOLDING if not in_buckets else frozenset())
     if never := _never(table, order):
         # No earlier attempt has begun anything either.
         problems.append(never)
@@ -72,14 +75,16 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         problems += rewrite_engines.refusals(table, order, chosen)
         problems += writer_engines.of_running_flink(table, order)
     else:
+        problems += preflight.no_meta_fields(table)
         problems += [*preflight.of_lock(table), *older_hudi.against_merging_by_hudi(table, chosen)]
         problems += rows.not_readable(table)
         problems += writer_engines.of_running_flink(table, order)
+        problems += held.refusals(table)
     if order.dry_run:
-        planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)
+        planned = held.free if sort_by or in_buckets else hudis_clustering.mergeable(held.free)
         if not in_buckets:
             problems += unique_keys.refusals(table, {item.partition for item in planned})
-        details = _dry_run(planned, problems, in_buckets=in_buckets)
+        details = _dry_run(planned, problems, in_buckets=in_buckets) | {"notes": held.notes()}
         if in_buckets:
             details |= rewrite_engines.forecast(table, order, chosen)
         is_idle = not (planned or problems or in_buckets)

@@ -10,13 +10,17 @@ from jobs.hudi import rows
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
 from jobs.protocol import recovery
 from jobs.services import bounded_compaction, compaction_engines, given_plans, log_compactions
 from jobs.services.compaction_bounds import Bounds
 from jobs.services.compaction_plans import PlanRunner
+from jobs.services.held_groups import Held
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
@@ -48,16 +52,17 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if wanted is None and (done := recovery.already_completed(table, order)):
         return done
     if problems := _refusals(table, order, wanted):
-        if order.dry_run:
-            return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json() for problem in problems]})
-        raise RefusedError(problems)
+        return _refused(order, problems)
     if wanted:
         return _execute_given(table, order, context, wanted)
     bounds = Bounds.of(order)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
-    due = [item for item in table.file_slices() if item.log_files]
     pending = [item.requested for item in table.pending() if item.action == COMPACTION]
+    held = Held.of(table, [item for item in table.file_slices() if item.log_files], CLUSTERING_ACTIONS)
+    if not pending and (problems := held.refusals(table)):
+        return _refused(order, problems)
+    due = held.free
     details: dict[str, Any] = {
         "file_groups": len(due),
         "files": sum(bool(item.base_file) + len(item.log_files) for item in due),
@@ -69,6 +74,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if order.dry_run:
         cost = {"bytes_read": details["bytes"], "bytes_written": sum(item.base_bytes for item in due)}
         details |= {"estimated_cost": cost, "nothing_to_do": not due and not pending, "refusals": []}
+        details["notes"] = held.notes()
         details |= compaction_engines.forecast(table, order)
         return Result(Outcome.SUCCEEDED, details=details)
 
@@ -84,6 +90,13 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     idle = not instants and not withheld
     details |= {"withheld_plans": withheld, "nothing_to_do": idle, **runner.details()}
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+
+
+def _refused(order: WorkOrder, problems: Sequence[Problem]) -> Result:
+    """Returns the result of a dry run. Raises RefusedError otherwise."""
+    if not order.dry_run:
+        raise RefusedError(problems)
+    return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json() for problem in problems]})
 
 
 def _refusals(table: HudiTable, order: WorkOrder, wanted: GivenPlans | None) -> list[Problem]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import BucketIndex, Outcome, Result
 from jobs.hudi.table import HudiTable
 from jobs.services.audit import PROOFS
-from jobs.services.checks import buckets, plans, remains, timeline
+from jobs.services.checks import buckets, parts, plans, remains, timeline
 from jobs.services.checks.examination import examine
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CHECKS: dict[str, Check] = {
     **PROOFS,
+    "properties": parts.properties,
+    "index definitions": parts.index_definitions,
     "files of unknown instants": timeline.unknown_files,
     "archival": timeline.archival,
     "pending plans": plans.unusable,

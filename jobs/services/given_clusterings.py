@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.clustering_refusals import PLAN_UNUSABLE
 from jobs.contract import Outcome, Result
 from jobs.errors import LeaseLostError, RefusedError, WritersActiveError
+from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
@@ -41,7 +42,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPl
     problems = _problems(table, order, looks_bucketed=looks_bucketed)
     if order.dry_run:
         found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
-        refused = [problem.to_json() for problem in problems]
+        refused = [problem.to_json() for problem in (*problems, *plan_firewall.unusable_of(table, found.ready))]
         return Result(
             Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": refused}
         )
@@ -62,7 +63,7 @@ def _problems(table: HudiTable, order: WorkOrder, *, looks_bucketed: bool) -> li
         return [preflight.consistent_hashing()]
     if table.declared.index is not None or looks_bucketed:
         return [PLAN_UNUSABLE]
-    older = older_hudi.against_merging_by_hudi(table, table.file_slices())
+    older = [*preflight.no_meta_fields(table), *older_hudi.against_merging_by_hudi(table, table.file_slices())]
     return [*writer_engines.of_running_flink(table, order), *older]
 
 

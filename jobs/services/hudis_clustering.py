@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.format import plan_files
 from jobs.format.bucket_rules import exactly
 from jobs.format.written_file import WrittenFile
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
+from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans
 from jobs.job_params import ClusteringLayout
 from jobs.protocol import unique_keys
 from jobs.protocol.replacement import Replacement
@@ -39,6 +38,9 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.protocol.replaced import Replaced
+
+HOLDING = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
+"""Actions whose pending plans keep file groups from being clustered."""
 
 _SMALL_BYTES = 300 * 1024 * 1024  # `PLAN_STRATEGY_SMALL_FILE_LIMIT` of `HoodieClusteringConfig`
 _STRATEGY = "hoodie.clustering.plan.strategy"
@@ -165,8 +167,7 @@ class _Work:
 
     def choose(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
         """Returns the slices of the plan's file groups, without those that pending plans of others read."""
-        plans = pending_plans(self._table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS)
-        taken = {group for plan in plans for group in plan_files.read_by(plan.content)}
+        taken = held_by_plans(self._table, HOLDING)
         return [item for item in slices if item.key in self._groups.number_of and item.key not in taken]
 
     def unit(self, partition: str, file_id: str) -> tuple[str, str]:

@@ -77,7 +77,8 @@ class KeyProof:
         with self._reading(table, (path for pair in pairs for path in pair if path)) as storage:
             if storage is None:
                 return
-            found = _in_tasks(table, pairs, lambda pair: key_changes.compare(storage, *pair))
+            compare = key_changes.compare if table.has_meta_fields else key_changes.count
+            found = _in_tasks(table, pairs, lambda pair: compare(storage, *pair))
             merged = list(zip(stats, found, strict=True))
             _require(_of_file_group(stat, change) for stat, change in merged if not _is_explained(stat, change))
             self.before += KeyDigest.sum(change.before for change in found)
@@ -119,9 +120,10 @@ class KeyProof:
         """Yields the storage of these files, None if their keys cannot be read, and measures the time."""
         begun = time.monotonic()
         storage = None
-        if table.properties.get("hoodie.populate.meta.fields", "true") != "true":
+        if not table.has_meta_fields:
+            # Rows are counted, and it stays unknown whether they are the same.
             self.left_out.add("no-meta-fields")
-        elif not all(path.endswith(".parquet") for path in paths):
+        if not all(path.endswith(".parquet") for path in paths):
             self.left_out.add("base-files-not-parquet")
         else:
             try:

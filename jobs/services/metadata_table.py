@@ -14,9 +14,9 @@ from jobs.errors import HudiError, RefusedError, WritersActiveError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.protocol import preflight, unique_keys
+from jobs.protocol import preflight, table_parts, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
-from jobs.services.checks import metadata_table
+from jobs.services.checks import metadata_table, parts
 from jobs.services.checks.finding import Examined, confirmed, some
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     problems += _of_files(table, details["findings"])
     # Building a record index of them fails, when the old one is gone.
     problems += unique_keys.refusals(table)
+    # Without it nobody knows whether the record index is one of all partitions.
+    problems += table_parts.of_index_definitions(table)
+    # A listing passes over them.
+    problems += table_parts.of_folders(table)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**details, "refusals": [each.to_json() for each in problems]})
     if problems:
@@ -64,6 +68,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             remove_listed_late_files(client)
             client.metadata_table.rebuild()
             lock.verify()
+        table.ignores_metadata_table = False
         table.reload()
         if left := _findings(table):
             raise HudiError(f"The new metadata table differs from the storage: {left[0]['detail']}")
@@ -89,7 +94,11 @@ def _of_files(table: HudiTable, findings: Sequence[Json]) -> list[Problem]:
 def _findings(table: HudiTable) -> list[Json]:
     """Compares twice: what writers change meanwhile differs only once."""
     with ExitStack() as clients:
-        first = list(metadata_table.listing(Examined(table, clients)))
-        table.reload()
-        again = metadata_table.listing(Examined(table, clients)) if first else ()
-        return [finding.to_json() for finding in confirmed(first, again)]
+        # What is not there as a whole cannot be compared.
+        for check in (parts.metadata_table, metadata_table.listing):
+            first = list(check(Examined(table, clients)))
+            if first:
+                table.reload()
+            if found := confirmed(first, check(Examined(table, clients)) if first else ()):
+                return [finding.to_json() for finding in found]
+    return []

@@ -251,10 +251,7 @@ def _problems(table: HudiTable, order: WorkOrder) -> list[Problem]:
     problems = [*preflight.lock_not_provable(table), *of_running_flink(table, order)]
     if not table.properties.get("hoodie.table.partition.fields"):
         problems.append(Problem("not-partitioned", "The table has no partitions that could expire"))
-    if table.properties.get("hoodie.populate.meta.fields", "true") != "true":
-        problems.append(
-            Problem("no-meta-fields", "The table has no meta fields, so the rows of a partition cannot be counted")
-        )
+    problems += preflight.no_meta_fields(table)
     if table.has_consistent_hashing() or any(is_fixed(item.file_id) for item in table.file_slices()):
         problems.append(
             Problem(

@@ -143,9 +143,7 @@ def _live_partitions(table: HudiTable) -> list[str]:
 
 
 def _target(table: HudiTable, params: Mapping[str, Any]) -> tuple[Target, PartitionExtractor]:
-    own = table.properties.get("hoodie.table.partition.fields", "")
-    # A custom key generator appends types: `dt:TIMESTAMP`.
-    fields = tuple(params.get("partition_fields") or (each.partition(":")[0] for each in own.split(",") if each))
+    fields = tuple(params.get("partition_fields") or table.partition_fields)
     given = params.get("partition_extractor")
     extractor = PartitionExtractor(given) if given else extractor_for(fields, table.partitions())
     target = Target(

@@ -26,6 +26,7 @@ from jobs.hudi import jvm_log, spark_jobs
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.protocol import table_parts
 from jobs.services import (
     archival,
     audit,
@@ -80,15 +81,29 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.DIAGNOSIS: diagnosis.run,
 }
 
+_FOR_DAMAGED = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS, JobKind.METADATA_TABLE})
+"""Kinds of jobs that are made for tables of which parts are missing."""
+
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Runs the job, and after one that has replaced file groups the checks of an audit that read no rows: what they
-    found is `audit` in the details. Raises `JobError`s."""
+    found is `audit` in the details. Raises `JobError`s, a RefusedError before anything if parts of the table are
+    missing."""
     takes_lock = order.kind not in READING
     with table.clock.kept(writes=takes_lock and not order.dry_run):
         if takes_lock and not order.dry_run:
             table.clock.verify()
-        result = RUN[order.kind](table, order, context)
+        if is_for_damaged := order.kind in _FOR_DAMAGED:
+            table.ignores_metadata_table = bool(table_parts.of_metadata_table(table))
+        lacking = [] if is_for_damaged else table_parts.missing(table, order.kind)
+        if lacking and not order.dry_run:
+            raise RefusedError(lacking)
+        if lacking:
+            # A plan would be that of another table, or fail.
+            refused = [problem.to_json() for problem in lacking]
+            result = Result(Outcome.SUCCEEDED, details={"refusals": refused, "nothing_to_do": False})
+        else:
+            result = RUN[order.kind](table, order, context)
         if (audited := audit.after(table, order, result, context)) is not None:
             result = replace(result, details={**result.details, "audit": audited})
         return with_surroundings(table, order, result) if order.dry_run and takes_lock else result

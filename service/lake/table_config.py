@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 SUPPORTED_VERSIONS = (6, 8, 9)
 META_FOLDER = ".hoodie"
 _FILE = f"{META_FOLDER}/hoodie.properties"
+_BACKUP = f"{_FILE}.backup"
 _MAX_NAME = 1024
 
 
 @dataclass(frozen=True)
 class TableConfig:
     """The properties of a supported table, as Hudi's `HoodieTableConfig` (1.2) reads them, and the frame of its
-    instants if it was measured."""
+    instants if it was measured. `is_backup`: they come from the copy that Hudi makes while it changes them."""
 
     properties: Mapping[str, str]
     frame: ClockFrame = field(default_factory=ClockFrame)
+    is_backup: bool = False
 
     def in_frame_of(self, timeline: Iterable[Entry]) -> TableConfig:
         """Returns the config with the frame that the files of the active timeline show."""
@@ -109,20 +111,28 @@ class TableConfig:
 
 
 def read_table_config(storage: Storage) -> TableConfig:
-    """Reads the properties. Raises PathNotFoundError, NotAHudiTableError, TableUnsupportedError."""
+    """Reads the properties, or as Hudi does their backup where they are missing. Raises PathNotFoundError,
+    NotAHudiTableError, TableUnsupportedError."""
+    content, is_backup = _read(storage)
     try:
-        content = storage.read(_FILE, most=MAX_CONFIG_BYTES)
-    except PathNotFoundError:
-        if not storage.exists():
-            raise PathNotFoundError(f"{storage.base_path} does not exist") from None
-        raise NotAHudiTableError(f"{storage.base_path} has no readable {_FILE}") from None
-    try:
-        config = TableConfig(parse_properties(content))
+        config = TableConfig(parse_properties(content), is_backup=is_backup)
         _check_texts(config.properties)
     except ValueError as error:
         raise NotAHudiTableError(f"{storage.base_path}/{_FILE} is damaged: {error}") from error
     _check_supported(config)
     return config
+
+
+def _read(storage: Storage) -> tuple[bytes, bool]:
+    """Returns the bytes of the properties, and whether they are those of the backup."""
+    # A writer may be changing them: then they are back after the backup has gone.
+    for path in (_FILE, _BACKUP, _FILE):
+        try:
+            return storage.read(path, most=MAX_CONFIG_BYTES), path == _BACKUP
+        except PathNotFoundError:
+            if not storage.exists():
+                raise PathNotFoundError(f"{storage.base_path} does not exist") from None
+    raise NotAHudiTableError(f"{storage.base_path} has no readable {_FILE}")
 
 
 def _check_texts(properties: Mapping[str, str]) -> None:

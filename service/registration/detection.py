@@ -17,7 +17,7 @@ from service.registration.bucket_index import CONSISTENT_HASHING_FOLDER, Evidenc
 from service.registration.key_sample import Sample, read_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from jobs.contract import BucketIndex
     from service.lake.engine_sighting import Mark
@@ -64,7 +64,7 @@ def examine(
         has_consistent_hashing=storage.exists(CONSISTENT_HASHING_FOLDER),
     )
     finding = verify(claimed, evidence) if claimed else detect(evidence)
-    profile = _profile(config, timeline, sample, finding, _warnings(hashing))
+    profile = _profile(config, timeline, sample, finding, (*_warnings(hashing), *_of_parts(config)))
     return Examination(
         base_path, config.name or base_path.rpartition("/")[2], profile, finding.index, tuple(marks_of_table(storage))
     )
@@ -93,6 +93,21 @@ def _profile(
         pending_instants=len(timeline.pending()),
         warnings=finding.warnings + warnings,
     )
+
+
+def _of_parts(config: TableConfig) -> Iterator[str]:
+    if not config.flag("hoodie.populate.meta.fields", default=True):
+        yield (
+            "The table has no meta fields (`hoodie.populate.meta.fields=false`). Compaction by Hudi, cleaning,"
+            " archival, savepoints, the metadata table and a sync work, and an audit counts rows and compares keys by"
+            " their columns. Clustering, changes of the number of buckets, partition TTL and repair are refused: they"
+            " go by the stored key of each row, and Hudi's own clustering makes such a table unreadable for Spark SQL."
+        )
+    if config.is_backup:
+        yield (
+            "hoodie.properties is there as its backup only. Hudi goes by that, other readers find no table: copy"
+            " `.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`."
+        )
 
 
 def _warnings(hashing: HashingConfigs) -> tuple[str, ...]:

@@ -115,4 +115,4 @@ def glance(base_path: str, *, storage_options: Mapping[str, str], allowed_roots:
 
 def _is_table(storage: Storage, path: str, folders: list[str]) -> bool:
     meta = f"{path}/{META_FOLDER}" if path else META_FOLDER
-    return meta in folders and storage.exists(f"{meta}/hoodie.properties")
+    return meta in folders and any(storage.exists(f"{meta}/hoodie.properties{end}") for end in ("", ".backup"))

@@ -26,7 +26,7 @@ def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: Trigger
             "nothing-to-archive", f"{count(active, 'commit')} on the active timeline, {settings.retain} retained"
         )
     if not context.is_anything_new(snapshot):
-        return Skip("nothing-new", "nothing was committed since the last archival")
+        return Skip("nothing-new", "nothing was committed since the last archival job")
     params = {"retain": settings.retain}
     if context.calendar:
         timing = by_calendar(context.calendar)

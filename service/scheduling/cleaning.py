@@ -47,7 +47,7 @@ def decide(
         return Skip("nothing-to-free", "no file is out of use", warning=warning)
     # With KEEP_LATEST_BY_HOURS files come out of use even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
-        return Skip("nothing-new", "nothing was committed since the last cleaning", warning=warning)
+        return Skip("nothing-new", "nothing was committed since the last cleaning job", warning=warning)
     timing = (
         by_calendar(context.calendar)
         if context.calendar

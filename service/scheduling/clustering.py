@@ -37,7 +37,7 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
         because = f"{count(len(plans.waiting), 'clustering plan')} left on the timeline to be executed"
         return Run(JobKind.CLUSTERING, _params(settings, snapshot), f"{because} ({', '.join(plans.waiting)})", warning)
     if not context.is_anything_new(snapshot):
-        return Skip("nothing-new", "nothing was committed since the last clustering", warning=warning)
+        return Skip("nothing-new", "nothing was committed since the last clustering job", warning=warning)
     timing = by_calendar(context.calendar) if context.calendar else _by_thresholds(settings, snapshot)
     if timing.is_due:
         return Run(JobKind.CLUSTERING, _params(settings, snapshot), timing.because, warning)

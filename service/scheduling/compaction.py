@@ -39,7 +39,7 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
         because = "the last compaction has left something to the next one, by its limit"
         return Run(JobKind.COMPACTION, _params(settings), because, warning)
     if not context.is_anything_new(snapshot):
-        return Skip("nothing-new", "nothing was committed since the last compaction", warning=warning)
+        return Skip("nothing-new", "nothing was committed since the last compaction job", warning=warning)
     timing = _timing(settings, snapshot, context)
     if timing.is_due:
         return Run(JobKind.COMPACTION, _params(settings), timing.because, warning)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from jobs.errors import RefusedError
 from jobs.format.file_names import bucket_of
+from jobs.protocol import preflight
 from jobs.services.checks.finding import Examined, Finding, named
 from jobs.services.checks.row_counts import count_rows
 
@@ -56,7 +58,10 @@ def file_groups(examined: Examined) -> Iterator[Finding]:
 
 
 def rows(examined: Examined) -> Iterator[Finding]:
-    """Finds rows in the wrong bucket and keys that exist twice. Reads the key of every row."""
+    """Finds rows in the wrong bucket and keys that exist twice. Reads the key of every row. Raises RefusedError if rows
+    have none and there are buckets."""
+    if examined.rules and (refused := preflight.no_meta_fields(examined.table)):
+        raise RefusedError(refused)
     found = count_rows(examined.table, examined.rules)
     misplaced = {each.path: f"{each.misplaced} in '{each.path}'" for each in found if each.misplaced}
     if misplaced:

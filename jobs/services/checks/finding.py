@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind, JsonMapped
+from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -66,6 +68,10 @@ class Examined:
         self.table = table
         self._clients = clients
 
+    def of(self, table: HudiTable) -> Examined:
+        """Returns another table under the same examination."""
+        return Examined(table, self._clients)
+
     @cached_property
     def client(self) -> WriteClient:
         return self._clients.enter_context(WriteClient(self.table, UNDER_OUR_LOCK))
@@ -92,8 +98,12 @@ class Examined:
 
     @cached_property
     def files(self) -> dict[str, set[str]]:
-        """The names of all files by partition path, as the storage lists them."""
-        return {partition: self.table.files_in(partition) for partition in self.table.partitions()}
+        """The names of all files by partition path, as the storage lists them, also of partitions that only commits
+        name."""
+        known = set(self.table.partitions())
+        with suppress(JobError):
+            known |= {partition for commit in self.commits for partition in commit.files}
+        return {partition: self.table.files_in(partition) for partition in sorted(known)}
 
     @cached_property
     def strays(self) -> set[str]:

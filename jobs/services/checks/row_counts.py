@@ -21,6 +21,8 @@ from jobs.services.checks import record_keys
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from pyspark.sql import Column
+
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
 
@@ -59,9 +61,13 @@ def count_rows(
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
     file. A duplicate is a row beyond the first with the same key in the same partition. `by_listing_of`: only the rows
     of these partition paths, and by listing the storage whatever the metadata table says.
+
+    Without meta fields the values of the key and partition columns stand for both, and no row counts as misplaced,
+    since it does not tell its file.
     """
     index = table.declared.index
     hash_fields = index.hash_fields if index else ()
+    rules = rules if table.has_meta_fields else None
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
@@ -76,13 +82,12 @@ def count_rows(
             yield pa.RecordBatch.from_arrays(columns, names=["p", "k", "wrong", "high", "low", "form"][: len(columns)])
 
     with translated("counting the rows"):
-        found = current(table, by_listing=by_listing_of is not None)
+        found, identity = current(table, by_listing=by_listing_of is not None), _identity(table)
         if by_listing_of is not None:
-            found = found.where(F.col(PARTITION_PATH).isin(sorted(by_listing_of)))
-        form = record_keys.form_of_key(table, found) if with_forms else None
-        read = [F.col(PARTITION_PATH), F.col(RECORD_KEY), F.col(FILE_NAME), *([] if form is None else [form])]
+            found = found.where(identity[0].isin(sorted(by_listing_of)))
+        form = record_keys.form_of_key(table, found) if with_forms and table.has_meta_fields else None
         types = "p string, k string, wrong boolean, high long, low long" + ("" if form is None else ", form string")
-        judged = found.select(*read).mapInArrow(judge, types)
+        judged = found.select(*identity, *([] if form is None else [form])).mapInArrow(judge, types)
         wrong = F.sum(F.col("wrong").cast("long")).alias("w")
         forms = () if form is None else record_keys.FORMS
         counted = [F.sum((F.col("form") == name).cast("long")).alias(name) for name in forms]
@@ -98,6 +103,14 @@ def count_rows(
             )
             for row in rows
         ]
+
+
+def _identity(table: HudiTable) -> list[Column]:
+    """Returns partition path, record key and file name of a row."""
+    if table.has_meta_fields:
+        return [F.col(PARTITION_PATH), F.col(RECORD_KEY), F.col(FILE_NAME)]
+    fields = [F.coalesce(F.col(name).cast("string"), F.lit("null")) for name in table.partition_fields]
+    return [F.concat_ws("/", *fields), F.to_json(F.struct(*table.record_key_fields)), F.lit("")]
 
 
 def misplaced(

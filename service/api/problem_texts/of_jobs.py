@@ -31,6 +31,32 @@ OF_JOBS: Final = {
         title="The Hudi table at the registered base path no longer exists",
         hint="Unregister the table, or restore it.",
     ),
+    "metadata-table-gone": JobExplanation(
+        "The properties of the table name partitions of its metadata table, and the folder `.hoodie/metadata` or a part"
+        " of it is not there: usually somebody deleted it. Hudi's readers list the storage instead, or find no rows;"
+        " its write clients fail when they commit. So jobs are refused before they begin. Nothing is lost: a job builds"
+        " the metadata table anew from the storage, with the same indexes.",
+        "There is no .hoodie/metadata.",
+        title="The metadata table that hoodie.properties names is missing, or a part of it is",
+        hint="Stop the writers, PATCH the table with `writers.stopped`, and build it anew: a `metadata_table` job with"
+        " `action` `rebuild`.",
+    ),
+    "metadata-table-failed": JobExplanation(
+        "Hudi looks files, keys and statistics up in its metadata table, and writes them there with each commit. That"
+        " failed; the table itself is as before. What the first cause was is in the detail.",
+        "committing: IllegalStateException: No file slices found for partition: files",
+        title="Hudi could not read or write the table's metadata table",
+        hint="Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job"
+        " with `action` `rebuild` builds it anew. The worker's log has the details.",
+    ),
+    "plan-of-another-path": JobExplanation(
+        "Hudi's plans of clusterings, cleans and rollbacks hold absolute paths. In a table that was copied or moved"
+        " while one was pending, they lead to the original, from which the job would read, or delete.",
+        "instant 20260101120000000 (replacecommit): /old/trips/dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet",
+        title="A pending plan names files of another path than the table's",
+        hint="Nothing of it was executed. The table was probably copied or moved while the plan was pending: roll it"
+        " back (a `rollback` job with its `instant`), and the next job makes a new one. Else see who wrote it.",
+    ),
     "table-locked": JobExplanation(
         "The job needs the table's lock for moments, and others held it for longer than the job may wait. It goes back"
         " to the queue and gives its worker to other tables.",

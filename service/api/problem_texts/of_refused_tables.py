@@ -49,9 +49,30 @@ TABLES: Final = {
     "no-meta-fields": JobExplanation(
         "The fields `_hoodie_record_key` and `_hoodie_partition_path` are not in the files. Without them the"
         " job cannot compute the bucket of a row, nor count that no row is lost or doubled. They cannot be"
-        " added to an existing table: write its rows to a new one.",
-        "",
+        " added to an existing table: write its rows to a new one. Hudi's own clustering of such a table fails, or"
+        " makes it unreadable for Spark SQL.",
+        "hoodie.populate.meta.fields=false",
         title="The table has no meta fields, so rows cannot be identified by their keys",
+        hint="Write its rows to a table with meta fields. Compaction by Hudi, cleaning and archival need none.",
+    ),
+    "index-definitions-gone": JobExplanation(
+        "The definitions say which columns secondary and expression indexes have, and whether the record index is one"
+        " for all partitions. Without them a client updates such an index by guesses, so readers and writers would look"
+        " for rows in files that do not have them.",
+        ".hoodie/.index_defs/index.json, for record_index, secondary_index_rider",
+        title="The definitions of the table's indexes are missing",
+        hint="Put the file back, from a backup or an earlier version of the object. The next commit of a writer whose"
+        " options name the record index and the statistics writes their definitions anew; secondary and expression"
+        " indexes must be created again.",
+    ),
+    "partition-metadata-gone": JobExplanation(
+        "Hudi knows a partition in the storage by this file. A listing passes over a folder without it: the metadata"
+        " table would be built without its rows, and where there is none, readers do not see them and a job would leave"
+        " the partition as it is, while it changes the others.",
+        "'2026-01-01'",
+        title="Partitions have data files and no .hoodie_partition_metadata",
+        hint="Copy that of another partition of the same depth into the folder. The next write to the partition makes"
+        " one as well.",
     ),
     "partition-columns-dropped": JobExplanation(
         "The option `hoodie.datasource.write.drop.partition.columns` leaves these columns out of the files,"

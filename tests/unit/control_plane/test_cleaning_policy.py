@@ -60,7 +60,7 @@ SKIPS = [
      Skip("not-yet", "9 commits and no cleaning yet, threshold 10")),
     ("the last job could free nothing, and nothing came since", CleaningSettings(),
      a_snapshot(OLD, since_cleaning=since(99)), TriggerContext(NOW, last_run_at=ago(seconds=30)),
-     Skip("nothing-new", "nothing was committed since the last cleaning")),
+     Skip("nothing-new", "nothing was committed since the last cleaning job")),
     ("hours have not passed", BY_HOURS, a_snapshot(OLD, since_cleaning=since(0, hours=5)),
      TriggerContext(NOW, last_run_at=ago(seconds=600)),
      Skip("not-yet", "10 min since the last cleaning, threshold 1 h", NOW + timedelta(minutes=50))),

@@ -84,7 +84,7 @@ SKIPS = [
      TriggerContext(NOW, Calendar(False, NOW + timedelta(hours=1))),
      Skip("not-yet", "its next scheduled time is 2026-01-01 13:00 UTC", NOW + timedelta(hours=1))),
     ("nothing new", settings(), a_snapshot(SMALL), TriggerContext(NOW, last_run_at=ago(seconds=5)),
-     Skip("nothing-new", "nothing was committed since the last clustering")),
+     Skip("nothing-new", "nothing was committed since the last clustering job")),
     ("somebody executes a plan", settings(), a_snapshot(SMALL, pending=(plan("clustering", "inflight", hours=1),)),
      PLAIN, Skip("plan-running", "another process is executing 001", NOW + timedelta(hours=5))),
     ("a plan that would break the buckets", settings(), a_snapshot(num_buckets=4, pending=(plan("clustering"),)), PLAIN,

@@ -108,7 +108,7 @@ SKIPS = [
      Skip("no-logs", "there are no log files to compact")),
     ("nothing new since a job that found nothing", settings(), a_snapshot(LOGS, since_compaction=since(9)),
      TriggerContext(NOW, last_run_at=ago(seconds=30)),
-     Skip("nothing-new", "nothing was committed since the last compaction")),
+     Skip("nothing-new", "nothing was committed since the last compaction job")),
     ("somebody executes a plan", settings(), a_snapshot(LOGS, pending=(plan(state="inflight", hours=1),)), PLAIN,
      Skip("plan-running", "another process is executing 001", NOW + timedelta(hours=5))),
     ("one plan runs, another waits", settings(), a_snapshot(LOGS, pending=(plan(state="inflight", hours=None), plan())),

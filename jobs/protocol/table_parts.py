@@ -1,0 +1,147 @@
+"""The parts of a table beside its data files that Hudi cannot do without, and that people delete: what is missing is
+told before a job meets it. Writes nothing.
+
+`hoodie.properties` names the metadata table's partitions and the file with the definitions of indexes, whether they are
+there or not (`HoodieTableConfig`, 1.2.0). Without its metadata table a table can be read, by listing, but each of
+Hudi's write clients fails, after what it had to write is written; with a part of it readers may find no rows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind, Problem
+from jobs.errors import MetadataTableGoneError
+from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.hudi.indexes import definitions
+from jobs.hudi.metadata_table import FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from jobs.hudi.table import HudiTable
+
+PROPERTIES, BACKUP = "hoodie.properties", "hoodie.properties.backup"
+PARTITION_METADATA = ".hoodie_partition_metadata"
+METADATA_TABLE_GONE = MetadataTableGoneError.type
+INDEX_DEFINITIONS_GONE = "index-definitions-gone"
+PARTITION_METADATA_GONE = "partition-metadata-gone"
+
+_COMPLETED = re.compile(r"\d+(_\d+)?\.(delta)?commit")
+_DEFINED = ("secondary_index_", "expr_index_")
+_NAMED = 5
+
+_OF_ALL_PARTITIONS = frozenset(
+    {
+        JobKind.BUCKET_EXPANSION,
+        JobKind.BUCKET_CONTRACTION,
+        JobKind.CLUSTERING,
+        JobKind.COMPACTION,
+        JobKind.PARTITION_TTL,
+    }
+)
+"""Kinds of jobs that must not pass over a partition."""
+
+
+def missing(table: HudiTable, kind: JobKind | None = None) -> list[Problem]:
+    """Returns what is missing of all tables, and what jobs of this kind need besides. Takes a few requests, whatever
+    the size of the table; looks twice, since a writer may be building it."""
+    found = list(_missing(table, kind))
+    if found:
+        table.reload()
+        found = list(_missing(table, kind))
+    return found
+
+
+def _missing(table: HudiTable, kind: JobKind | None) -> Iterator[Problem]:
+    yield from of_metadata_table(table)
+    if set(table.indexes_of_keys) - definitions(table).keys():
+        yield from of_index_definitions(table)
+    if kind in _OF_ALL_PARTITIONS and "files" not in table.metadata_partitions:
+        written = {partition for commit in table.commits() for partition in commit.files}
+        yield from of_partitions({each: table.files_in(each) for each in written - set(table.partitions())})
+
+
+def of_metadata_table(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of a metadata table without one of its folders, its properties, its timeline or files."""
+    if not table.metadata_partitions:
+        return []
+    there = table.files_in(FOLDER)
+    if not there:
+        return [_metadata_table_gone(f"There is no {FOLDER}.")]
+    inside = table.files_in(f"{FOLDER}/.hoodie")
+    # The folder of the timeline from table version 8 on.
+    instants = inside | table.files_in(f"{FOLDER}/.hoodie/timeline")
+    gone = [f"{FOLDER}/{name}" for name in sorted(table.metadata_partitions - there)]
+    if not inside & {PROPERTIES, BACKUP}:
+        gone.append(f"{FOLDER}/.hoodie/{PROPERTIES}")
+    if not any(_COMPLETED.fullmatch(name) for name in instants):
+        gone.append(f"the instants of {FOLDER}")
+    if "files" in there & table.metadata_partitions and not _has_data(table.files_in(f"{FOLDER}/files")):
+        gone.append(f"the files of {FOLDER}/files")
+    return [_metadata_table_gone(f"Missing: {', '.join(gone)}.")] if gone else []
+
+
+def _metadata_table_gone(detail: str) -> Problem:
+    return MetadataTableGoneError(detail).problem()
+
+
+def of_index_definitions(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of indexes whose definitions are missing: the columns of secondary and expression indexes,
+    and whether a record index is that of all partitions or of each."""
+    indexes, defined = table.metadata_partitions - {"files"}, definitions(table).keys()
+    path = table.properties.get("hoodie.table.index.defs.path")
+    # Before Hudi 1.0 the other indexes had no definitions. A file that is missing is read as one without any.
+    gone = {name for name in indexes - defined if name.startswith(_DEFINED) or (path and not defined)}
+    if not gone:
+        return []
+    return [
+        Problem(
+            INDEX_DEFINITIONS_GONE,
+            "The definitions of the table's indexes are missing",
+            f"{path or '.hoodie/.index_defs/index.json'}, for {', '.join(sorted(gone))}",
+            "Put the file back, from a backup or an earlier version of the object. The next commit of a writer whose"
+            " options name the record index and the statistics writes their definitions anew; secondary and expression"
+            " indexes must be created again.",
+        )
+    ]
+
+
+def of_folders(table: HudiTable) -> list[Problem]:
+    """Returns the refusal of what `of_partitions` finds in any folder of the table. Lists each of them."""
+    found: dict[str, Collection[str]] = {}
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        entries = table.entries_in(folder)
+        found[folder] = [name for name, entry in entries.items() if not entry.is_folder]
+        below = [name for name, entry in entries.items() if entry.is_folder and name != ".hoodie"]
+        waiting += [f"{folder}/{name}".lstrip("/") for name in below]
+    return of_partitions(found)
+
+
+def of_partitions(listed: Mapping[str, Collection[str]]) -> list[Problem]:
+    """Returns the refusal of partitions that a listing passes over, with all their rows. `listed` are the names of the
+    files in their folders."""
+    found = sorted(
+        folder
+        for folder, names in listed.items()
+        if _has_data(names) and not any(name.startswith(PARTITION_METADATA) for name in names)
+    )
+    if not found:
+        return []
+    named = ", ".join(f"'{each}'" if each else "the table's own folder" for each in found[:_NAMED])
+    return [
+        Problem(
+            PARTITION_METADATA_GONE,
+            "Partitions have data files and no .hoodie_partition_metadata",
+            f"{len(found)} partitions, such as {named}" if len(found) > _NAMED else named,
+            "Copy that of another partition of the same depth into the folder. The next write to the partition makes"
+            " one as well.",
+        )
+    ]
+
+
+def _has_data(names: Collection[str]) -> bool:
+    return any(parse_base_file_name(name) or parse_log_file_name(name) for name in names)

@@ -1,0 +1,72 @@
+"""Parts of the table that are missing beside its data files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from jobs.hudi.metadata_table import FOLDER
+from jobs.hudi.table import HudiTable
+from jobs.protocol import table_parts
+from jobs.services.checks import commits
+from jobs.services.checks.finding import Cure, Examined, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.contract import Problem
+
+_REBUILD = Cure(JobKind.METADATA_TABLE, {"action": "rebuild"})
+
+
+def metadata_table(examined: Examined) -> Iterator[Finding]:
+    """Finds a metadata table that hoodie.properties names and that is not there, or not as a whole."""
+    table = examined.table
+    effect = "Writers and jobs fail, and readers that go by it may find no rows; jobs are refused."
+    problems = table_parts.of_metadata_table(table)
+    for problem in problems:
+        yield _finding(problem, effect, _REBUILD)
+    if not problems and "files" in table.metadata_partitions:
+        # It is a table itself, whose commits name its files.
+        its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
+        for finding in commits.files(examined.of(its)):
+            yield replace(
+                finding,
+                type=table_parts.METADATA_TABLE_GONE,
+                title="Files of the metadata table are gone",
+                effect="Readers that go by it miss files of the table, or fail; so do jobs.",
+                hint="Stop the writers, and build the metadata table anew from the storage.",
+                cure=_REBUILD,
+            )
+
+
+def index_definitions(examined: Examined) -> Iterator[Finding]:
+    """Finds indexes of which nobody knows any more what they are."""
+    for problem in table_parts.of_index_definitions(examined.table):
+        yield _finding(problem, "Writers update such an index by guesses, or fail; jobs are refused.")
+
+
+def partition_metadata(examined: Examined) -> Iterator[Finding]:
+    """Finds partitions whose rows nobody sees who lists the storage."""
+    for problem in table_parts.of_partitions(examined.files):
+        yield _finding(problem, "Whoever lists the storage passes over the partition, with all its rows.")
+
+
+def properties(examined: Examined) -> Iterator[Finding]:
+    """Finds a table whose properties are there as their backup only."""
+    names = examined.table.files_in(".hoodie")
+    if table_parts.PROPERTIES not in names and table_parts.BACKUP in names:
+        yield Finding(
+            "properties-only-as-backup",
+            "hoodie.properties is there as its backup only",
+            {table_parts.BACKUP: f".hoodie/{table_parts.BACKUP}"},
+            "Hudi goes by the backup. Other readers find no table.",
+            "A writer died while it changed the properties, or somebody deleted them. Copy"
+            " `.hoodie/hoodie.properties.backup` to `.hoodie/hoodie.properties`; Hudi's next change of a property does"
+            " so as well.",
+        )
+
+
+def _finding(problem: Problem, effect: str, cure: Cure | None = None) -> Finding:
+    return Finding(problem.type, problem.title, {problem.detail: problem.detail}, effect, problem.hint, cure)

@@ -1,0 +1,44 @@
+"""File groups that pending plans hold. Hudi puts them into no other plan, so a job leaves them out, and says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.hudi import plan_firewall
+from jobs.hudi.plans import held_by_plans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.contract import Problem
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+
+
+@dataclass(frozen=True)
+class Held:
+    """Slices parted into those that are `free`, and the number of those that the `plans` hold."""
+
+    free: tuple[FileSlice, ...]
+    number: int
+    plans: frozenset[str]
+
+    @classmethod
+    def of(cls, table: HudiTable, slices: Sequence[FileSlice], actions: frozenset[str]) -> Held:
+        """Parts slices by the pending plans of these actions."""
+        by_plan = held_by_plans(table, actions)
+        free = tuple(item for item in slices if item.key not in by_plan)
+        plans = frozenset(by_plan[item.key] for item in slices if item.key in by_plan)
+        return cls(free, len(slices) - len(free), plans)
+
+    def notes(self) -> list[str]:
+        """Returns a sentence for a dry run, if anything is left out."""
+        if not self.number:
+            return []
+        plans = ", ".join(sorted(self.plans))
+        return [f"{self.number} file groups are left out, because pending plans hold them: {plans}."]
+
+    def refusals(self, table: HudiTable) -> list[Problem]:
+        """Returns why nothing can be done where nothing is free and no plan that holds the rest can be executed."""
+        return plan_firewall.unusable_of(table, self.plans) if self.plans and not self.free else []

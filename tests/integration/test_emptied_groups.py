@@ -1,0 +1,67 @@
+"""File groups of which every row was deleted, then the whole table, and rows that come back: each service goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.contract import BucketIndex
+from tests.integration import tables
+from tests.integration.run import run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version", "buckets"),
+    [
+        ("COPY_ON_WRITE", 9, None),
+        *(
+            pytest.param(*shape, marks=pytest.mark.exhaustive)
+            for shape in (
+                ("MERGE_ON_READ", 9, None),
+                ("MERGE_ON_READ", 6, None),
+                ("MERGE_ON_READ", 9, 2),
+                ("COPY_ON_WRITE", 6, 2),
+            )
+        ),
+    ],
+)
+def test_groups_without_rows_are_served_as_others(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, buckets: int | None
+) -> None:
+    base = tmp_path / "t"
+    options = tables.writer_options(base, table_type=table_type, version=version, num_buckets=buckets)
+    deletes = {**options, "hoodie.datasource.write.operation": "delete"}
+    index = BucketIndex(buckets, ("id",)) if buckets else None
+
+    def services(sort_by: str) -> None:
+        expected = tables.snapshot(spark, base)
+        kinds: list[tuple[str, dict[str, Any]]] = [
+            ("compaction", {}),
+            ("clustering", {"sort_by": [sort_by]}),
+            ("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}),
+        ]
+        for kind, params in kinds if table_type == "MERGE_ON_READ" else kinds[1:]:
+            run_job(spark, base, kind, params, index=index)
+            for metadata in (True, False):
+                assert tables.snapshot(spark, base, metadata=metadata) == expected, kind
+
+    emptied = tables.rows(spark, 100, 120).withColumn("dt", F.lit("2026-02-01"))
+    tables.upsert(tables.rows(spark, 0, 40), base, options)
+    tables.upsert(emptied, base, options)
+    tables.upsert(emptied, base, deletes)
+    services("city")
+    assert len(tables.snapshot(spark, base)) == 40
+    tables.upsert(tables.rows(spark, 0, 40), base, deletes)
+    services("fare")
+    assert tables.snapshot(spark, base) == []
+    tables.upsert(tables.rows(spark, 20, 60, ts=5), base, options)
+    services("city")
+    assert len(tables.snapshot(spark, base)) == 40
+    assert run_job(spark, base, "audit", index=index).details["clean"]

@@ -1,0 +1,138 @@
+"""Tables whose rows have no meta fields: what needs none works and keeps the rows, the rest is refused by name before
+it plans anything, and an audit counts and compares by the columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from tests.integration import tables
+from tests.integration.plans import schedule_clustering
+from tests.integration.run import hudi_table, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+STOPPED = {"writers_stopped": True}
+
+
+def write(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
+    shape = {"num_buckets": None, "hoodie.populate.meta.fields": "false", **shape}
+    return tables.write_table(spark, base, count=40, updates=2, **shape)
+
+
+def rows(spark: SparkSession, base: Path) -> list[str]:
+    """All rows in all columns, the same by the metadata table and by listing."""
+    found = []
+    for metadata in ("true", "false"):
+        frame = spark.newSession().read.format("hudi").option("hoodie.metadata.enable", metadata).load(str(base))
+        found.append(sorted(frame.select(*sorted(c for c in frame.columns if c[0] != "_")).toJSON().collect()))
+    assert found[0] == found[1]
+    return found[0]
+
+
+def instants(base: Path) -> list[str]:
+    return sorted(path.name for path in (base / ".hoodie").rglob("*") if path.name[:1].isdigit())
+
+
+@pytest.mark.parametrize(
+    ("table_type", "version", "partitioned"),
+    [
+        ("MERGE_ON_READ", 9, True),
+        pytest.param("COPY_ON_WRITE", 9, True, marks=pytest.mark.exhaustive),
+        pytest.param("MERGE_ON_READ", 6, True, marks=pytest.mark.exhaustive),
+        pytest.param("COPY_ON_WRITE", 6, True, marks=pytest.mark.exhaustive),
+        pytest.param("MERGE_ON_READ", 9, False, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_what_needs_no_meta_fields_works_and_the_rest_is_refused(
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, partitioned: bool
+) -> None:
+    base = tmp_path / "t"
+    options = write(spark, base, table_type=table_type, version=version, partitioned=partitioned)
+    expected = rows(spark, base)
+    before = instants(base)
+    refused_jobs: list[tuple[str, dict[str, Any]]] = [
+        ("clustering", {"sort_by": ["city"]}),
+        ("clustering", {}),
+        ("partition_ttl", {"days_retain": 1, "table_name": "test"}),
+    ]
+    for kind, params in refused_jobs:
+        planned = run_job(spark, base, kind, params, index=None, dry_run=True)
+        assert "no-meta-fields" in {each["type"] for each in planned.details["refusals"]}
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, params, index=None)
+        assert "no-meta-fields" in {each.type for each in refused.value.reasons}
+    assert instants(base) == before
+    working: list[tuple[str, dict[str, Any]]] = [
+        ("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}),
+        ("savepoint", {}),
+        ("archival", {"retain": 2}),
+        ("metadata_table", {"action": "rebuild"}),
+    ]
+    if table_type == "MERGE_ON_READ":
+        working.insert(0, ("compaction", {}))
+    first = run_job(spark, base, "audit", index=None).details
+    for kind, params in working:
+        run_job(spark, base, kind, params, index=None, declared=STOPPED)
+        assert rows(spark, base) == expected, kind
+    audit = run_job(spark, base, "audit", index=None).details
+    assert audit["clean"], audit
+    assert (audit["rows"], audit["duplicates"], audit["key_digest"]) == (40, 0, first["key_digest"])
+    assert run_job(spark, base, "diagnosis", index=None).details["healthy"]
+    tables.upsert(tables.rows(spark, 30, 50, ts=9), base, options)
+    assert len(rows(spark, base)) == 50
+    audit = run_job(spark, base, "audit", index=None).details
+    assert (audit["clean"], audit["rows"]) == (True, 50)
+    assert audit["key_digest"] != first["key_digest"]
+
+
+def test_a_compaction_counts_its_rows(spark: SparkSession, tmp_path: Path) -> None:
+    write(spark, tmp_path / "t")
+    details = run_job(spark, tmp_path / "t", "compaction", index=None).details
+    assert details["rows"] == 40
+    assert details["proof"]["left_out"] == ["no-meta-fields"]
+
+
+def test_an_audit_finds_a_key_that_is_there_twice(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    options = write(spark, base, table_type="COPY_ON_WRITE")
+    again = {
+        **options,
+        "hoodie.datasource.write.operation": "insert",
+        "hoodie.merge.allow.duplicate.on.inserts": "true",
+    }
+    tables.upsert(tables.rows(spark, 0, 3, ts=9), base, again)
+    audit = run_job(spark, base, "audit", index=None).details
+    assert (audit["clean"], audit["rows"], audit["duplicates"]) == (False, 43, 3)
+
+
+def test_a_plan_of_a_writer_is_not_executed_but_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    options = write(spark, base, table_type="COPY_ON_WRITE", version=6)
+    expected = rows(spark, base)
+    with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK) as client:
+        plan = schedule_clustering(client)
+    with pytest.raises(RefusedError, match="populate"):
+        run_job(spark, base, "clustering", {"plans": [plan]}, index=None)
+    run_job(spark, base, "rollback", {"instant": plan, "table_name": "test"}, index=None)
+    assert not [name for name in instants(base) if name.startswith(plan) and "rollback" not in name]
+    tables.upsert(tables.rows(spark, 30, 50, ts=9), base, options)
+    assert len(rows(spark, base)) == len(expected) + 10
+
+
+def test_rows_are_not_told_to_be_in_their_buckets_without_keys(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    write(spark, base, num_buckets=4)
+    audit = run_job(spark, base, "audit").details
+    assert "misplaced" not in audit
+    assert audit["rows"] == 40
+    assert [each["reason"]["type"] for each in audit["unchecked"]] == ["no-meta-fields"]
+    with pytest.raises(RefusedError):
+        run_job(spark, base, "bucket_expansion", {"num_buckets": 8})

@@ -1,0 +1,239 @@
+"""Tables of which a part is missing beside the data files: the diagnosis says which and what cures it, jobs are refused
+before they plan anything, and the cure leaves all rows in place."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.errors import RefusedError, TableGoneError
+from tests.integration import tables
+from tests.integration.run import run_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+STOPPED = {"writers_stopped": True}
+WRITING: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("compaction", {}),
+    ("clustering", {"sort_by": ["city"]}),
+    ("cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1}),
+    ("archival", {"retain": 2}),
+)
+
+
+def write(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
+    return tables.write_table(spark, base, count=40, updates=2, **{"num_buckets": None, **shape})
+
+
+def by_both_readers(spark: SparkSession, base: Path) -> list[str]:
+    found = tables.snapshot(spark, base, metadata=False)
+    assert tables.snapshot(spark, base, metadata=True) == found
+    return found
+
+
+def state_of(base: Path) -> dict[str, int]:
+    """All files of the table with their sizes."""
+    return {str(path.relative_to(base)): path.stat().st_size for path in base.rglob("*") if path.is_file()}
+
+
+def findings(spark: SparkSession, base: Path) -> dict[str, dict[str, Any]]:
+    details = run_job(spark, base, "diagnosis", index=None).details
+    assert details["unchecked"] == []
+    return {each["type"]: each for each in details["findings"]}
+
+
+def refused_by_all(spark: SparkSession, base: Path, kinds: Any = WRITING) -> set[str]:
+    """The types of the refusals of these jobs and their dry runs; asserts that nothing was written."""
+    before = state_of(base)
+    types = set()
+    for kind, params in kinds:
+        planned = run_job(spark, base, kind, params, index=None, dry_run=True)
+        with pytest.raises(RefusedError) as refused:
+            run_job(spark, base, kind, params, index=None)
+        assert [each.to_json() for each in refused.value.reasons] == planned.details["refusals"]
+        assert planned.details["nothing_to_do"] is False
+        types |= {each.type for each in refused.value.reasons}
+    assert state_of(base) == before
+    return types
+
+
+def works(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
+    """Every service runs and keeps the rows, and a writer goes on."""
+    expected = by_both_readers(spark, base)
+    kinds = WRITING if options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ" else WRITING[1:]
+    for kind, params in kinds:
+        run_job(spark, base, kind, params, index=None)
+        assert by_both_readers(spark, base) == expected, kind
+    tables.upsert(tables.rows(spark, 30, 50, ts=9), base, options)
+    assert len(by_both_readers(spark, base)) == 50
+    assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+def all_of_it(metadata: Path) -> None:
+    shutil.rmtree(metadata)
+
+
+def its_listing(metadata: Path) -> None:
+    shutil.rmtree(metadata / "files")
+
+
+def files_of_its_listing(metadata: Path) -> None:
+    for path in (metadata / "files").iterdir():
+        if ".hoodie_partition_metadata" not in path.name:
+            path.unlink()
+
+
+def its_instants(metadata: Path) -> None:
+    for path in (metadata / ".hoodie").rglob("*deltacommit*"):
+        path.unlink()
+
+
+def its_properties(metadata: Path) -> None:
+    for path in (metadata / ".hoodie").glob("*hoodie.properties*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "version", "table_type"),
+    [
+        (all_of_it, 9, "MERGE_ON_READ"),
+        (its_listing, 9, "MERGE_ON_READ"),
+        *(
+            pytest.param(damage, version, table_type, marks=pytest.mark.exhaustive)
+            for damage, version, table_type in (
+                (files_of_its_listing, 9, "MERGE_ON_READ"),
+                (its_instants, 9, "MERGE_ON_READ"),
+                (its_properties, 9, "COPY_ON_WRITE"),
+                (all_of_it, 8, "COPY_ON_WRITE"),
+                (all_of_it, 6, "MERGE_ON_READ"),
+                (all_of_it, 6, "COPY_ON_WRITE"),
+                (its_listing, 6, "MERGE_ON_READ"),
+                (its_instants, 6, "MERGE_ON_READ"),
+                (its_properties, 6, "MERGE_ON_READ"),
+            )
+        ),
+    ],
+)
+def test_a_metadata_table_that_is_missing_or_in_part_is_told_and_built_anew(
+    spark: SparkSession, tmp_path: Path, damage: Callable[[Path], None], version: int, table_type: str
+) -> None:
+    base = tmp_path / "t"
+    options = write(spark, base, version=version, table_type=table_type)
+    expected = by_both_readers(spark, base)
+    damage(base / ".hoodie" / "metadata")
+    found = findings(spark, base)["metadata-table-gone"]
+    assert found["cure"] == {"kind": "metadata_table", "params": {"action": "rebuild"}}
+    audit = run_job(spark, base, "audit", index=None).details
+    assert (audit["rows"], audit["duplicates"], audit["clean"]) == (40, 0, False)
+    kinds = WRITING if table_type == "MERGE_ON_READ" else WRITING[1:]
+    assert refused_by_all(spark, base, kinds) == {"metadata-table-gone"}
+    run_job(spark, base, found["cure"]["kind"], found["cure"]["params"], index=None, declared=STOPPED)
+    assert by_both_readers(spark, base) == expected
+    assert findings(spark, base) == {}
+    works(spark, base, options)
+
+
+def test_a_file_of_the_metadata_table_that_is_gone_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    write(spark, base)
+    max((base / ".hoodie" / "metadata" / "files").glob(".files-*.log.*")).unlink()
+    details = run_job(spark, base, "diagnosis", {"rows": False}, index=None).details
+    found = [each for each in details["findings"] if each["type"] == "metadata-table-gone"]
+    assert [each["cure"]["kind"] for each in found] == ["metadata_table"]
+
+
+@pytest.mark.parametrize("partitioned", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
+def test_a_metadata_table_is_not_built_without_a_partition_that_a_listing_passes_over(
+    spark: SparkSession, tmp_path: Path, partitioned: bool
+) -> None:
+    base = tmp_path / "t"
+    options = write(spark, base, partitioned=partitioned)
+    expected = by_both_readers(spark, base)
+    gone = min(path for path in base.rglob(".hoodie_partition_metadata") if ".hoodie/" not in str(path))
+    content = gone.read_bytes()
+    gone.unlink()
+    assert tables.snapshot(spark, base, metadata=True) == expected
+    assert "partition-metadata-gone" in findings(spark, base)
+    rebuild = {"action": "rebuild"}
+    planned = run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED, dry_run=True)
+    assert "partition-metadata-gone" in {each["type"] for each in planned.details["refusals"]}
+    # Where the metadata table cannot name its partitions, the folders do.
+    all_of_it(base / ".hoodie" / "metadata")
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED)
+    assert {each.type for each in refused.value.reasons} == {"partition-metadata-gone"}
+    gone.write_bytes(content)
+    run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED)
+    assert by_both_readers(spark, base) == expected
+    works(spark, base, options)
+
+
+def test_no_partition_is_passed_over_by_a_job_for_all(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    write(spark, base, metadata=False)
+    gone, there, *_ = sorted(base.rglob(".hoodie_partition_metadata"))
+    gone.unlink()
+    assert refused_by_all(spark, base, WRITING[:2]) == {"partition-metadata-gone"}
+    assert findings(spark, base).keys() == {"partition-metadata-gone"}
+    shutil.copy(there, gone)
+    assert findings(spark, base) == {}
+    assert len(tables.snapshot(spark, base)) == 40
+
+
+def test_the_definitions_of_indexes_that_are_gone_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    indexes = ("index.column.stats", "record.index")
+    write(spark, base, **{f"hoodie.metadata.{index}.enable": "true" for index in indexes})
+    expected = by_both_readers(spark, base)
+    definitions = base / ".hoodie" / ".index_defs" / "index.json"
+    content = definitions.read_bytes()
+    definitions.unlink()
+    definitions.with_name(f".{definitions.name}.crc").unlink(missing_ok=True)
+    assert "index-definitions-gone" in findings(spark, base)
+    assert refused_by_all(spark, base) == {"index-definitions-gone"}
+    with pytest.raises(RefusedError):
+        run_job(spark, base, "metadata_table", {"action": "rebuild"}, index=None, declared=STOPPED)
+    definitions.write_bytes(content)
+    assert findings(spark, base) == {}
+    assert by_both_readers(spark, base) == expected
+
+
+def test_definitions_of_statistics_keep_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    options = write(spark, base, **{"hoodie.metadata.index.column.stats.enable": "true"})
+    shutil.rmtree(base / ".hoodie" / ".index_defs")
+    assert "index-definitions-gone" in findings(spark, base)
+    works(spark, base, options)
+    assert findings(spark, base) == {}
+
+
+def test_a_table_whose_properties_are_a_backup_is_served_and_told(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "t"
+    options = write(spark, base)
+    expected = by_both_readers(spark, base)
+    properties = base / ".hoodie" / "hoodie.properties"
+    properties.rename(f"{properties}.backup")
+    assert findings(spark, base).keys() == {"properties-only-as-backup"}
+    for kind, params in WRITING:
+        run_job(spark, base, kind, params, index=None)
+        assert by_both_readers(spark, base) == expected, kind
+    shutil.copy(f"{properties}.backup", properties)
+    works(spark, base, options)
+
+
+@pytest.mark.parametrize("everything", [True, False])
+def test_a_table_is_gone_only_without_its_properties(spark: SparkSession, tmp_path: Path, everything: bool) -> None:
+    base = tmp_path / "t"
+    write(spark, base)
+    if everything:
+        shutil.rmtree(base / ".hoodie")
+    else:
+        (base / ".hoodie" / "hoodie.properties").unlink()
+    with pytest.raises(TableGoneError):
+        run_job(spark, base, "diagnosis", index=None)

@@ -1,0 +1,41 @@
+"""What a registration tells the owner about a table beside its figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from service.model.errors import NotAHudiTableError
+from service.registration.detection import examine
+from service.registration.discovery import glance
+from tests.small_table import SmallTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def warnings(base: Path) -> tuple[str, ...]:
+    return examine(str(base), allowed_roots=None, claimed=None, storage_options={}).profile.warnings
+
+
+def test_a_table_without_meta_fields_is_told_what_works(tmp_path: Path) -> None:
+    base = SmallTable(tmp_path / "t").base
+    properties = base / ".hoodie" / "hoodie.properties"
+    assert warnings(base) == ()
+    properties.write_text(f"{properties.read_text()}hoodie.populate.meta.fields=false\n")
+    (told,) = warnings(base)
+    assert "no meta fields" in told
+    assert "Clustering, changes of the number of buckets, partition TTL and repair are refused" in told
+
+
+def test_properties_that_are_there_as_their_backup_are_read_and_told(tmp_path: Path) -> None:
+    base = SmallTable(tmp_path / "t").base
+    properties = base / ".hoodie" / "hoodie.properties"
+    properties.rename(f"{properties}.backup")
+    (told,) = warnings(base)
+    assert "hoodie.properties.backup" in told
+    assert glance(str(base), storage_options={}, allowed_roots=None).table_version == 9
+    properties.with_name("hoodie.properties.backup").unlink()
+    with pytest.raises(NotAHudiTableError):
+        warnings(base)

@@ -1,0 +1,43 @@
+"""What users are told of an exception of the JVM: class and sentence of the first cause, and no stack trace."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.hudi.jvm import thrown
+
+_ABORTED = (
+    "Job aborted due to stage failure: Task 0 in stage 112.0 failed 4 times, most recent failure: Lost task 0.3 in"
+    " stage 112.0 (TID 192) (192.0.2.2 executor driver): "
+)
+_NULL = 'java.lang.NullPointerException: Cannot invoke "toString()" because "partitionPath" is null'
+_FRAME = "\n\tat org.apache.hudi.Some.method(Some.java:7)"
+
+
+@pytest.mark.parametrize(
+    ("causes", "said"),
+    [
+        (
+            [
+                ("org.apache.hudi.exception.HoodieException", "Failed to write"),
+                ("java.io.IOException", "No space left\nsecond line"),
+            ],
+            "IOException: No space left",
+        ),
+        ([("org.apache.spark.SparkException", _ABORTED + _NULL + _FRAME)], _NULL.removeprefix("java.lang.")),
+        (
+            [
+                (
+                    "org.apache.spark.SparkException",
+                    f"{_ABORTED}a.B: outer{_FRAME}\nCaused by: {_NULL}{_FRAME}\n\t... 3 more",
+                )
+            ],
+            _NULL.removeprefix("java.lang."),
+        ),
+        ([("a.b.Outer$Inner", "Once"), ("java.lang.IllegalStateException", "")], "Inner: Once"),
+        ([("java.lang.NullPointerException", "")], "NullPointerException"),
+        ([], ""),
+    ],
+)
+def test_the_first_cause_is_named_by_its_class_and_sentence(causes: list[tuple[str, str]], said: str) -> None:
+    assert thrown(causes) == said
