@@ -75,7 +75,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         problems += writer_engines.of_running_flink(table, order)
     if order.dry_run:
         planned = chosen if sort_by or in_buckets else hudis_clustering.mergeable(chosen)
-        if not in_buckets:
+        if not (in_buckets or problems):
             problems += unique_keys.refusals(table, {item.partition for item in planned})
         details = _dry_run(planned, problems, in_buckets=in_buckets)
         if in_buckets:
