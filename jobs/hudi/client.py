@@ -325,7 +325,7 @@ class WriteClient:
             raise IndexesChangedError(", ".join(sorted(changed)))
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
         for file in written:
-            metadata["partitionToWriteStats"].setdefault(file.partition, []).append(_write_stat(file))
+            metadata["partitionToWriteStats"].setdefault(file.partition, []).append(write_stats.of_new_file(file))
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
         with translated("committing"), span("commit", hudi__instant=instant):
@@ -335,23 +335,6 @@ class WriteClient:
             extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": schema}))
             stats, gone = described.getWriteStats(), described.getPartitionToReplaceFileIds()
             self._client.commitStats(instant, stats, extra, REPLACE, gone, self._jvm.nothing())
-
-
-def _write_stat(file: WrittenFile) -> dict[str, Any]:
-    """Returns Hudi's `HoodieWriteStat` of a new file group's first base file, as JSON."""
-    return {
-        "partitionPath": file.partition,
-        "fileId": file.file_id,
-        "path": f"{file.partition}/{file.file_name}" if file.partition else file.file_name,
-        "prevCommit": "null",
-        "numWrites": file.rows,
-        "numInserts": file.rows,
-        "numUpdateWrites": 0,
-        "numDeletes": 0,
-        "totalWriteBytes": file.bytes,
-        "fileSizeInBytes": file.bytes,
-        "totalWriteErrors": 0,
-    }
 
 
 def _value(option: Any) -> str | None:

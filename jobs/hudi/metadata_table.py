@@ -41,17 +41,31 @@ class MetadataTable:
 
         The lock must be held, and no instant be pending (`HoodieTableMetadataUtil`, `SparkMetadataWriterFactory`).
         """
-        table, had = self._table, self._table.metadata_partitions
+        had = self._table.metadata_partitions
+        with translated("deleting the metadata table"):
+            context = self._jvm.engine_context()
+            self._jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(self._table.meta, context, False)
+        self.build_missing(had)
+
+    def build_missing(self, had: frozenset[str]) -> None:
+        """Builds those of these partitions that the table has no more. The lock must be held."""
+        table = self._table
+        table.reload()
+        missing = had - table.metadata_partitions
+        if not missing:
+            return
         with translated("building the metadata table"):
-            hudi = self._jvm.hudi
-            hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(table.meta, self._jvm.engine_context(), False)
-            table.reload()
-            named = {name: each for name, each in self._definitions().items() if name.startswith(_NAMED)}
+            built = table.metadata_partitions
+            named = {
+                name: each
+                for name, each in self._definitions().items()
+                if name.startswith(_NAMED) and name not in built
+            }
             # Of the defined indexes that are missing Hudi builds one, or none if there are several.
             for name in named:
                 table.meta.deleteIndexDefinition(name)
-            self._build([name for name in _IN_ORDER if name in had])
-            for name in sorted(had & named.keys()):
+            self._build([name for name in _IN_ORDER if name in missing])
+            for name in sorted(missing & named.keys()):
                 table.meta.buildIndexDefinition(named[name])
                 self._build([name])
             for definition in named.values():

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobs.contract import Json
+    from jobs.format.written_file import WrittenFile
     from jobs.hudi.jvm import Jvm
 
 
@@ -71,3 +72,20 @@ def written_by(jvm: Jvm, client: Any, begun: Any) -> list[WriteStat]:
     services = client.getTableServiceClient()
     found = jvm.call_hidden(services, "triggerWritesAndFetchWriteStats", begun).getDataTableWriteStats()
     return [WriteStat.parse(stat) for stat in jvm.read(found)]
+
+
+def of_new_file(file: WrittenFile) -> dict[str, Any]:
+    """Returns Hudi's `HoodieWriteStat` of a new file group's first base file, as JSON."""
+    return {
+        "partitionPath": file.partition,
+        "fileId": file.file_id,
+        "path": f"{file.partition}/{file.file_name}" if file.partition else file.file_name,
+        "prevCommit": "null",
+        "numWrites": file.rows,
+        "numInserts": file.rows,
+        "numUpdateWrites": 0,
+        "numDeletes": 0,
+        "totalWriteBytes": file.bytes,
+        "fileSizeInBytes": file.bytes,
+        "totalWriteErrors": 0,
+    }

@@ -82,7 +82,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         problems += held.refusals(table)
     if order.dry_run:
         planned = held.free if sort_by or in_buckets else hudis_clustering.mergeable(held.free)
-        if not in_buckets:
+        if not (in_buckets or problems):
             problems += unique_keys.refusals(table, {item.partition for item in planned})
         details = _dry_run(planned, problems, in_buckets=in_buckets) | {"notes": held.notes()}
         if in_buckets:

@@ -44,6 +44,7 @@ def _restore(attempt: Attempt) -> str:
     restore = begun.instant if begun else client.new_instant()
     attempt.context.instant(restore)
     lock.verify()
+    had = table.metadata_partitions
     if begun:
         client.savepoints.forget_requested_rollbacks(_own(client, begun))
     else:
@@ -54,6 +55,8 @@ def _restore(attempt: Attempt) -> str:
     if savepoint is None or table.state_of(restore) != "COMPLETED":
         raise HudiError(f"The restore {restore} has not completed.")
     _require_files(table, savepoint)
+    # Hudi deletes a metadata table that cannot go back as far, and lists the files anew.
+    client.metadata_table.build_missing(had)
     return restore
 
 

@@ -99,7 +99,7 @@ def test_an_index_forgets_rows_that_a_service_takes_away(
     before = tables.snapshot(spark, base)
     savepoint = run_job(spark, base, "savepoint", {}, index=None).details["savepoint"]
     tables.upsert(tables.rows(spark, 5, COUNT + 10, ts=3), base, options)
-    after = tables.snapshot(spark, base)
+    after, state = tables.snapshot(spark, base), index_state(spark, base)
     tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=4), base, options)
     last = max(item.requested for item in hudi_table(spark, base, None).instants() if item.state == "COMPLETED")
     named = {"table_name": "test"}
@@ -109,8 +109,10 @@ def test_an_index_forgets_rows_that_a_service_takes_away(
     assert_right(spark, base)
     run_job(spark, base, "restore", {"savepoint": savepoint, **named}, index=None, writers_stopped=True)
     assert tables.snapshot(spark, base) == before
+    assert index_state(spark, base) == state
     assert_right(spark, base)
 
+    run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}, index=None)
     monkeypatch.setattr(HudiTable, "now", lambda table: table.clock.now() + timedelta(days=60))
     old = {"days_retain": 20, "limit_partitions": 2, "wait_seconds": 1}
     if name == "all":

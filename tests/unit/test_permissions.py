@@ -9,6 +9,7 @@ import pytest
 from jobs.contract import JobKind, Table, TableLock
 from jobs.format import hudi_options, lock_providers
 from jobs.format.hudi_options import CLASSES, FORMS, MAX_TEXT
+from jobs.hudi import indexes
 from jobs.hudi import options as forced
 from jobs.storage.permissions import Permissions
 
@@ -104,11 +105,13 @@ def test_no_allowed_option_undoes_what_a_job_sets() -> None:
     options = {
         **forced._NOTHING_BY_ITSELF,
         **forced._NO_TIMELINE_SERVER,
-        **forced.METADATA_AT_THE_END,
+        **indexes.METADATA_AT_THE_END,
+        **indexes._AS_THEY_ARE,
+        **indexes._TIMELINE_SERVER,
         **forced.MULTI_WRITER,
         **forced.LENT_LOCK,
         **forced.LOCKED_WITHOUT_ROLLBACKS,
-        **dict.fromkeys(forced._METADATA_INDEXES.values()),
+        **dict.fromkeys(indexes._ENABLE.values()),
     }
     assert options.keys().isdisjoint({*FORMS, *CLASSES})
 
