@@ -32,6 +32,7 @@ from jobs.hudi.records import (
 )
 from jobs.hudi.slice_listing import SliceListing
 from jobs.hudi.table_clock import TableClock
+from jobs.hudi.table_properties import TableProperties
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -58,7 +59,7 @@ _READ = {
 """Methods of Hudi's `HoodieTimeline` by action."""
 
 
-class HudiTable:
+class HudiTable(TableProperties):
     """One table. Timeline and file slices are always current, the rest as of the last `reload()`.
 
     `lock_wait_seconds` is how long it took so far to get its lock. `ignores_metadata_table`: partitions, files and rows
@@ -83,7 +84,7 @@ class HudiTable:
                 builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
                 self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
         except HudiError as error:
-            if self._has_properties():
+            if type(error) is not HudiError or self._has_properties():
                 raise
             raise TableGoneError(error.detail) from error
         # Writers may set properties.
@@ -103,41 +104,6 @@ class HudiTable:
     def properties(self) -> dict[str, str]:
         found = self.jvm.read(self.meta.getTableConfig().getProps())
         return {key: str(value) for key, value in found.items()}
-
-    @property
-    def name(self) -> str:
-        return self.properties["hoodie.table.name"]
-
-    @property
-    def version(self) -> int:
-        return int(self.properties.get("hoodie.table.version", "0"))
-
-    @property
-    def is_merge_on_read(self) -> bool:
-        return self.properties.get("hoodie.table.type") == "MERGE_ON_READ"
-
-    @property
-    def has_meta_fields(self) -> bool:
-        """Whether files hold the key and partition path of each row. Without, Hudi computes them from its columns."""
-        return self.properties.get("hoodie.populate.meta.fields", "true").lower() == "true"
-
-    @property
-    def record_key_fields(self) -> tuple[str, ...]:
-        return tuple(self.properties.get("hoodie.table.recordkey.fields", "").split(","))
-
-    @property
-    def partition_fields(self) -> tuple[str, ...]:
-        """The partition fields, without the types that a custom key generator appends (`dt:TIMESTAMP`)."""
-        fields = self.properties.get("hoodie.table.partition.fields", "").split(",")
-        return tuple(name for field in fields if (name := field.partition(":")[0].strip()))
-
-    @property
-    def ordering_fields(self) -> tuple[str, ...]:
-        """The ordering fields; up to table version 6 called precombine field."""
-        found = self.properties.get("hoodie.table.ordering.fields") or self.properties.get(
-            "hoodie.table.precombine.field"
-        )
-        return tuple(filter(None, (found or "").split(",")))
 
     @property
     def metadata_partitions(self) -> frozenset[str]:

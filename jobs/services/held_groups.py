@@ -27,7 +27,7 @@ class Held:
     @classmethod
     def of(cls, table: HudiTable, slices: Sequence[FileSlice], actions: frozenset[str]) -> Held:
         """Parts slices by the pending plans of these actions."""
-        by_plan = held_by_plans(table, actions)
+        by_plan = held_by_plans(table, actions) if slices and actions else {}
         free = tuple(item for item in slices if item.key not in by_plan)
         plans = frozenset(by_plan[item.key] for item in slices if item.key in by_plan)
         return cls(free, len(slices) - len(free), plans)

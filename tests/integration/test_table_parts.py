@@ -103,10 +103,10 @@ def its_properties(metadata: Path) -> None:
     ("damage", "version", "table_type"),
     [
         (all_of_it, 9, "MERGE_ON_READ"),
-        (its_listing, 9, "MERGE_ON_READ"),
         *(
             pytest.param(damage, version, table_type, marks=pytest.mark.exhaustive)
             for damage, version, table_type in (
+                (its_listing, 9, "MERGE_ON_READ"),
                 (files_of_its_listing, 9, "MERGE_ON_READ"),
                 (its_instants, 9, "MERGE_ON_READ"),
                 (its_properties, 9, "COPY_ON_WRITE"),
@@ -204,6 +204,7 @@ def test_the_definitions_of_indexes_that_are_gone_are_told(spark: SparkSession, 
     assert by_both_readers(spark, base) == expected
 
 
+@pytest.mark.exhaustive
 def test_definitions_of_statistics_keep_no_job(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = write(spark, base, **{"hoodie.metadata.index.column.stats.enable": "true"})
@@ -213,6 +214,7 @@ def test_definitions_of_statistics_keep_no_job(spark: SparkSession, tmp_path: Pa
     assert findings(spark, base) == {}
 
 
+@pytest.mark.exhaustive
 def test_a_table_whose_properties_are_a_backup_is_served_and_told(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
     options = write(spark, base)

@@ -28,6 +28,7 @@ from jobs.contract import (
 from jobs.errors import JobError, LeaseLostError
 from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
+from jobs.protocol import table_parts
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
@@ -77,6 +78,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 0.01)
     monkeypatch.setattr(attempts, "Jvm", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
+    monkeypatch.setattr(table_parts, "missing", lambda *_: [])
 
     def start(
         spark: FakeSpark,
@@ -270,6 +272,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
 
     monkeypatch.setattr(attempts, "Jvm", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
+    monkeypatch.setattr(table_parts, "missing", lambda *_: [])
     monkeypatch.setitem(attempts.RUN, PLAN.kind, fails)
     secrets = {"hoodie.aws.secret.key": "correct horse", "hoodie.aws.session.token": "battery staple"}
     table = Table("/lake/orders", "orders", lock=TableLock(DYNAMODB[0], secrets))

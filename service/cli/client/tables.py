@@ -257,6 +257,7 @@ def _show(out: Output, table: Json) -> None:
             ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
             ("clock", _clock(table["clock"])),
             ("incidents", _incidents(table)),
+            ("warnings", " ".join(profile.get("warnings") or ()) or None),
         ]
     )
 

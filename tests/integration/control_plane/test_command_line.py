@@ -133,6 +133,16 @@ def test_a_table_is_shown_with_the_clock_of_its_writers(cli: CommandLine) -> Non
     cli.run("tables", "remove", table_id, "--yes")
 
 
+def test_a_table_is_added_and_shown_with_the_warnings_about_it(cli: CommandLine) -> None:
+    SmallTable(cli.folder / "bare")
+    with (cli.folder / "bare" / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("hoodie.populate.meta.fields=false\n")
+    added = cli.run("tables", "add", str(cli.folder / "bare"), "--lock", "filesystem").stdout
+    for shown in (added, cli.run("tables", "show", "bare").stdout):
+        assert "no meta fields" in shown
+    cli.run("tables", "remove", "bare", "--yes")
+
+
 def test_the_options_of_a_writer_are_those_that_its_version_knows(cli: CommandLine, table_id: str) -> None:
     old, new = "hoodie.cleaner.policy.failed.writes=LAZY", "hoodie.clean.failed.writes.policy=LAZY"
     assert old in cli.run("tables", "writer-options", table_id, "--hudi-version", "0.15.0").stdout.splitlines()

@@ -1,0 +1,48 @@
+"""The properties of a table (`hoodie.properties`), by the names of Hudi 1.2 and older ones."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+
+class TableProperties:
+    """The answers of one table's properties."""
+
+    @property
+    @abstractmethod
+    def properties(self) -> dict[str, str]: ...
+
+    @property
+    def name(self) -> str:
+        return self.properties["hoodie.table.name"]
+
+    @property
+    def version(self) -> int:
+        return int(self.properties.get("hoodie.table.version", "0"))
+
+    @property
+    def is_merge_on_read(self) -> bool:
+        return self.properties.get("hoodie.table.type") == "MERGE_ON_READ"
+
+    @property
+    def has_meta_fields(self) -> bool:
+        """Whether files hold the key and partition path of each row. Without, Hudi computes them from its columns."""
+        return self.properties.get("hoodie.populate.meta.fields", "true").lower() == "true"
+
+    @property
+    def record_key_fields(self) -> tuple[str, ...]:
+        return tuple(self.properties.get("hoodie.table.recordkey.fields", "").split(","))
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """The partition fields, without the types that a custom key generator appends (`dt:TIMESTAMP`)."""
+        fields = self.properties.get("hoodie.table.partition.fields", "").split(",")
+        return tuple(name for field in fields if (name := field.partition(":")[0].strip()))
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """The ordering fields; up to table version 6 called precombine field."""
+        found = self.properties.get("hoodie.table.ordering.fields") or self.properties.get(
+            "hoodie.table.precombine.field"
+        )
+        return tuple(filter(None, (found or "").split(",")))
