@@ -59,7 +59,8 @@ def current(
 def not_readable(table: HudiTable) -> list[Problem]:
     """Returns the refusal of what reads rows by Hudi on Spark 3.5, or lets Hudi merge them, if a column cannot be read:
     a VARIANT (`HoodieSparkSchemaConverters`, 1.2.0), which Hudi's writers store all the same."""
-    columns = [field for field in json.loads(table.schema())["fields"] if '"variant"' in json.dumps(field["type"])]
+    is_variant = '"logicalType": "variant"'
+    columns = [field for field in json.loads(table.schema())["fields"] if is_variant in json.dumps(field["type"])]
     if not columns:
         return []
     return [

@@ -25,8 +25,7 @@ INDEX = BucketIndex(2, ("id",))
 Job = tuple[str, dict[str, Any]]
 EXPANSION: Job = ("bucket_expansion", {"factor": 2})
 CONTRACTION: Job = ("bucket_contraction", {"factor": 2})
-IN_BUCKETS: Job = ("clustering", {"sort_by": ["id"]})
-BY_HUDI: Job = ("clustering", {})
+SORTING: Job = ("clustering", {"sort_by": ["id"]})
 COMPACTION: Job = ("compaction", {})
 AVRO, ROW, BOTH = "avro", "row", "both"
 
@@ -75,7 +74,7 @@ def test_base_files_that_are_split_sorted_and_merged_keep_types_footers_and_byte
     assert ("(Enum)" in schema, dict(entries)[VECTOR_COLUMNS]) == (writer == AVRO, VECTORS.encode())
     assert not {"f32", "f64", "i8", "pic", "variant"} & {*before.with_statistics}
 
-    for kind, params in (EXPANSION, IN_BUCKETS, CONTRACTION):
+    for kind, params in (EXPANSION, SORTING, CONTRACTION):
         result = run_job(spark, base, kind, params, index=INDEX)
         written = base_files(base, result.instants)
         assert written
@@ -92,7 +91,7 @@ def test_base_files_that_are_split_sorted_and_merged_keep_types_footers_and_byte
     ("kind", "params"),
     [
         EXPANSION,
-        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in (IN_BUCKETS, CONTRACTION, COMPACTION)),
+        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in (SORTING, CONTRACTION, COMPACTION)),
     ],
 )
 def test_vectors_and_blobs_of_logs_are_merged_into_base_files_with_their_footers(
@@ -112,7 +111,7 @@ def test_vectors_and_blobs_of_logs_are_merged_into_base_files_with_their_footers
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("kind", "params"), [EXPANSION, IN_BUCKETS, CONTRACTION])
+@pytest.mark.parametrize(("kind", "params"), [EXPANSION, SORTING, CONTRACTION])
 def test_files_of_both_writers_keep_their_own_types_unless_they_are_merged(
     spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any]
 ) -> None:
@@ -127,7 +126,7 @@ def test_files_of_both_writers_keep_their_own_types_unless_they_are_merged(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("writer", [AVRO, ROW])
-@pytest.mark.parametrize(("table_type", "kind", "params"), [(COW, *BY_HUDI), (MOR, *BY_HUDI), (MOR, *COMPACTION)])
+@pytest.mark.parametrize(("table_type", "kind", "params"), [(COW, *SORTING), (MOR, *SORTING), (MOR, *COMPACTION)])
 def test_hudis_own_clustering_and_compaction_of_a_table_without_buckets(
     spark: SparkSession, tmp_path: Path, table_type: str, writer: str, kind: str, params: dict[str, Any]
 ) -> None:
@@ -156,17 +155,32 @@ def test_a_variant_that_only_spark_4_reads_is_kept_in_base_files_and_nothing_is_
 
     write(0, 40)
     before = base_files(base)
-    for kind, params in (EXPANSION, IN_BUCKETS, CONTRACTION):
+    for kind, params in (EXPANSION, SORTING, CONTRACTION):
         written = base_files(base, run_job(spark, base, kind, params, index=INDEX).instants)
         assert (stored(written).equals(stored(before)), shapes(written)) == (True, shapes(before))
     write(30, 50)
     names = timeline()
-    jobs = [("audit", {}), *((COMPACTION, EXPANSION, CONTRACTION) if table_type == MOR else [BY_HUDI])]
-    for kind, params in jobs:
-        with pytest.raises(RefusedError) as refused:
-            run_job(spark, base, kind, params, index=None if (kind, params) == BY_HUDI else INDEX)
-        assert refused.value.problem().type == "types-not-readable"
-        assert timeline() == names
+    for kind, params in [("audit", {}), *((COMPACTION, EXPANSION, CONTRACTION) if table_type == MOR else ())]:
+        require_refused(spark, base, kind, params, INDEX)
+    assert timeline() == names
+
+
+@pytest.mark.exhaustive
+def test_a_variant_is_not_clustered_by_hudi(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "typed"
+    options = tables.writer_options(base, table_type=COW, num_buckets=None, partitioned=False)
+    frame = typed_table.rows(spark, 0, 40, 1, base.parent / "outside.bin", {"hudi_type": "VARIANT"})
+    tables.upsert(frame, base, options)
+    require_refused(spark, base, *SORTING, None)
+    tables.upsert(frame, base, options)
+
+
+def require_refused(
+    spark: SparkSession, base: Path, kind: str, params: dict[str, Any], index: BucketIndex | None
+) -> None:
+    with pytest.raises(RefusedError) as refused:
+        run_job(spark, base, kind, params, index=index)
+    assert refused.value.problem().type == "types-not-readable"
 
 
 def require_vectors(files: list[Path]) -> None:
