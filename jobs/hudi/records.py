@@ -136,15 +136,6 @@ class CleanSummary:
     failed_deletes: int
 
 
-@dataclass(frozen=True)
-class Cleaned:
-    """A completed clean: `files` are the names of what it deleted, `partitions` the paths of deleted folders."""
-
-    instant: str
-    files: frozenset[str]
-    partitions: frozenset[str]
-
-
 def deletes_in_logs(item: FileSlice, commits: Sequence[Commit]) -> int | None:
     """Returns how many rows of the slice these commits delete at most, also those that came after it was listed.
 

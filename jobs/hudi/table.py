@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ from jobs.hudi.records import (
     LOG_COMPACTION,
     OVERWRITES,
     REPLACE,
-    Cleaned,
     Commit,
     FileSlice,
     Instant,
@@ -236,25 +234,6 @@ class HudiTable(TableProperties):
                 for instant in self.jvm.read(timeline.readRollbackMetadata(item).getCommitsRollback())
             }
 
-    @reread
-    def cleaned(self) -> list[Cleaned]:
-        """Returns the completed cleans of the active timeline (`HoodieCleanMetadata` of Hudi 1.2), the oldest first."""
-        with translated("reading the cleans", expected=FileMissingError):
-            timeline = self.meta.reloadActiveTimeline()
-            done = timeline.getCleanerTimeline().filterCompletedInstants()
-            found = []
-            for item in self.jvm.items(done.getInstantsAsStream()):
-                partitions = json.loads(str(timeline.readCleanMetadata(item).toString()))["partitionMetadata"]
-                names = (path for each in partitions.values() for path in each["successDeleteFiles"])
-                found.append(
-                    Cleaned(
-                        str(item.requestedTime()),
-                        frozenset(name.rpartition("/")[2] for name in names),
-                        frozenset(path for path, each in partitions.items() if each.get("isPartitionDeleted")),
-                    )
-                )
-        return sorted(found, key=lambda each: each.instant)
-
     def replaced_by(self, instant: str) -> frozenset[Group]:
         """Returns the file groups that this completed instant replaced; empty when it is not in the active timeline."""
         return next((each.write.replaced for each in self.commits() if each.write.instant == instant), frozenset())
@@ -293,12 +272,6 @@ class HudiTable(TableProperties):
         """Returns whether the instant completed so long ago that it has left the active timeline."""
         with translated("reading the archived timeline"):
             return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
-
-    def last_archived_clean(self, since: str) -> str | None:
-        """Returns the last clean that has left the active timeline; None if none did that is later than `since`."""
-        with translated("reading the archived timeline"):
-            last = self.meta.getArchivedTimeline(since).getCleanerTimeline().lastInstant()
-            return str(last.get().requestedTime()) if last.isPresent() else None
 
     @cached_property
     def may_have_flink(self) -> str | None:

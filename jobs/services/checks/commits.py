@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.hudi import base_files
+from jobs.hudi.cleans import Cleaned
 from jobs.hudi.plans import compactions_done
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
 from jobs.services.checks.finding import Examined, Finding
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Commit
-    from jobs.hudi.table import HudiTable
 
 _REWRITES = frozenset({"CLUSTER", "BUCKET_RESCALE"})
 """Operations that write the rows of the file groups that they replace to others, all of them and no more."""
@@ -52,7 +52,7 @@ def files(examined: Examined) -> Iterator[Finding]:
         for path, instant in (*([(item.base, item.since)] if item.base else []), *item.logs.items())
         if path.rpartition("/")[2] not in examined.files.get(partition, set())
     }
-    cleaned = _Cleaned(examined.table, min(instant for _, instant in missing.values())) if missing else None
+    cleaned = Cleaned(examined.table, min(instant for _, instant in missing.values())) if missing else None
     gone = {
         path: f"{path} of {instant}"
         for path, (partition, instant) in missing.items()
@@ -68,21 +68,6 @@ def files(examined: Examined) -> Iterator[Finding]:
             " once more. Put them back, or restore a savepoint. Clean nothing before: what they replaced may still be"
             " there.",
         )
-
-
-class _Cleaned:
-    """What completed cleans have deleted of the files of `since` and later instants."""
-
-    def __init__(self, table: HudiTable, since: str) -> None:
-        cleans = table.cleaned()
-        self._files = frozenset(name for each in cleans for name in each.files)
-        self._partitions = frozenset(path for each in cleans for path in each.partitions)
-        self._archived = table.last_archived_clean(since) or ""
-
-    def may_have(self, path: str, partition: str, instant: str) -> bool:
-        """Returns whether one deleted this file of `instant`; one that was archived may have deleted any."""
-        known = path.rpartition("/")[2] in self._files or partition in self._partitions
-        return known or instant < self._archived
 
 
 def replacements(examined: Examined) -> Iterator[Finding]:

@@ -1,0 +1,48 @@
+"""What completed cleans have deleted, by their own metadata (`HoodieCleanMetadata`, Hudi 1.2)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from jobs.errors import FileMissingError
+from jobs.hudi.jvm import reread, translated
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+
+class Cleaned:
+    """What cleans have deleted of the files of `since` and later instants."""
+
+    def __init__(self, table: HudiTable, since: str) -> None:
+        self._files, self._partitions = _deleted(table)
+        self._archived = _last_archived(table, since) or ""
+
+    def may_have(self, path: str, partition: str, instant: str) -> bool:
+        """Returns whether one deleted this file of `instant`; one that was archived may have deleted any."""
+        known = path.rpartition("/")[2] in self._files or partition in self._partitions
+        return known or instant < self._archived
+
+
+@reread
+def _deleted(table: HudiTable) -> tuple[set[str], set[str]]:
+    """Returns the names of files and the paths of whole partitions that the cleans of the active timeline deleted."""
+    files: set[str] = set()
+    partitions: set[str] = set()
+    with translated("reading the cleans", expected=FileMissingError):
+        timeline = table.meta.reloadActiveTimeline()
+        for item in table.jvm.items(timeline.getCleanerTimeline().filterCompletedInstants().getInstantsAsStream()):
+            read = json.loads(str(timeline.readCleanMetadata(item).toString()))["partitionMetadata"]
+            for partition, each in read.items():
+                files |= {path.rpartition("/")[2] for path in each["successDeleteFiles"]}
+                if each.get("isPartitionDeleted"):
+                    partitions.add(partition)
+    return files, partitions
+
+
+def _last_archived(table: HudiTable, since: str) -> str | None:
+    """Returns the last clean that has left the active timeline; None if none did that is later than `since`."""
+    with translated("reading the archived timeline"):
+        last = table.meta.getArchivedTimeline(since).getCleanerTimeline().lastInstant()
+        return str(last.get().requestedTime()) if last.isPresent() else None
