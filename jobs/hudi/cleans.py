@@ -1,4 +1,4 @@
-"""What completed cleans have deleted, by their own metadata (`HoodieCleanMetadata`, Hudi 1.2)."""
+"""Files that completed cleans have deleted, by their own metadata (`HoodieCleanMetadata`, Hudi 1.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Cleaned:
-    """What cleans have deleted of the files of `since` and later instants."""
+    """The files of `since` and later instants that cleans have deleted."""
 
     def __init__(self, table: HudiTable, since: str) -> None:
         self._files, self._partitions = _deleted(table)
