@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 
 _SYNC = b"x" * 16
+_PIECE = 2**20
 
 
 def avro_file(schema: str, body: bytes, *, codec: str = "null") -> bytes:
@@ -45,5 +46,8 @@ ENDLESS = avro_file(_NULLS, number(2**40) + b"\0")
 
 
 def bomb(size: int) -> bytes:
-    """Few bytes that unpack to `size`."""
-    return avro_file(_BYTES, deflated(number(size) + b"\0" * size), codec="deflate")
+    """Few bytes that unpack to `size`. Memory for these few is enough."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    parts = [packer.compress(number(size))]
+    parts += [packer.compress(bytes(min(_PIECE, size - done))) for done in range(0, size, _PIECE)]
+    return avro_file(_BYTES, b"".join([*parts, packer.flush()]), codec="deflate")
