@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.acceptance.daemon import Daemon
     from tests.benchmarks.beside.writer import Json
 
-OURS = "1.2.0"
+OURS = rows.OURS
 # The newest that each version knows.
 TABLE_VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, OURS: 9}
 # So that buckets reach the least size that a policy may name.
@@ -92,7 +92,7 @@ class Batches:
         lines = [line for folder in self._folders for line in ceaseless_writer.read(ceaseless_writer.ledger_of(folder))]
         expected = {f"k{item}": (number,) for item, number in ceaseless_writer.expected(lines).items()}
         failed = [line.error for line in lines if line.error]
-        found = rows.compared(spark, base, ["id", "ts"], expected, own=(self._hudi_version, self._clock))
+        found = rows.compared(base, ["id", "ts"], expected, own=(self._hudi_version, self._clock))
         return {
             **found,
             "batches": len(lines) - len(failed),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.acceptance.daemon import Daemon
     from tests.benchmarks.beside.writer import Json
 
-_VERSION = "1.2.0"
+_VERSION = rows.OURS
 
 
 class SqlUser:
@@ -72,5 +72,5 @@ class SqlUser:
         assert self._writing
         ledger = self._writing.ledger()
         columns = ["id", "qty", "ver", "region"]
-        found = rows.compared(spark, base, columns, ledger.rows, own=(_VERSION, self._clock))
+        found = rows.compared(base, columns, ledger.rows, own=(_VERSION, self._clock))
         return {**found, "statements": dict(ledger.done), "failed_statements": dict(ledger.failed)}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.acceptance.daemon import Daemon
     from tests.benchmarks.beside.writer import Json
 
-_VERSION = "1.2.0"
+_VERSION = rows.OURS
 _START_SECONDS = 240.0
 _END_SECONDS = 600.0
 
@@ -95,7 +95,7 @@ class Stream:
         last = streaming_sink.committed(self._folder) * streaming_sink.PER_FILE
         first = max(0, last - streaming_sink.KEYS)
         expected = {f"k{number % streaming_sink.KEYS}": (number, number * 2.5) for number in range(first, last)}
-        found = rows.compared(spark, base, ["id", "ts", "fare"], expected, own=(_VERSION, self._clock))
+        found = rows.compared(base, ["id", "ts", "fare"], expected, own=(_VERSION, self._clock))
         deaths = self._folder / "deaths"
         told = deaths.read_text().splitlines() if deaths.exists() else []
         return {
