@@ -44,10 +44,13 @@ class Writer:
         at = self._now
         instant = instant_at(at + self.offset)
         self.table.files.begin(instant)
-        for file in self.table.files.timeline.glob(f"{instant}.*"):
-            _stamp(file, at + LATE)
+        self._stamp_all(instant, at)
         self.table.operated.clock.advance(5)
         return instant
+
+    def _stamp_all(self, instant: str, begun: datetime) -> None:
+        for file in self.table.files.timeline.glob(f"{instant}.*"):
+            _stamp(file, begun + LATE)
 
     def write(self, instant: str | None = None) -> str:
         instant = instant or self.begin()
@@ -56,8 +59,11 @@ class Writer:
 
     def compact(self) -> str:
         """As a job does that follows this writer's clock."""
-        instant = instant_at(self._now + self.offset)
+        at = self._now
+        instant = instant_at(at + self.offset)
         self.table.compacted(instant)
+        self.table.files.schedule(instant, "compaction")
+        self._stamp_all(instant, at)
         self.table.operated.clock.advance(5)
         self._complete(instant, {"p": {base_file(A, instant): 10}}, action="commit", operation="COMPACT")
         return instant
