@@ -30,14 +30,10 @@ _INDEXES = {
 }
 
 
-_FIRST = "record", "COPY_ON_WRITE"
-_ALL = [(index, table_type) for index in _INDEXES for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ")]
-
-
-@pytest.mark.parametrize(
-    ("index", "table_type"),
-    [pytest.param(*each, marks=[] if each == _FIRST else [pytest.mark.exhaustive]) for each in _ALL],
-)
+# A table with all indexes at once is in `test_indexes`, in each run.
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("index", _INDEXES)
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_writer_finds_all_rows_after_a_clustering(
     spark: SparkSession, tmp_path: Path, index: str, table_type: str
 ) -> None:

@@ -28,7 +28,8 @@ def state_of(base: Path) -> dict[str, int]:
     return {str(path.relative_to(base)): path.stat().st_size for path in base.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("version", [6, pytest.param(9, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [6, 9])
 def test_a_clustering_plan_of_the_original_is_told_refused_and_rolled_back(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:

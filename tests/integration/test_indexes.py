@@ -128,6 +128,7 @@ def test_an_index_forgets_rows_that_a_service_takes_away(
     assert_right(spark, base)
 
 
+@pytest.mark.exhaustive
 def test_a_commit_is_not_made_beside_an_index_that_was_built_since(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
