@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from datetime import timedelta
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +21,6 @@ from jobs.contract import BucketIndex, Outcome, TableLock
 from jobs.dataplane.rewrite import rewrite_base_file
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.errors import CancelledError, RefusedError
-from jobs.format.clock_frame import utc_now
-from jobs.format.instants import wall_clock
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.s3a_recycling import JOBS_BEFORE_CLOSE, Connections
@@ -36,10 +32,9 @@ from tests.integration.long_session import LongSession
 from tests.integration.run import run_job
 from tests.integration.writers import At
 from tests.session_storage import reached_by
-from tests.wall_clock import LIBRARY, NOT_INSTALLED, Wall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -52,11 +47,11 @@ PARTITIONS = ("a b", "ü+y 50%")
 class Lake:
     """One bucket of its own server, and the options by which all three readers find it."""
 
-    def __init__(self, endpoint: str, bucket: str = "lake") -> None:
+    def __init__(self, endpoint: str) -> None:
         self.options = {
-            f"fs.s3a.bucket.{bucket}.access.key": "someone",
-            f"fs.s3a.bucket.{bucket}.secret.key": "anything",
-            f"fs.s3a.bucket.{bucket}.endpoint": endpoint,
+            "fs.s3a.bucket.lake.access.key": "someone",
+            "fs.s3a.bucket.lake.secret.key": "anything",
+            "fs.s3a.bucket.lake.endpoint": endpoint,
             "fs.s3a.endpoint": "http://127.0.0.1:1",  # what the bucket's own endpoint must win over
             "fs.s3a.path.style.access": "true",
         }
@@ -75,7 +70,7 @@ class Lake:
             "aws_allow_http": "true",
         }
         self._endpoint = endpoint
-        self.files.create_dir(bucket)
+        self.files.create_dir("lake")
 
     def names(self, base: str) -> set[str]:
         root = base.removeprefix("s3a://")
@@ -113,14 +108,13 @@ class Lake:
 
 
 @contextmanager
-def endpoint(environment: Mapping[str, str] | None = None) -> Iterator[str]:
+def endpoint() -> Iterator[str]:
     # A process of its own: Arrow may wait for the server while it holds the interpreter's lock.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    environment = {**os.environ, **(environment or {})}
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 30
         while True:
@@ -211,36 +205,6 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert lake.left_behind(base) == []
     in_partitions = {name.partition("/")[0] for name in lake.names(base) if clustered.instants[0] in name}
     assert set(PARTITIONS) <= in_partitions
-
-
-@pytest.mark.exhaustive
-@pytest.mark.skipif(LIBRARY is None, reason=NOT_INSTALLED)
-@pytest.mark.parametrize("ahead", [600, -600])
-@pytest.mark.parametrize("version", [9, 6])
-def test_instants_are_in_the_frame_of_the_writers_whatever_the_clock_of_the_storage(
-    spark: SparkSession, lock: TableLock, tmp_path: Path, ahead: int, version: int
-) -> None:
-    wall = Wall(tmp_path)
-    wall.set(ahead)
-    with endpoint(wall.environment) as address:
-        skewed = Lake(address, "skewed")
-        base = "s3a://skewed/trips"
-        with reached_by(spark, skewed.options, "s3a://skewed"):
-            shape = {"num_buckets": 2, "metadata": False, "version": version}
-            options = tables.writer_options(base, **shape, **lock.options)  # type: ignore[arg-type]
-            for ts, (kind, params) in enumerate(
-                [("compaction", {}), ("clustering", {"sort_by": ["city"]}), ("bucket_expansion", {"factor": 2})]
-            ):
-                tables.upsert(rows(spark, 0, 100, ts=2 * ts), base, options)
-                tables.upsert(rows(spark, 0, 60, ts=2 * ts + 1), base, options)
-                before = tables.snapshot(spark, base)
-                (instant,) = run_job(spark, base, kind, params, index=INDEX, lock=lock).instants
-                assert abs(wall_clock(instant) - utc_now()) < timedelta(seconds=60)
-                assert tables.snapshot(spark, base) == before
-            assert run_job(spark, base, "cleaning", {"retain": 1}, index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
-            tables.upsert(rows(spark, 0, 120, ts=9), base, options)
-            assert len(tables.snapshot(spark, base)) == 120
-            assert run_job(spark, base, "audit", index=BucketIndex(4, ("id",)), lock=lock).details["clean"]
 
 
 @pytest.mark.exhaustive
