@@ -42,8 +42,12 @@ class JobContext:
     # -- for the job
 
     def step(self, name: str, *, bytes_total: int = 0) -> None:
-        """Begins a step of the protocol, such as `planning`; the step will read `bytes_total` bytes of input."""
+        """Begins a step of the protocol, such as `planning`; the step will read `bytes_total` bytes of input.
+
+        A step that is begun again, as by each look of who waits for something, goes on."""
         self.checkpoint()
+        if name == self.current_step and not bytes_total:
+            return
         logger.info("%s: %s", self._name, name)
         self.steps.begin(name)
         self.current_step, self.bytes_total, self._count_bytes = name, bytes_total, lambda: 0

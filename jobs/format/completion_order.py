@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WITH_COMPLETION_TIMES = 8
-"""The first table version whose completed instants have their completion time in their name."""
+"""The first table version whose completed instants have their completion time in their name. From it on a log is named
+by its writer and belongs to a file slice by the time of its completion; before, it is named by its slice."""
 
 
 @dataclass(frozen=True)

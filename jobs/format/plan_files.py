@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 File = tuple[str, str]
 Group = tuple[str, str]
-Plan = Mapping[str, Any]
+PlanContent = Mapping[str, Any]
 """The JSON form of a plan's Avro record."""
 
 _NAMED = 5
 
 
-def read_by(plan: Plan) -> dict[Group, frozenset[File]]:
+def read_by(plan: PlanContent) -> dict[Group, frozenset[File]]:
     """Returns the files that a compaction or clustering plan reads, by file group: (partition path, file id)."""
     found: dict[Group, frozenset[File]] = {}
     for group, each in _slices(plan):
@@ -32,7 +32,7 @@ def read_by(plan: Plan) -> dict[Group, frozenset[File]]:
     return found
 
 
-def base_files(plan: Plan) -> dict[Group, str]:
+def base_files(plan: PlanContent) -> dict[Group, str]:
     """Returns the paths, relative to the base path, of the base files that a plan reads."""
     return {
         group: f"{group[0]}/{_name(path)}".lstrip("/")
@@ -41,22 +41,22 @@ def base_files(plan: Plan) -> dict[Group, str]:
     }
 
 
-def slices_of(plan: Plan) -> dict[Group, str]:
+def slices_of(plan: PlanContent) -> dict[Group, str]:
     """Returns the instants of the file slices that a compaction plan reads."""
     return {group: each["baseInstantTime"] for group, each in _slices(plan) if each.get("baseInstantTime")}
 
 
-def reads_logs(plan: Plan) -> bool:
+def reads_logs(plan: PlanContent) -> bool:
     return any(each.get("deltaFilePaths") for _, each in _slices(plan))
 
 
-def _slices(plan: Plan) -> Iterator[tuple[Group, Mapping[str, Any]]]:
+def _slices(plan: PlanContent) -> Iterator[tuple[Group, Mapping[str, Any]]]:
     groups = plan.get("inputGroups") or ()
     for each in chain(plan.get("operations") or (), *(group.get("slices") or () for group in groups)):
         yield (each.get("partitionPath") or "", each.get("fileId") or ""), each
 
 
-def deleted_by(plan: Plan) -> frozenset[File]:
+def deleted_by(plan: PlanContent) -> frozenset[File]:
     """Returns the files that a clean plan deletes, except those of partitions that it drops."""
     by_partition = plan.get("filePathsToBeDeletedPerPartition") or {}
     dropped = partitions_dropped_by(plan)
@@ -68,7 +68,7 @@ def deleted_by(plan: Plan) -> frozenset[File]:
     )
 
 
-def partitions_dropped_by(plan: Plan) -> frozenset[str]:
+def partitions_dropped_by(plan: PlanContent) -> frozenset[str]:
     """Returns the partitions whose folders a clean plan deletes."""
     return frozenset(plan.get("partitionsToBeDeleted") or ())
 

@@ -65,11 +65,16 @@ def definitions(table: HudiTable) -> dict[str, IndexDefinition]:
     }
 
 
+def has_record_index_by_partition(table: HudiTable) -> bool:
+    defined = definitions(table) if RECORDS in table.metadata_partitions else {}
+    return RECORDS in defined and defined[RECORDS].is_by_partition
+
+
 def options(table: HudiTable) -> dict[str, str]:
     """Returns the options of a client that keeps the indexes which the table has, as they are, and builds no others."""
     partitions = table.metadata_partitions
     defined = definitions(table) if partitions else {}
-    by_partition = (RECORDS in defined) and defined[RECORDS].is_by_partition
+    by_partition = has_record_index_by_partition(table)
     chosen = {
         **_AS_THEY_ARE,
         "hoodie.metadata.enable": _flag(FILES in partitions),
@@ -92,8 +97,7 @@ def options(table: HudiTable) -> dict[str, str]:
 
 def state(table: HudiTable) -> frozenset[str]:
     """Returns what a commit must know of the indexes: the partitions, and of which kind the record index is."""
-    defined = definitions(table).get(RECORDS)
-    kind = {f"{RECORDS} by partition"} if defined and defined.is_by_partition else set()
+    kind = {f"{RECORDS} by partition"} if has_record_index_by_partition(table) else set()
     return table.metadata_partitions | kind
 
 

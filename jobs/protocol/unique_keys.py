@@ -27,8 +27,7 @@ def refusals(table: HudiTable, partitions: Collection[str] | None = None) -> lis
     """
     if indexes.RECORDS not in table.metadata_partitions:
         return []
-    defined = indexes.definitions(table).get(indexes.RECORDS)
-    by_partition = defined is not None and defined.is_by_partition
+    by_partition = indexes.has_record_index_by_partition(table)
     found = rows.keys_there_twice(table, partitions, by_partition=by_partition, most=_NAMED)
     if not found:
         return []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import WritersActiveError
 from jobs.format import plan_files
+from jobs.format.completion_order import WITH_COMPLETION_TIMES
 from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.plans import add_logs, plan_of
 from jobs.protocol.writers import dead_writes
@@ -30,12 +31,10 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 120.0
 _POLL_SECONDS = 0.2
 _GRAIN_MS = 1000  # Storages stamp their files to the second.
-# From this table version on a log belongs to a slice by its completion time.
-_BY_COMPLETION = 8
 
 
 def may_miss_logs(table: HudiTable) -> bool:
-    return table.version < _BY_COMPLETION
+    return table.version < WITH_COMPLETION_TIMES
 
 
 class UnplannedLogs:
@@ -84,7 +83,7 @@ class UnplannedLogs:
         return missed_logs(plan_of(self._table, instant), self._table.commits())
 
 
-def missed_logs(plan: plan_files.Plan, commits: Iterable[Commit]) -> dict[plan_files.Group, set[str]]:
+def missed_logs(plan: plan_files.PlanContent, commits: Iterable[Commit]) -> dict[plan_files.Group, set[str]]:
     """Returns the names of the logs, by file group, that completed commits have written to the slices that a plan reads
     and that the plan does not name; for a table before version 8."""
     since = plan_files.slices_of(plan)
@@ -92,11 +91,11 @@ def missed_logs(plan: plan_files.Plan, commits: Iterable[Commit]) -> dict[plan_f
     found: dict[plan_files.Group, set[str]] = {}
     for commit in commits:
         for partition, groups in commit.files.items():
-            for file_id in groups.keys() & {name for each, name in since if each == partition}:
-                for path in groups[file_id]:
-                    name = path.rpartition("/")[2]
-                    log = parse_log_file_name(name)
-                    group = (partition, file_id)
-                    if log and log.instant == since[group] and (partition, name) not in read[group]:
+            for file_id, paths in groups.items():
+                if (group := (partition, file_id)) not in since:
+                    continue
+                names = {path.rpartition("/")[2] for path in paths} - {name for _, name in read[group]}
+                for name in names:
+                    if (log := parse_log_file_name(name)) and log.instant == since[group]:
                         found.setdefault(group, set()).add(name)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jobs.format.completion_order import WITH_COMPLETION_TIMES
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.hudi import base_files
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 _REWRITES = frozenset({"CLUSTER", "BUCKET_RESCALE"})
 """Operations that write the rows of the file groups that they replace to others, all of them and no more."""
-# From this table version on, the instant in a log's name is that of its writer, before that of its base file.
-_LOGS_NAME_WRITERS = 8
 
 
 @dataclass
@@ -165,6 +164,6 @@ def _slices(commits: Sequence[Commit], version: int) -> dict[Group, _Slice]:
         slices[group].logs = {
             path: commit.write.instant
             for path, named, commit in found
-            if (commit.completed > since if version >= _LOGS_NAME_WRITERS else named >= since)
+            if (commit.completed > since if version >= WITH_COMPLETION_TIMES else named >= since)
         }
     return slices
