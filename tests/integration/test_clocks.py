@@ -225,8 +225,11 @@ def test_services_are_refused_beside_two_processes_whose_clocks_disagree(
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(LIBRARY is None, reason=NOT_INSTALLED)
-@pytest.mark.parametrize("version", [9, 6])
-@pytest.mark.parametrize(("kind", "step"), [("compaction", "compacting"), ("clustering", "rewriting")])
+@pytest.mark.parametrize(
+    ("kind", "step", "version"),
+    # Before version 8 Hudi finds a conflict of such a write with a plan of a compaction.
+    [("compaction", "compacting", 9), ("clustering", "rewriting", 9), ("clustering", "rewriting", 6)],
+)
 def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
     spark: SparkSession, tmp_path: Path, kind: str, step: str, version: int
 ) -> None:
@@ -239,7 +242,7 @@ def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
         seen: list[str] = []
 
         def set_back() -> None:
-            after.upsert(base, options, 0, 9, ts=2)
+            write_behind(after, base, options, version)
             seen.extend(tables.snapshot(spark, base))
 
         with pytest.raises(ClocksDisagreeError, match=r"that it was before|behind the last instant"):
@@ -262,12 +265,18 @@ def test_a_clock_that_was_set_back_after_a_job_is_noticed(spark: SparkSession, t
         before.upsert(base, options, 0, 40, ts=1)
         assert run_job(spark, base, "compaction").instants
         time.sleep(3)
-        after.upsert(base, options, 0, 9, ts=2)
+        write_behind(after, base, options, version)
     findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
     assert "instants-out-of-order" in [each["type"] for each in findings]
     assert _set_back_by(spark, base) > LATE_START
     with pytest.raises(ClocksDisagreeError, match="behind the last instant"):
         run_job(spark, base, "compaction")
+
+
+def write_behind(writer: OldWriter, base: Path, options: dict[str, str], version: int) -> None:
+    """Before table version 8 one commit has one moment in its name, which might as well be that of a copy."""
+    for ts in (2,) if version >= 8 else (2, 3):
+        writer.upsert(base, options, 0, 9, ts=ts)
 
 
 def _set_back_by(spark: SparkSession, base: Path) -> timedelta:
