@@ -14,6 +14,7 @@ from jobs.hudi import hashing_config, indexes, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.clusterings import Clusterings
+from jobs.hudi.heartbeats import has_expired
 from jobs.hudi.jvm import translated
 from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.late_files import LateFiles
@@ -267,8 +268,7 @@ class WriteClient:
 
         False for an instant without any heartbeat: see `dead_writes` in `jobs.protocol.writers`.
         """
-        with translated("reading a heartbeat"):
-            return self.has_heartbeat(instant) and bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))
+        return has_expired(self._table, instant)
 
     def has_heartbeat(self, instant: str) -> bool:
         with translated("checking for a heartbeat"):

@@ -33,6 +33,7 @@ from jobs.hudi.table_clock import TableClock
 from jobs.hudi.table_properties import TableProperties
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from jobs import contract
@@ -209,13 +210,19 @@ class HudiTable(TableProperties):
             return touched_of(self.jvm.read(timeline.readCommitMetadata(found[0]))) if found else None
 
     @reread
-    def commits(self) -> list[Commit]:
-        """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion."""
+    def commits(self, known: Iterable[Commit] = ()) -> list[Commit]:
+        """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion.
+
+        Those that are `known` are not read again.
+        """
+        read_before = {commit.write.instant: commit for commit in known}
         with translated("reading the timeline's commits", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
             found = []
             for item in self.jvm.items(timeline.getInstantsAsStream()):
-                if item.getAction() in _WRITES:
+                if before := read_before.get(str(item.requestedTime())):
+                    found.append(before)
+                elif item.getAction() in _WRITES:
                     replaces = item.getAction() == REPLACE
                     read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
                     record = self.jvm.read(read(item))

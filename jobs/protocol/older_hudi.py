@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import Problem
 from jobs.format.hudi_versions import BUCKETS_BY_TABLE, WITH_HASHING_CONFIG, may_ignore_hashing_config, release
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import written_by
 from jobs.hudi.merging import merging_of
 
@@ -75,7 +76,7 @@ def merging_logs_otherwise(table: HudiTable) -> str | None:
     takes the later one (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15); and its
     deletes and the rows after them win whatever their ordering values are.
     """
-    if not (table.is_merge_on_read and table.ordering_fields and table.version < 8):
+    if not (table.is_merge_on_read and table.ordering_fields and table.version < WITH_COMPLETION_TIMES):
         return None
     payloads = merging_of(table).payloads
     if payloads and not payloads & _PAYLOADS:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import JobKind, JsonMapped
 from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 
@@ -112,10 +113,11 @@ class Examined:
         Before table version 8 the name of a log has another instant than its writer's.
         """
         names = {commit.write.instant: commit.file_names for commit in self.commits}
+        logs_name_writers = self.table.version >= WITH_COMPLETION_TIMES
         found = set()
         for partition, listed in self.files.items():
             for name in listed:
-                parsed = parse_base_file_name(name) or (parse_log_file_name(name) if self.table.version >= 8 else None)
+                parsed = parse_base_file_name(name) or (parse_log_file_name(name) if logs_name_writers else None)
                 if parsed and name not in names.get(parsed.instant, {name}):
                     found.add(f"{partition}/{name}" if partition else name)
         return found
