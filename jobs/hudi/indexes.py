@@ -42,11 +42,14 @@ METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """Hudi's `HoodieIndexDefinition`. `columns` are the source fields, Hudi's own among them."""
+    """Hudi's `HoodieIndexDefinition`. `columns` are the source fields, Hudi's own among them. `kind` says how an
+    expression index tells what is in a file: by `column_stats` or by `bloom_filters`."""
 
     name: str
     columns: tuple[str, ...]
     options: Mapping[str, str]
+    kind: str = ""
+    function: str = ""
 
     @property
     def is_by_partition(self) -> bool:
@@ -60,7 +63,13 @@ def definitions(table: HudiTable) -> dict[str, IndexDefinition]:
         found = table.meta.getIndexMetadata()
         stored: dict[str, Any] = json.loads(str(found.get().toJson()))["indexDefinitions"] if found.isPresent() else {}
     return {
-        name: IndexDefinition(name, tuple(each.get("sourceFields") or ()), each.get("indexOptions") or {})
+        name: IndexDefinition(
+            name,
+            tuple(each.get("sourceFields") or ()),
+            each.get("indexOptions") or {},
+            each.get("indexType") or "",
+            each.get("indexFunction") or "",
+        )
         for name, each in stored.items()
     }
 

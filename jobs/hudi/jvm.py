@@ -27,7 +27,7 @@ from jobs.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -98,6 +98,12 @@ class Jvm:
         result = self.java.java.util.HashMap()
         for key, value in entries.items():
             result.put(key, value)
+        return result
+
+    def list(self, items: Iterable[Any]) -> Any:
+        result = self.java.java.util.ArrayList()
+        for item in items:
+            result.add(item)
         return result
 
     def array(self, values: Sequence[Any]) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import indexes
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from jobs.hudi.table import HudiTable
 
@@ -17,6 +18,20 @@ FOLDER = ".hoodie/metadata"
 # Statistics of partitions are made of those of columns.
 _IN_ORDER = (indexes.COLUMN_STATISTICS, indexes.BLOOM_FILTERS, indexes.RECORDS, indexes.PARTITION_STATISTICS)
 _NAMED = (indexes.SECONDARY, indexes.EXPRESSION)
+
+
+@contextmanager
+def reader(table: HudiTable) -> Iterator[Any]:
+    """Yields Hudi's reader of a table's metadata table (`HoodieBackedTableMetadata`)."""
+    jvm = table.jvm
+    config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+    found = jvm.hudi.metadata.HoodieBackedTableMetadata(
+        jvm.engine_context(), table.meta.getStorage(), config, table.base_path
+    )
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 class MetadataTable:

@@ -55,7 +55,7 @@ def _by_themselves(examined: Examined) -> dict[str, str]:
                 overwrites[partition] = (commit.write.instant, commit.write.replaced)
     found = {}
     for item in examined.slices:
-        base = parse_base_file_name((item.base_file or "").rpartition("/")[2])
+        base = parse_base_file_name(item.base_name)
         if base is None or item.partition not in overwrites:
             continue
         overwrite, replaced = overwrites[item.partition]
