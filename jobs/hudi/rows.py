@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.contract import Problem
 from jobs.errors import HudiError, RefusedError
-from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from jobs.format.stale_writes import Group
     from jobs.hudi.table import HudiTable
 
 META_COLUMNS = (
@@ -80,6 +81,14 @@ def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[st
         wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted(partitions)))
         counted = {row[0]: int(row[1]) for row in wanted.groupBy(PARTITION_PATH).count().collect()}
     return {partition: counted.get(partition, 0) for partition in partitions}
+
+
+def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
+    """Returns the number of rows of these file groups, logs merged."""
+    with translated("counting the rows of file groups"):
+        wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted({partition for partition, _ in groups})))
+        ids = sorted({file_id for _, file_id in groups})
+        return int(wanted.where(F.substring_index(FILE_NAME, "_", 1).isin(ids)).count())
 
 
 def keys_there_twice(
