@@ -21,6 +21,7 @@ from jobs.errors import (
     JobError,
     MetadataTableError,
     MetadataTableGoneError,
+    PartitionValuesError,
     StorageLoginError,
     TableGoneError,
     TableLockedError,
@@ -62,6 +63,10 @@ _WANTS_LOGIN = re.compile(
     r"Client cannot authenticate via|SIMPLE authentication is not enabled|GSS initiate failed|\bLoginError:"
     r"|SecretManager\$InvalidToken"
 )
+
+
+# `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
+_OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
 
 
 class Jvm:
@@ -199,6 +204,8 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
     if any(_WANTS_LOGIN.search(message) for _, message in causes):
         return StorageLoginError(f"{what}: {_first_line(causes)}")
+    if any(_OF_PARTITION_VALUES.match(message) for _, message in causes):
+        return PartitionValuesError(f"{what}: {_first_line(causes)}")
     for name, message in causes:
         typed = _TYPED.get(_simple(name))
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):

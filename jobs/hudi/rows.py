@@ -45,7 +45,7 @@ def current(
     is the session to read with, a new one by default. Raises `RefusedError` for a table with types that Spark does not
     know.
     """
-    reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_SKIP_NOTHING)
+    reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
     by_metadata = table.is_listed_by_metadata and not by_listing
     reader = reader.option("hoodie.metadata.enable", str(by_metadata).lower())
     try:
@@ -55,6 +55,13 @@ def current(
         if problems := not_readable(table):
             raise RefusedError(problems) from error
         raise
+
+
+def _reading(table: HudiTable) -> dict[str, str]:
+    # With slashes in the value of one of several fields a path does not tell which part is whose. Then Hudi reads the
+    # columns from the files, but only when it lists them at once.
+    eager = {"hoodie.datasource.read.file.index.listing.mode": "eager"} if len(table.partition_fields) > 1 else {}
+    return {**_SKIP_NOTHING, **eager}
 
 
 def not_readable(table: HudiTable) -> list[Problem]:
@@ -114,7 +121,7 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
     if not keys or not table.has_meta_fields or not table.metadata_partitions & {"column_stats", "partition_stats"}:
         return 0
     with translated("looking for rows that statistics hide"):
-        options = {**_SKIP_NOTHING, "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
+        options = {**_reading(table), "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
         frame = table.jvm.spark.newSession().read.format("hudi").options(**options).load(table.base_path)
         # The second condition is never met. Without it Hudi looks for the keys in a record index, in which it finds
         # none of several fields (`RecordLevelIndexSupport`).
