@@ -91,6 +91,17 @@ class MetadataTableError(HudiError):
     )
 
 
+class PartitionValuesError(JobError):
+    """Hudi's data source takes the values of partition columns from the paths; whatever reads rows by it fails."""
+
+    type = "partition-values-unreadable"
+    title = "Hudi cannot make the values of the partition columns from the table's paths"
+    hint = (
+        "Every query by Spark fails at the table alike. Its key generator writes to the paths what the column's type"
+        " cannot hold: write the table anew with another output format, such as yyyyMMdd for a number."
+    )
+
+
 class PathOutsideTableError(JobError):
     """A job follows no path that leads out of its table: not to read, and still less to write or to delete."""
 

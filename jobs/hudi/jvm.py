@@ -21,13 +21,14 @@ from jobs.errors import (
     JobError,
     MetadataTableError,
     MetadataTableGoneError,
+    PartitionValuesError,
     StorageLoginError,
     TableGoneError,
     TableLockedError,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -64,6 +65,10 @@ _WANTS_LOGIN = re.compile(
 )
 
 
+# `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
+_OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
+
+
 class Jvm:
     """Shorthands over one Spark session's gateway."""
 
@@ -98,6 +103,12 @@ class Jvm:
         result = self.java.java.util.HashMap()
         for key, value in entries.items():
             result.put(key, value)
+        return result
+
+    def list(self, items: Iterable[Any]) -> Any:
+        result = self.java.java.util.ArrayList()
+        for item in items:
+            result.add(item)
         return result
 
     def array(self, values: Sequence[Any]) -> Any:
@@ -193,6 +204,8 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
     if any(_WANTS_LOGIN.search(message) for _, message in causes):
         return StorageLoginError(f"{what}: {_first_line(causes)}")
+    if any(_OF_PARTITION_VALUES.match(message) for _, message in causes):
+        return PartitionValuesError(f"{what}: {_first_line(causes)}")
     for name, message in causes:
         typed = _TYPED.get(_simple(name))
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):

@@ -105,7 +105,7 @@ def _partition(item: FileSlice) -> str:
 def _modified(table: HudiTable, partition: str, slices: Sequence[FileSlice], commits: Sequence[Commit]) -> str:
     instants = [max(each.write.instant, each.completed) for each in commits if partition in each.files]
     for item in slices:
-        base = parse_base_file_name((item.base_file or "").rpartition("/")[2])
+        base = parse_base_file_name(item.base_name)
         logs = [parsed.instant for name in item.log_files if (parsed := parse_log_file_name(name))]
         instants += [*([base.instant] if base else []), *logs]
         if item.log_files and table.has_logs_named_by_slice:
