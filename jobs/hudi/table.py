@@ -6,14 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-<<<<<<< HEAD
 from jobs.errors import CommitLostError, FileMissingError, HudiError, JobError, TableGoneError, TableUpgradedError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config, whole_instants
-=======
-from jobs.errors import FileMissingError, HudiError, JobError, TableGoneError
 from jobs.hudi import hashing_config, indexes, whole_instants
->>>>>>> tail33
 from jobs.hudi.boundaries import check_folders, check_links, relative
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_times import ListedFile, listed
@@ -48,12 +43,6 @@ if TYPE_CHECKING:
 
 # Actions of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
 _WRITES = frozenset({"commit", "deltacommit", REPLACE})
-
-<<<<<<< HEAD
-_KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
-=======
-_WITH_CLUSTERING_ACTION = 8  # Before this table version a clustering plan is a replacecommit.
->>>>>>> tail33
 
 _READ = {
     "commit": "readCommitMetadata",

@@ -158,10 +158,11 @@ async def get_job(
 
 
 def _detail(context: AppContext, job_id: str) -> JobDetail:
+    now = context.clock()
     with reading(context.engine) as connection:
         job = job_store.get(connection, job_id)
-        waits = waits_of(connection, [job], context.clock())
-        return JobDetail.with_attempts(job, job_store.attempts(connection, job_id), waits.get(job_id))
+        waits = waits_of(connection, [job], now)
+        return JobDetail.with_attempts(job, job_store.attempts(connection, job_id), waits.get(job_id), now)
 
 
 @router.post(

@@ -147,8 +147,9 @@ export function jobPage(id, changed) {
         ["Taken by a worker", at(job.leased_at)],
         ["Started", at(job.started_at)],
         ["Ended", at(job.finished_at)],
-        ["Waited", job.leased_at && seconds(between(job.created_at, job.leased_at))],
-        [isActive(job) ? "Runs for" : "Took", job.started_at && seconds(between(job.started_at, job.finished_at))],
+        ["Waited", seconds(job.spent.waited_seconds)],
+        ["Worked", seconds(job.spent.worked_seconds)],
+        [isActive(job) ? "Together until now" : "Took", seconds(job.spent.took_seconds)],
       ),
     );
   }
