@@ -156,7 +156,7 @@ def get_demand(
     With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of workers.
     """
     now = context.clock()
-    outlook = context.forecaster.outlook(context.engine, context.clock)
+    outlook = context.forecaster.outlook(context.engine, context.clock, is_scaled=True)
     with reading(context.engine) as connection:
         found = demand.demand(
             demand_store.queued(connection, now),

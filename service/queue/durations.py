@@ -1,4 +1,4 @@
-"""How long jobs take, learned from those that have ended."""
+"""The durations of jobs, learned from those that have ended."""
 
 from __future__ import annotations
 

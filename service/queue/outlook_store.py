@@ -63,7 +63,7 @@ def queued(connection: Connection) -> list[QueuedRow]:
 
 
 def held(connection: Connection) -> list[HeldRow]:
-    query: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at).where(_IS_HELD)
+    query: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at).where(_IS_HELD, _j.c.leased_at.is_not(None))
     return [HeldRow(*row) for row in connection.execute(query)]
 
 
