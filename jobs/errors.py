@@ -255,6 +255,13 @@ class IndexesChangedError(JobError):
     retriable = True
 
 
+class TableUpgradedError(JobError):
+    type = "table-upgraded"
+    title = "Another version of Hudi has changed the version of the table while the job ran"
+    hint = "Nothing was committed; the next attempt works on the new version."
+    retriable = True
+
+
 class NotProvedError(JobError):
     """The merge of a file slice by Arrow is not proved to be equal to Hudi's own, so Hudi's executor has to do it."""
 

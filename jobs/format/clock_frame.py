@@ -17,6 +17,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.instants import wall_clock
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -144,12 +145,12 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
     Only these count, since services, ours among them, complete as other actions.
     """
     listed = list(files)
-    tolerance = TOLERANCE if version >= 8 else LATE_START
+    tolerance = TOLERANCE if version >= WITH_COMPLETION_TIMES else LATE_START
     named = [moment for each in listed for moment in _moments(each.name, version)]
     latest = max(named, default=None)
     samples = _samples(listed, version, ingestion)
     completed = [each for each in listed if _parts(each.name) and not each.name.endswith((".requested", ".inflight"))]
-    ends = [each.written for each in completed] if version < 8 else []
+    ends = [each.written for each in completed] if version < WITH_COMPLETION_TIMES else []
     if not samples:
         # Files of a copy are newer than their instants, so the newest of them is taken for the last one.
         of_files = latest - max(ends) if latest and ends else timedelta()
@@ -203,7 +204,7 @@ def _moments(name: str, version: int) -> list[datetime]:
     if parts is None:
         return []
     found = []
-    for text in (parts["requested"], parts["completed"] if version >= 8 else None):
+    for text in (parts["requested"], parts["completed"] if version >= WITH_COMPLETION_TIMES else None):
         if text and (moment := _moment(text)):
             found.append(moment)
     return found
@@ -247,7 +248,7 @@ def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sam
             copied.append(max(begun, written))
         elif ended is not None:
             found.append(Sample(ended, written))
-    if version < 8:
+    if version < WITH_COMPLETION_TIMES:
         found += [Sample(at, written) for instant, written in requested.items() if (at := _moment(instant))]
     cut = max(copied, default=datetime.min)  # noqa: DTZ901 - all of these are in UTC, without zone
     live = sorted(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jobs.errors import IndexesChangedError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -138,6 +139,13 @@ def state(table: HudiTable) -> frozenset[str]:
     """Returns what a commit must know of the indexes: the partitions, and of which kind the record index is."""
     kind = {f"{RECORDS} by partition"} if has_record_index_by_partition(table) else set()
     return table.metadata_partitions | kind
+
+
+def require_state(table: HudiTable, known: frozenset[str]) -> None:
+    """Raises IndexesChangedError unless the indexes are those for which a client was opened: its commit would leave the
+    others without the new files, or build anew what a writer has dropped."""
+    if changed := state(table) ^ known:
+        raise IndexesChangedError(", ".join(sorted(changed)))
 
 
 def _columns(defined: Mapping[str, IndexDefinition]) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from jobs.protocol import replacement
 from jobs.services.checks import file_values
 from tests.integration import indexed, tables
 from tests.integration.indexed import COUNT, assert_right, index_state
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,6 +154,25 @@ def test_a_commit_is_not_made_beside_an_index_that_was_built_since(
     tables.upsert(tables.rows(spark, 0, 60, ts=2), base, options)
     assert len(tables.snapshot(spark, base)) == 60
     assert tables.left_behind(base) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("engine", ["arrow", "hudi"])
+def test_a_compaction_is_not_committed_beside_an_index_that_was_built_since(
+    spark: SparkSession, tmp_path: Path, engine: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, updates=1)
+    indexes = {"hoodie.metadata.index.column.stats.enable": "true"}
+
+    def built_meanwhile() -> None:
+        tables.upsert(tables.rows(spark, 0, 3, ts=2), base, options | indexes)
+
+    context = At("comparing the record keys", built_meanwhile)
+    with pytest.raises(IndexesChangedError, match="column_stats"):
+        run_job(spark, base, "compaction", {"engine": engine}, context=context, job_id="job_first")
+    run_job(spark, base, "compaction", job_id="job_first")
+    assert len(proved(spark, base, 4)) == 60
 
 
 def test_no_service_changes_which_columns_have_statistics(spark: SparkSession, tmp_path: Path) -> None:

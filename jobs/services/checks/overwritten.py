@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.format.completion_order import WITH_COMPLETION_TIMES
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.stale_writes import SERVICES, stale_writes
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.commit_order import misdated_instants
 from jobs.services.checks.finding import Examined, Finding
 

@@ -158,6 +158,14 @@ OF_JOBS: Final = {
         title="Another client rolled back the job's pending instant",
         hint="Nothing was committed; the next attempt starts over.",
     ),
+    "table-upgraded": JobExplanation(
+        "Hudi upgrades a table when a newer version writes to it for the first time, unless"
+        " `hoodie.write.auto.upgrade=false`. It moves the timeline and renames its files, so the job no longer sees"
+        " what it was prepared for. Hudi expects that nobody else works on the table then: pause its upkeep before.",
+        "table version 6 became 9",
+        title="Another version of Hudi has changed the version of the table while the job ran",
+        hint="Nothing was committed; the next attempt works on the new version.",
+    ),
     "indexes-changed": JobExplanation(
         "A commit must bring all indexes of the table up to date, and the job was prepared for others. With the new"
         " ones left out, writers would not find the rows that it has moved.",
