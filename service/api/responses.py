@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.contract import JobKind, Problem, WriterEngine
 from service.api.clock_models import ClockOut
+from service.api.forecasts import ForecastOut, Prospects
 from service.api.problems import document
 from service.api.readiness import Checks
 from service.catalog.registration import Registration, Writers
@@ -18,7 +19,7 @@ from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOverState
-from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
+from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict, Spent
 
 
 class FieldError(BaseModel):
@@ -274,18 +275,34 @@ class JobOut(BaseModel):
         " the words `waits for`. Null if the job waits for nothing",
         examples=["a free slot: 1 worker of the group default, all busy"],
     )
+    forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
 
     @classmethod
-    def of(cls, job: Job, waits_for: str | None = None) -> JobOut:
-        return cls(**_fields(job), waits_for=waits_for)
+    def of(cls, job: Job, prospects: Prospects) -> JobOut:
+        return cls(**_fields(job, prospects))
+
+
+class SpentOut(BaseModel):
+    """Seconds from the submission of the job to its end, or until now."""
+
+    waited_seconds: float = Field(description="Before its first attempt and between attempts", examples=[41.0])
+    worked_seconds: float = Field(description="In all of its attempts together", examples=[19.5])
+    took_seconds: float = Field(description="Both together", examples=[60.5])
+
+    @classmethod
+    def of(cls, spent: Spent) -> SpentOut:
+        waited, worked = round(spent.waited, 3), round(spent.worked, 3)
+        return cls(waited_seconds=waited, worked_seconds=worked, took_seconds=round(waited + worked, 3))
 
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
+    spent: SpentOut
 
     @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], waits_for: str | None) -> JobDetail:
-        return cls(**_fields(job), attempts=[AttemptOut.of(attempt) for attempt in attempts], waits_for=waits_for)
+    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
+        shown = [AttemptOut.of(attempt) for attempt in attempts]
+        return cls(**_fields(job, prospects), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)))
 
 
 class JobPage(BaseModel):
@@ -312,8 +329,10 @@ class HealthOut(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-def _fields(job: Job) -> dict[str, Any]:
+def _fields(job: Job, prospects: Prospects) -> dict[str, Any]:
     return {
+        "waits_for": prospects.waits.get(job.id),
+        "forecast": ForecastOut.of(job, prospects.outlook),
         "id": job.id,
         "table_id": job.table_id,
         "kind": job.kind,

@@ -25,6 +25,23 @@ OF_JOBS: Final = {
         title="A Hudi operation failed",
         hint=_LOG,
     ),
+    "storage-read-only": JobExplanation(
+        "The file system is mounted for reading only, or the path is one of a snapshot. Jobs that write are not tried"
+        " again; those that only read run.",
+        "writing to /mnt/lake/orders/.hoodie: FileNotFoundException: lock (Read-only file system)",
+        title="The table is on a storage that can only be read",
+        hint="A snapshot or a file system that is mounted for reading only takes no writes. Register the table at the"
+        " path that its writers use, mount the file system for writing, or switch the services off in the table's"
+        " policy.",
+    ),
+    "storage-full": JobExplanation(
+        "The disk, the bucket's quota or a quota of HDFS is used up. What the job had begun is rolled back by the next"
+        " one; it is not tried again by itself, since it would fill what is freed.",
+        "compacting: IOException: No space left on device",
+        title="No space is left, or a quota is used up",
+        hint="Free space on the table's storage, or raise its quota: a `cleaning` job frees what no reader needs any"
+        " more. Where the path in the detail is of a worker's own disk (spark.local.dir), free space there.",
+    ),
     "table-gone": JobExplanation(
         "The base path had a Hudi table when it was registered, and has none now: it was deleted or moved.",
         "/data/trips has no .hoodie/hoodie.properties",
