@@ -974,6 +974,23 @@ class ClockOut(Model, frozen=True, kw_only=True):
     """Commits by this clock"""
     disagreement: ClockDisagreementOut | None
     """Two clocks, if writers name instants by both in turn: then jobs that write are refused"""
+    set_back: ClockSetBackOut | UnsetType | None = UNSET
+    """A clock that went back in the last two days, if one did: rows may be lost"""
+
+
+class ClockSetBackOut(Model, frozen=True, kw_only=True):
+    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+
+    instant: str
+    """Requested time of the instant"""
+    after: str
+    """The one that had completed before"""
+    seconds: float
+    """By so much it is earlier"""
+    since: datetime
+    """When the first one appeared"""
+    instants: int
+    """How many there are"""
 
 
 class CloudEvent(Model, frozen=True, kw_only=True):
