@@ -177,6 +177,8 @@ def desk_of(context: AppContext) -> LockDesk:
         context.permissions,
         context.lock_break_after,
         context.storage_options,
+        context.lock_hosts,
+        context.cipher,
     )
 
 

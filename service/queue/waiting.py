@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from service.queue import lease_store, worker_store
+from service.queue import breaker_store, lease_store, lock_sighting_store, worker_store
 from service.queue.job import JobState
 from service.queue.queue_status import waits_for
 
@@ -27,5 +27,20 @@ def waits_of(
     held = lease_store.on_tables(connection, tables) if tables else {}
     if workers is None:
         workers = worker_store.every(connection) if tables else []
-    found = ((job.id, waits_for(job, held.get(job.table_id, []), workers, now)) for job in jobs)
+    locks = lock_sighting_store.of_tables(connection, tables)
+    breakers = breaker_store.of_tables(connection, tables, now)
+    found = (
+        (
+            job.id,
+            waits_for(
+                job,
+                held.get(job.table_id, []),
+                workers,
+                now,
+                lock=locks.get(job.table_id),
+                breaker=breakers.get((job.table_id, job.kind)),
+            ),
+        )
+        for job in jobs
+    )
     return {job_id: waits for job_id, waits in found if waits is not None}
