@@ -15,6 +15,7 @@ from service.api.standing_problems import SeverityCounts, StandingProblemOut
 from service.delivery.webhook import DeliveryState
 from service.incidents.incident import IncidentState
 from service.queue.job import Job, JobState, JobVerdict
+from service.queue.waiting import Wait
 from service.standing import overview
 from service.standing.board import Known, TableBacklog
 from service.standing.overview import Health, ListedTable, TableState
@@ -153,8 +154,8 @@ class ActiveJob(JobOut):
     table_name: str = Field(examples=["orders"])
 
     @classmethod
-    def named(cls, job: Job, table_name: str, waits_for: str | None) -> ActiveJob:
-        return cls(**JobOut.of(job, waits_for).model_dump(), table_name=table_name)
+    def named(cls, job: Job, table_name: str, wait: Wait | None) -> ActiveJob:
+        return cls(**JobOut.of(job, wait).model_dump(), table_name=table_name)
 
 
 class ActiveJobs(BaseModel):

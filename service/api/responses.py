@@ -17,8 +17,10 @@ from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
+from service.queue.breaker import Breaker, BreakerState
 from service.queue.hand_over import HandOverState
 from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
+from service.queue.waiting import Wait
 
 
 class FieldError(BaseModel):
@@ -233,6 +235,31 @@ class HandOverOut(BaseModel):
     detail: str
 
 
+class BreakerOut(BaseModel):
+    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a tenth of
+    the slots while others wait."""
+
+    state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: it may start")
+    failures: int = Field(description="Failed attempts in a row", examples=[2])
+    slot_seconds: float = Field(description="Seconds for which they had a slot", examples=[12.5])
+    since: datetime = Field(description="End of the first of them")
+    next_try_at: datetime
+    error: JobProblem | None = Field(description="Error of the last of them")
+
+    @classmethod
+    def of(cls, breaker: Breaker | None, now: datetime) -> BreakerOut | None:
+        if breaker is None:
+            return None
+        return cls(
+            state=breaker.state(now),
+            failures=breaker.failures,
+            slot_seconds=breaker.seconds,
+            since=breaker.since,
+            next_try_at=breaker.next_try_at,
+            error=JobProblem.of(breaker.error),
+        )
+
+
 class JobOut(BaseModel):
     id: str = Field(examples=["job_4be1c0d2f6a89b37"])
     table_id: str
@@ -275,17 +302,21 @@ class JobOut(BaseModel):
         examples=["a free slot: 1 worker of the group default, all busy"],
     )
 
+    breaker: BreakerOut | None = Field(
+        None, description="Of a queued job: set while the attempts of jobs of this kind fail on the table"
+    )
+
     @classmethod
-    def of(cls, job: Job, waits_for: str | None = None) -> JobOut:
-        return cls(**_fields(job), waits_for=waits_for)
+    def of(cls, job: Job, wait: Wait | None = None) -> JobOut:
+        return cls(**_fields(job), **_of_wait(wait))
 
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
 
     @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], waits_for: str | None) -> JobDetail:
-        return cls(**_fields(job), attempts=[AttemptOut.of(attempt) for attempt in attempts], waits_for=waits_for)
+    def with_attempts(cls, job: Job, attempts: list[Attempt], wait: Wait | None) -> JobDetail:
+        return cls(**_fields(job), attempts=[AttemptOut.of(attempt) for attempt in attempts], **_of_wait(wait))
 
 
 class JobPage(BaseModel):
@@ -310,6 +341,10 @@ class ReportOut(BaseModel):
 
 class HealthOut(BaseModel):
     status: Literal["ok"] = "ok"
+
+
+def _of_wait(wait: Wait | None) -> dict[str, Any]:
+    return {"waits_for": wait.what, "breaker": BreakerOut.of(wait.breaker, wait.at)} if wait else {}
 
 
 def _fields(job: Job) -> dict[str, Any]:

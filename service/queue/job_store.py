@@ -229,6 +229,14 @@ def waiting_for_lock(connection: Connection, table_id: str | None = None) -> dic
     return found
 
 
+def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
+    """Returns the queued jobs of these tables that take the table's lock, the oldest first."""
+    if not table_ids:
+        return []
+    query = sa.select(_j).where(_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
+    return [job_of(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
+
+
 def is_known(connection: Connection, job_id: str) -> bool:
     return connection.execute(sa.select(_j.c.id).where(_j.c.id == job_id)).first() is not None
 

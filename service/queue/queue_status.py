@@ -53,8 +53,8 @@ def waits_for(
         wait = duration(job.not_before - now)
         if awaited := awaited_lock(job):
             return f"{awaited}; its next attempt is in {wait}"
-        is_held_back = breaker is not None and not job.dry_run and breaker.state(now) is BreakerState.OPEN
-        because = f": {breaker.sentence(now)}" if breaker is not None and is_held_back else ""
+        is_open = breaker is not None and breaker.state(now) is BreakerState.OPEN
+        because = f": {breaker.sentence(now)}" if breaker is not None and is_open else ""
         return f"its next attempt, in {wait}{because}"
     if busy := [other for other in of_table if writes and mutates(other.kind, dry_run=other.dry_run)]:
         return f"job {busy[0].id} ({busy[0].kind.value}), which is running on this table"

@@ -97,6 +97,8 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
     table_name: str
     """Name of the table"""
 
@@ -396,6 +398,31 @@ class BlockedOut(Model, frozen=True, kw_only=True):
     """The delivery"""
     waiting_behind: int
     """Deliveries that are not sent before it"""
+
+
+class BreakerOut(Model, frozen=True, kw_only=True):
+    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a
+    tenth of the slots while others wait.
+    """
+
+    state: BreakerState
+    """`open`: the next attempt waits; `half_open`: it may start"""
+    failures: int
+    """Failed attempts in a row"""
+    slot_seconds: float
+    """Seconds for which they had a slot"""
+    since: datetime
+    """End of the first of them"""
+    next_try_at: datetime
+    error: JobProblem | None
+    """Error of the last of them"""
+
+
+class BreakerState(Word):
+    """Closed is no state here: then there is no breaker."""
+
+    OPEN = "open"
+    HALF_OPEN = "half_open"
 
 
 class BriefProblem(Model, frozen=True, kw_only=True):
@@ -2303,6 +2330,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
 
@@ -2402,6 +2431,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
 
 
 class JobPage(Model, frozen=True, kw_only=True):
@@ -3689,6 +3720,7 @@ class StandingKind(Word):
     POLICY_WARNING = "policy-warning"
     JOBS_HELD_UP = "jobs-held-up"
     JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
     JOB_UNSETTLED = "job-unsettled"
     LOCK_AWAITED = "lock-awaited"
     LOCK_HELD_LONG = "lock-held-long"

@@ -236,8 +236,8 @@ def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, cl
         clock.advance(600)
         started = time.monotonic()
         watched.watch.run_once()
-        assert watched.watch.pool.wait(12)
-        assert time.monotonic() - started < 12
+        assert watched.watch.pool.wait(30)
+        assert time.monotonic() - started < 30
         assert watched.service.lease() is None
         said = str(waits_for(watched.service, jobs[0]))
         assert said == "the table's lock, whose server does not answer: ZooKeeper did not answer within 3 s."
