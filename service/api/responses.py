@@ -8,16 +8,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.contract import JobKind, Problem, WriterEngine
+from jobs.contract import JobKind, WriterEngine
+from service.api.breaker_models import BreakerOut, JobProblem
 from service.api.clock_models import ClockOut
-from service.api.problems import document
 from service.api.readiness import Checks
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
-from service.queue.breaker import Breaker, BreakerState
 from service.queue.hand_over import HandOverState
 from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
 from service.queue.waiting import Wait
@@ -183,18 +182,6 @@ class TablePage(BaseModel):
     next_cursor: str | None
 
 
-class JobProblem(BaseModel):
-    type: str
-    title: str
-    detail: str
-    hint: str
-    retriable: bool
-
-    @classmethod
-    def of(cls, problem: Problem | None) -> JobProblem | None:
-        return cls.model_validate(document(problem)) if problem else None
-
-
 class ProgressOut(BaseModel):
     step: str
     tasks_done: int
@@ -233,31 +220,6 @@ class HandOverOut(BaseModel):
     savepoint: str | None
     restart: FlinkRestart
     detail: str
-
-
-class BreakerOut(BaseModel):
-    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a tenth of
-    the slots while others wait."""
-
-    state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: it may start")
-    failures: int = Field(description="Failed attempts in a row", examples=[2])
-    slot_seconds: float = Field(description="Seconds for which they had a slot", examples=[12.5])
-    since: datetime = Field(description="End of the first of them")
-    next_try_at: datetime
-    error: JobProblem | None = Field(description="Error of the last of them")
-
-    @classmethod
-    def of(cls, breaker: Breaker | None, now: datetime) -> BreakerOut | None:
-        if breaker is None:
-            return None
-        return cls(
-            state=breaker.state(now),
-            failures=breaker.failures,
-            slot_seconds=breaker.seconds,
-            since=breaker.since,
-            next_try_at=breaker.next_try_at,
-            error=JobProblem.of(breaker.error),
-        )
 
 
 class JobOut(BaseModel):

@@ -9,7 +9,6 @@ import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.contract import Table
@@ -20,6 +19,7 @@ from service.lake.location import canonical
 from service.lake.server_lock import UnreadableLockError, read_server_lock
 from service.lake.storage import open_storage
 from service.model.errors import GroundskeeperError, OptionNotAllowedError, PathNotFoundError, StorageError
+from service.model.lock_state import LockState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -32,14 +32,6 @@ log = logging.getLogger(__name__)
 
 _MOST_BYTES = 64 * 1024
 _NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
-
-
-class LockState(StrEnum):
-    """`UNKNOWN`: its provider keeps it where the service has no client to read it, or its file is not Hudi's."""
-
-    HELD = "held"
-    FREE = "free"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -84,6 +76,7 @@ def read_lock(
     storage_options: Mapping[str, str],
     permissions: Permissions,
     now: datetime,
+    *,
     lock_hosts: Collection[str] = (),
 ) -> LockFile:
     """Reads a file, or connects to a server if it is among the `lock_hosts`; the options of `lock` have their secrets.

@@ -23,7 +23,7 @@ from service.lake.table_lock import is_removable, read_lock, remove_lock
 from service.lake.timeline import timeline_files, timeline_of
 from service.lock_desk.errors import LockChangedError
 from service.lock_desk.held_lock import HeldLock, Writer, held_by, refusal
-from service.queue import job_store
+from service.queue import held_store, job_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,7 @@ class LockDesk:
             self.storage_options,
             self.permissions,
             self.clock(),
-            self.lock_hosts,
+            lock_hosts=self.lock_hosts,
         )
         # After the lock was read: a job that has signed it was leased before.
         with reading(self.engine) as connection:
@@ -116,7 +116,7 @@ class LockDesk:
             reason,
         )
         with writing(self.engine) as connection:
-            job_store.hasten_locked_out(connection, table_id, self.clock())
+            held_store.hasten_locked_out(connection, table_id, self.clock())
             companion.told(before, {"state": "removed", "reason": reason})
         self.notifier.notify()
         return lock
@@ -144,10 +144,11 @@ def read_beside(
     storage_options: Mapping[str, str],
     permissions: Permissions,
     now: datetime,
+    *,
     lock_hosts: tuple[str, ...],
 ) -> Beside:
     storage = open_storage(base_path, storage_options, permissions.roots)
-    file = read_lock(base_path, lock, storage_options, permissions, now, lock_hosts)
+    file = read_lock(base_path, lock, storage_options, permissions, now, lock_hosts=lock_hosts)
     config = read_table_config(storage)
     beats = {instant: at for instant, at in heartbeats(storage).items() if at and instant.isdecimal()}
     is_file = is_removable(base_path, lock)

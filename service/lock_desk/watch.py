@@ -18,7 +18,7 @@ from service.access.errors import SecretUnreadableError
 from service.catalog import table_store
 from service.catalog.table_secrets import opened
 from service.db.engine import reading, writing
-from service.lake.table_lock import LockFile, LockState, read_lock
+from service.lake.table_lock import LockFile, read_lock
 from service.model.errors import (
     DatabaseUnavailableError,
     GroundskeeperError,
@@ -26,8 +26,9 @@ from service.model.errors import (
     ReadTimedOutError,
     TableNotFoundError,
 )
+from service.model.lock_state import LockState
 from service.observation.bounded_pool import BoundedPool
-from service.queue import breaker_store, job_store, lease_store, lock_sighting_store, queue_statistics
+from service.queue import breaker_store, held_store, job_store, lease_store, lock_sighting_store, queue_statistics
 from service.queue.lock_sighting import LockSighting
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class LockWatch:
                 self._config.storage_options or {},
                 self._permissions,
                 now,
-                self._config.lock_hosts,
+                lock_hosts=self._config.lock_hosts,
             )
         except ReadersBusyError:
             return None
@@ -198,7 +199,7 @@ def _servers(lock: TableLock) -> tuple[tuple[str, int], ...]:
 
 def _wanted(connection: Connection, now: datetime, watched: set[str]) -> set[str]:
     """Returns the tables whose locks matter now: only of those that have a waiting job that takes the lock."""
-    waiting = job_store.waiting_for_lock(connection)
+    waiting = held_store.waiting_for_lock(connection)
     if not waiting:
         return set()
     first = {
@@ -223,7 +224,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
         state = LockState.FREE
     is_held = state is LockState.HELD
     same = is_held and before.state is LockState.HELD and before.holder == found.holder
-    errors = job_store.waiting_for_lock(connection, before.table_id)
+    errors = held_store.waiting_for_lock(connection, before.table_id)
     # A server that the service cannot reach may be within reach of the worker, unless that has just failed, too.
     is_away = found.is_silent and errors.get(before.table_id) == LOCK_UNAVAILABLE
     return LockSighting(
@@ -244,4 +245,4 @@ def _release(connection: Connection, table_id: str, now: datetime) -> None:
     for breaker in breaker_store.every(connection, now, table_id):
         if breaker.error is not None and breaker.error.type in (TABLE_LOCKED, LOCK_UNAVAILABLE):
             breaker_store.half_open(connection, table_id, now, kind=breaker.kind)
-    job_store.hasten_locked_out(connection, table_id, now)
+    held_store.hasten_locked_out(connection, table_id, now)

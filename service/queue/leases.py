@@ -22,6 +22,7 @@ from service.model.errors import LeaseLostError, OptionNotAllowedError, PathForb
 from service.queue import (
     failing_work,
     held_attempts,
+    held_store,
     hold_back,
     job_changes,
     job_incidents,
@@ -121,7 +122,7 @@ def lease(
                 events.append(job_changes.of_job(connection, job.id, now, job_ended))
                 return False
             if held := held_attempts.held_back(connection, job, table, now):
-                job_store.hold(connection, job.id, until=held.until, because=held.because)
+                held_store.hold(connection, job.id, until=held.until, because=held.because)
                 return False
             if config.looks_at_locks and polled_locks.is_in_the_way(connection, job, now):
                 return False

@@ -1,12 +1,12 @@
-"""What looks at the locks of tables have found, for the jobs that wait for them."""
+"""Sightings of the locks of tables, for the jobs that wait for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from service.lake.table_lock import LockState
 from service.model.formatting import duration
+from service.model.lock_state import LockState
 
 FRESH = timedelta(minutes=1)
 """An older look holds no job back: whoever looks may have died."""

@@ -1,4 +1,4 @@
-"""Database access to what was seen of locks."""
+"""Database access to the sightings of locks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.lake.table_lock import LockState
+from service.model.lock_state import LockState
 from service.queue.lock_sighting import LockSighting
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.format.lock_file import SIGNED_BY
 from service.catalog import watch_store
-from service.lake.table_lock import LockState
+from service.model.lock_state import LockState
 from service.queue import lock_sighting_store
 from service.queue.job import mutates
 from service.queue.lock_sighting import LockSighting

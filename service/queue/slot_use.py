@@ -1,4 +1,4 @@
-"""How long each table has had slots, for turns that are fair by time and not by number of jobs.
+"""The slot-seconds of each table, for turns that are fair by time and not by number of jobs.
 
 Slot-seconds count half after `HALF_LIFE`. What is stored is the logarithm of their sum, as it would be at a fixed
 moment: so the order of two tables does not depend on the time at which it is asked for, and the database can sort by

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.lake.table_lock import LockState
+from service.model.lock_state import LockState
 from service.queue.breaker import BreakerState
 from service.standing.problem import Definition, Severity, StandingKind
 from service.standing.step import look_at_table

@@ -14,7 +14,7 @@ from service.db import schema
 from service.incidents import store as incident_store
 from service.policies import store as policy_store
 from service.policies.precedence import effective
-from service.queue import breaker_store, job_store, lock_sighting_store
+from service.queue import breaker_store, held_store, job_store, lock_sighting_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
 from service.standing.facts import Failures, TableFacts
@@ -65,7 +65,7 @@ def facts(connection: Connection, now: datetime, table_id: str | None = None) ->
         if lock.is_in_the_way(now)
     }
     begun = {job.id: job for job in job_store.begun(connection, table_id)}
-    begun |= {job.id: job for job in job_store.locked_out(connection, locks)}
+    begun |= {job.id: job for job in held_store.locked_out(connection, locks)}
     for job in begun.values():
         jobs[job.table_id, job.state is JobState.UNKNOWN].append(job)
     return [

@@ -257,7 +257,7 @@ class Writer(threading.Thread):
                     return
                 try:
                     frame = tables.rows(self._spark, 0, 40, ts=self.commits + 10)
-                    tables.upsert(frame, base, tables.writer_options(base))
+                    tables.upsert(frame, base, {**tables.writer_options(base), "hoodie.table.name": "model"})
                     self.commits += 1
                 except Exception as error:
                     self.failed += 1

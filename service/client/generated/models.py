@@ -414,6 +414,7 @@ class BreakerOut(Model, frozen=True, kw_only=True):
     since: datetime
     """End of the first of them"""
     next_try_at: datetime
+    """From then on an attempt may start"""
     error: JobProblem | None
     """Error of the last of them"""
 
@@ -2536,7 +2537,7 @@ class LockOut(Model, frozen=True, kw_only=True):
 
 
 class LockState(Word):
-    """`UNKNOWN`: its provider keeps it where the service has no client to read it, or its file is not Hudi's."""
+    """`UNKNOWN`: its provider keeps it where the service cannot read it, or its file is not Hudi's."""
 
     HELD = "held"
     FREE = "free"

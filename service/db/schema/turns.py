@@ -1,4 +1,4 @@
-"""Whose turn it is: the slots that tables have had, what keeps failing, and the locks that were looked at."""
+"""The turns of tables: the slots that they have had, the breakers of failing work, and the locks that were seen."""
 
 import sqlalchemy as sa
 

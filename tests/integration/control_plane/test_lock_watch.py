@@ -21,10 +21,11 @@ from service.db.engine import reading, writing
 from service.lake.reader_pool import InProcess, ReaderLimits, ReaderPool
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
-from service.lake.table_lock import LockState, SeenLock, read_lock
+from service.lake.table_lock import SeenLock, read_lock
 from service.lock_desk.watch import LockWatch, LockWatchConfig
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
+from service.model.lock_state import LockState
 from service.queue import lock_sighting_store
 from service.queue.leases import LeaseConfig
 from tests import zookeeper
@@ -298,7 +299,7 @@ def holding(server: zookeeper.Server, name: str, holders: int = 1) -> Iterator[N
 
 def test_a_lock_in_zookeeper_is_seen_with_its_holder_and_its_time(zoo: zookeeper.Server) -> None:
     def look() -> Any:
-        return read_lock("/lake/a", zoo.lock("a"), {}, Permissions(), utc_now(), ("127.0.0.1",))
+        return read_lock("/lake/a", zoo.lock("a"), {}, Permissions(), utc_now(), lock_hosts=("127.0.0.1",))
 
     assert look().state is LockState.FREE  # there is no such node
     with holding(zoo, "a", holders=2):
