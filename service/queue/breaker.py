@@ -102,7 +102,7 @@ def after_failure(
     pause = _pause(seconds, pressure)
     if outcome is AttemptOutcome.LOST and before is None:
         # A worker is lost once in a while, and it was not the table's fault.
-        pause = timedelta()
+        pause = min(pause, IDLE) if pressure.others_wait else timedelta()
     return Breaker(
         table_id=job.table_id,
         kind=job.kind,

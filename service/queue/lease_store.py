@@ -11,11 +11,10 @@ from sqlalchemy.exc import IntegrityError
 from service.db import schema
 from service.db.violation import violated
 from service.model.errors import LeaseLostError
-from service.queue import slot_use
+from service.queue import lock_sighting_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_store import job_of
-from service.queue.lock_sighting import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 _j = schema.jobs
 _a = schema.job_attempts
-_l = schema.lock_looks
 _t = schema.turns
 
 
@@ -227,9 +225,7 @@ def _due(now: datetime, group: str, *, locked_out: bool = False) -> sa.Select[An
     busy = sa.select(other.c.table_id).where(other.c.state.in_(states), other.c.mutating)
     is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
     if not locked_out:
-        # A lock that nobody has looked at for a while may be free by now.
-        locked = sa.select(_l.c.table_id).where(_l.c.holds_back, _l.c.looked_at > now - FRESH)
-        is_blocked = is_blocked | (_j.c.mutating & _j.c.table_id.in_(locked))
+        is_blocked = is_blocked | (_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now)))
     return sa.select(_j).where(
         _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"),
         _j.c.not_before <= now,

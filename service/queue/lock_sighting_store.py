@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.model.lock_state import LockState
-from service.queue.lock_sighting import LockSighting
+from service.queue.lock_sighting import FRESH, LockSighting
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _l = schema.lock_looks
+_r = schema.tables
 
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, LockSighting]:
@@ -35,17 +36,22 @@ def in_the_way(connection: Connection, table_id: str | None = None) -> dict[str,
     return {row.table_id: _sighting(row) for row in rows}
 
 
+def locked(now: datetime) -> sa.Select[tuple[str]]:
+    """Selects the tables whose locks hold jobs back. A lock that nobody has looked at for a while may be free."""
+    return sa.select(_l.c.table_id).where(_l.c.holds_back, _l.c.looked_at > now - FRESH)
+
+
 def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> None:
     """Begins to look at the locks of these tables; nothing changes for those that are looked at already."""
     if not table_ids:
         return
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    # In a fixed order, so that two replicas cannot deadlock.
-    new = [
-        {"table_id": each, "next_look_at": now, "holds_back": False, "state": LockState.UNKNOWN.value}
-        for each in sorted(table_ids)
-    ]
-    connection.execute(insert(_l).on_conflict_do_nothing(index_elements=["table_id"]), new)
+    new = {"next_look_at": sa.literal(now, schema.UtcDateTime), "holds_back": sa.false()}
+    new["state"] = sa.literal(LockState.UNKNOWN.value)
+    # Of the tables that are still there; in a fixed order, so that two replicas cannot deadlock.
+    registered = sa.select(_r.c.id, *new.values()).where(_r.c.id.in_(list(table_ids))).order_by(_r.c.id)
+    rows = insert(_l).from_select(["table_id", *new], registered)
+    connection.execute(rows.on_conflict_do_nothing(index_elements=["table_id"]))
 
 
 def claim(

@@ -106,8 +106,9 @@ def submit(
             companion.about("job", job.id)
             _refuse_impossible(job, table)
             _refuse_beside_incidents(connection, job)
-            # Whoever submits it may have mended what was wrong.
-            breaker_store.half_open(connection, table_id, now, kind=kind)
+            if not dry_run:
+                # Whoever submits it may have mended what was wrong.
+                breaker_store.half_open(connection, table_id, now, kind=kind)
             outbox.publish(
                 connection, [job_queued(job, table, now), *hold_back.draining_events(job, table, now)], now=now
             )

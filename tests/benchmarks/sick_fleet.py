@@ -176,12 +176,14 @@ class Fleet:
         threading.Thread(target=self._kill_each, args=(sick,), daemon=True).start()
 
     def _kill_each(self, sick: Sick) -> None:
+        killed: set[tuple[str, int]] = set()
         while not self.kills.wait(0.2):
             with suppress(Exception):
                 found = self.daemon.call("GET", "/v1/jobs", params={"table_id": sick.id, "state": "running"}).json()
-                if found["items"] and (worker := self.daemon.worker()):
+                running = {(job["id"], job["attempt"]) for job in found["items"]}
+                if running - killed and (worker := self.daemon.worker()):
                     os.kill(worker, signal.SIGKILL)
-                    time.sleep(2)
+                    killed |= running
 
     def end_kills(self, sick: Sick) -> None:
         self.kills.set()

@@ -11,12 +11,15 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, JobKind, Problem, TableLock
+from jobs.format.lock_providers import DYNAMODB, PREFIX
 from jobs.storage.permissions import Permissions
 from service.catalog import snapshot_store
 from service.catalog.snapshot_store import Stored
+from service.catalog.table_secrets import sealed
 from service.db.engine import reading, writing
 from service.lake.reader_pool import InProcess, ReaderLimits, ReaderPool
 from service.lake.snapshot import TableSnapshot
@@ -26,9 +29,9 @@ from service.lock_desk.watch import LockWatch, LockWatchConfig
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.model.lock_state import LockState
-from service.queue import lock_sighting_store
+from service.queue import demand_store, lock_sighting_store
 from service.queue.leases import LeaseConfig
-from tests import zookeeper
+from tests import s3, zookeeper
 from tests.integration.control_plane.planning import Service
 from tests.integration.control_plane.test_failing_work import add, fail, leased, waits_for
 from tests.java_server import java
@@ -108,8 +111,10 @@ def test_a_job_waits_while_the_lock_is_held_and_goes_at_once_when_it_is_free(wat
     assert waits_for(watched.service, job) == "the table's lock, held for 2 h by a writer that did not sign it"
     audit = add(watched.service, "a", JobKind.AUDIT)
     assert leased(watched.service).id == audit.id  # which takes no lock
-    for _ in range(40):  # a look that is repeated keeps the job waiting
-        watched.look()
+    with reading(watched.engine) as connection:
+        assert demand_store.queued(connection, watched.clock())["default"].startable == 0
+    for _ in range(8):  # looks that are repeated keep the job waiting
+        watched.look(10)
         assert watched.service.lease() is None
     lock.unlink()
     watched.look()
@@ -322,3 +327,50 @@ def test_a_job_waits_for_a_lock_in_zookeeper(watched: Watched, zoo: zookeeper.Se
         assert "by the ZooKeeper session 0x1" in str(waits_for(watched.service, job))
     watched.look()
     assert leased(watched.service).id == job.id
+
+
+def test_a_lock_in_dynamodb_ends_when_its_holder_does_not_renew_it(
+    sqlite: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    with s3.running() as storage:
+        client = boto3.client(
+            "dynamodb",
+            endpoint_url=storage.endpoint,
+            aws_access_key_id="someone",
+            aws_secret_access_key="anything",
+            region_name="us-east-1",
+        )
+        options = {
+            "hoodie.aws.access.key": "someone",
+            "hoodie.aws.secret.key": "anything",
+            f"{PREFIX}dynamodb.table": "locks",
+            f"{PREFIX}dynamodb.partition_key": "a",
+            f"{PREFIX}dynamodb.region": "us-east-1",
+            f"{PREFIX}dynamodb.endpoint_url": storage.endpoint,
+        }
+        watched = Watched(sqlite, clock, tmp_path)
+        watched.table("a", lock=TableLock(DYNAMODB[0], sealed(watched.service.cipher, options)))
+        job = add(watched.service, "a")
+        watched.look()
+        sighting = watched.sighting()
+        assert sighting is not None
+        assert sighting.state is LockState.FREE  # there is no such table
+        client.create_table(
+            TableName="locks",
+            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+        def renew(version: str) -> None:
+            item = {"key": "a", "ownerName": "a writer", "leaseDuration": "20000", "recordVersionNumber": version}
+            client.put_item(TableName="locks", Item={name: {"S": value} for name, value in item.items()})
+
+        for version in ("1", "2"):
+            renew(version)
+            for _ in range(9):
+                watched.look()
+                assert watched.service.lease() is None
+        assert waits_for(watched.service, job) == "the table's lock, held for 34 s by a writer"
+        watched.look(5)
+        assert leased(watched.service).id == job.id

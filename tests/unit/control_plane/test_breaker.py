@@ -72,9 +72,10 @@ def test_failures_in_a_row_are_added_up_with_their_seconds() -> None:
     assert late.failures == 1
 
 
-def test_the_first_worker_that_is_lost_is_not_held_against_the_table() -> None:
+def test_the_first_worker_that_is_lost_is_hardly_held_against_the_table() -> None:
     lost = failed(30, outcome=AttemptOutcome.LOST)
-    assert paused(lost) == 0
+    assert paused(lost) == IDLE.total_seconds()
+    assert paused(failed(30, outcome=AttemptOutcome.LOST, others_wait=False)) == 0
     assert paused(failed(30, lost, outcome=AttemptOutcome.LOST)) == 270
 
 
