@@ -9,8 +9,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.contract import JobKind, WriterEngine
-from service.api.breaker_models import BreakerOut, JobProblem
+from service.api.attempt_models import AttemptOut, BreakerOut, JobProblem, SpentOut
 from service.api.clock_models import ClockOut
+from service.api.forecasts import ForecastOut, Prospects
 from service.api.readiness import Checks
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
@@ -18,8 +19,7 @@ from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOverState
-from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
-from service.queue.waiting import Wait
+from service.queue.job import Attempt, Job, JobState, JobVerdict
 
 
 class FieldError(BaseModel):
@@ -190,26 +190,6 @@ class ProgressOut(BaseModel):
     bytes_total: int
 
 
-class AttemptOut(BaseModel):
-    attempt: int
-    worker_id: str
-    started_at: datetime
-    ended_at: datetime | None
-    outcome: AttemptOutcome | None
-    error: JobProblem | None
-
-    @classmethod
-    def of(cls, attempt: Attempt) -> AttemptOut:
-        return cls(
-            attempt=attempt.attempt,
-            worker_id=attempt.worker_id,
-            started_at=attempt.started_at,
-            ended_at=attempt.ended_at,
-            outcome=attempt.outcome,
-            error=JobProblem.of(attempt.error),
-        )
-
-
 class HandOverOut(BaseModel):
     state: HandOverState = Field(
         description="`draining`: a user has to stop the writers; `stopping`: the service is stopping them"
@@ -263,22 +243,25 @@ class JobOut(BaseModel):
         " the words `waits for`. Null if the job waits for nothing",
         examples=["a free slot: 1 worker of the group default, all busy"],
     )
+    forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
 
     breaker: BreakerOut | None = Field(
         None, description="Of a queued job: set while the attempts of jobs of this kind fail on the table"
     )
 
     @classmethod
-    def of(cls, job: Job, wait: Wait | None = None) -> JobOut:
-        return cls(**_fields(job), **_of_wait(wait))
+    def of(cls, job: Job, prospects: Prospects) -> JobOut:
+        return cls(**_fields(job, prospects))
 
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
+    spent: SpentOut
 
     @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], wait: Wait | None) -> JobDetail:
-        return cls(**_fields(job), attempts=[AttemptOut.of(attempt) for attempt in attempts], **_of_wait(wait))
+    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
+        shown = [AttemptOut.of(attempt) for attempt in attempts]
+        return cls(**_fields(job, prospects), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)))
 
 
 class JobPage(BaseModel):
@@ -305,12 +288,12 @@ class HealthOut(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-def _of_wait(wait: Wait | None) -> dict[str, Any]:
-    return {"waits_for": wait.what, "breaker": BreakerOut.of(wait.breaker, wait.at)} if wait else {}
-
-
-def _fields(job: Job) -> dict[str, Any]:
+def _fields(job: Job, prospects: Prospects) -> dict[str, Any]:
+    wait = prospects.waits.get(job.id)
     return {
+        "waits_for": wait.what if wait else None,
+        "breaker": BreakerOut.of(wait.breaker, wait.at) if wait else None,
+        "forecast": ForecastOut.of(job, prospects.outlook),
         "id": job.id,
         "table_id": job.table_id,
         "kind": job.kind,

@@ -29,18 +29,24 @@ AT_LEAST = 1.0
 _t = schema.turns
 
 
-def used_after(before: float | None, seconds: float, at: datetime) -> float | None:
-    """Returns the value of the column after a table has had a slot for so many seconds until `at`."""
+def used_after(before: float | None, seconds: float, at: float) -> float | None:
+    """Returns the value of the column after a table has had a slot for so many seconds until `at`, which is in seconds
+    since the epoch, or since another moment if `before` was brought there by `since`."""
     if seconds <= 0:
         return before
-    more = math.log2(seconds) + at.timestamp() / HALF_LIFE.total_seconds()
+    more = math.log2(seconds) + at / HALF_LIFE.total_seconds()
     if before is None:
         return more
     high, low = max(before, more), min(before, more)
     return high + math.log2(1 + 2.0 ** (low - high))
 
 
+def since(used: float, moment: datetime) -> float:
+    """Returns a value of the column as one for times in seconds since `moment`."""
+    return used - moment.timestamp() / HALF_LIFE.total_seconds()
+
+
 def charge(connection: Connection, table_id: str, seconds: float, at: datetime) -> None:
     if seconds > 0:
         before = connection.execute(sa.select(_t.c.used).where(_t.c.table_id == table_id)).scalar_one_or_none()
-        upsert(connection, _t, {"table_id": table_id}, {"used": used_after(before, seconds, at)})
+        upsert(connection, _t, {"table_id": table_id}, {"used": used_after(before, seconds, at.timestamp())})

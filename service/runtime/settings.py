@@ -128,6 +128,12 @@ class Settings(BaseSettings):
     max_new_jobs: int = Field(
         20, ge=1, description="Jobs that policies start in one round at most, for example after a pause"
     )
+    wait_goal_seconds: float = Field(
+        300.0, ge=0, description="The slots that a worker group wants are so many that no job waits longer for one"
+    )
+    wait_goal_by_group: dict[str, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict, description="JSON object: the same goal for single worker groups, in seconds"
+    )
     problem_seconds: float = Field(
         30.0, gt=0, le=600, description="How often problems that have opened or are resolved are looked for"
     )
@@ -158,6 +164,7 @@ class Settings(BaseSettings):
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a`, `gs`, `abfs`"
     )
+    local_maven: bool = Field(False, description="Whether a worker takes packages from ~/.m2 of its machine as well")
     jars: Path | None = Field(None, description="Folder with the Hudi bundle, and the jars of `s3a`, for a worker")
     secret_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys for stored secrets, separated by commas; the first one encrypts"

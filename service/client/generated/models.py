@@ -97,6 +97,8 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
     table_name: str
@@ -110,6 +112,8 @@ class ActiveJobs(Model, frozen=True, kw_only=True):
     """Jobs that a worker has taken and not begun"""
     running: int
     """Jobs that a worker runs"""
+    forecast: dict[str, str]
+    """How long the queue of each worker group is, in words; without those that have no jobs"""
     items: list[ActiveJob]
     """At most 50: those that workers hold first, then the oldest"""
 
@@ -389,6 +393,15 @@ class BacklogOut(Model, frozen=True, kw_only=True):
     """Of the latest base files of all partitions"""
     commits: int
     """Commits since the last compaction"""
+
+
+class Basis(Word):
+    """What an expected duration was learned from. All but the first are guesses."""
+
+    TABLE = "table"
+    SIZE = "size"
+    KIND = "kind"
+    DEFAULT = "default"
 
 
 class BlockedOut(Model, frozen=True, kw_only=True):
@@ -1578,7 +1591,7 @@ class DemandByGroup(Model, frozen=True, kw_only=True):
 
 
 class DemandOut(Model, frozen=True, kw_only=True):
-    """Only numbers, so that a scaler can take each by its path."""
+    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
 
     queued: int
     """Queued jobs, also those that nothing can start yet"""
@@ -1591,13 +1604,27 @@ class DemandOut(Model, frozen=True, kw_only=True):
     running: int
     """Jobs that workers hold"""
     wanted_slots: int
-    """`running` and `startable`: slots with which no job would wait for one"""
+    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
     slots: int
     """Slots of the ready workers"""
     workers: int
     """Ready workers that were seen within a minute"""
     waiting_workers: int
     """Workers that start Spark, or wait for a first executor"""
+    goal_seconds: float
+    """How long a job may wait for a slot"""
+    work_seconds: float
+    """What the jobs that are due will take together"""
+    wait_seconds: float | None
+    """When the last of them will start; null without a slot"""
+    done_seconds: float | None
+    """When the last of them will have ended; null without a slot"""
+    held_back: int
+    """Queued jobs that are not due: between two attempts, or until the writers stop"""
+    guesses: int
+    """Jobs that are due, and of a kind that has not ended on their table yet"""
+    forecast: str
+    """In words"""
 
 
 class DiagnosisIn(Model, frozen=True, kw_only=True):
@@ -1973,6 +2000,27 @@ class FlinkRestart(Word):
     WITHOUT_STATE = "without-state"
 
 
+class ForecastOut(Model, frozen=True, kw_only=True):
+    """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
+
+    starts_at: datetime | None
+    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    ends_at: datetime | None
+    """Expected end of its attempt; null if the start is not known"""
+    seconds: float
+    """How long an attempt takes"""
+    learned_from: Basis
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all of this
+    `kind`; or nothing (`default`)
+    """
+    is_guess: bool
+    """Whether no job of this kind has ended on this table"""
+    held_back_by: HeldBack | None
+    """Why a queued job is not due; null if it is"""
+    text: str
+    """The same in words"""
+
+
 class FoundBeside(Model, frozen=True, kw_only=True):
     """Work of others on the table"""
 
@@ -2084,6 +2132,16 @@ class Health(Word):
 class HealthOut(Model, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
     """Always `ok`"""
+
+
+class HeldBack(Word):
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, or until
+    the table's lock is free.
+    """
+
+    NEXT_ATTEMPT = "next_attempt"
+    WRITERS = "writers"
+    LOCK = "lock"
 
 
 class HeldLockOut(Model, frozen=True, kw_only=True):
@@ -2331,10 +2389,14 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
+    spent: SpentOut
+    """How long it waited and worked; the two add up to what it took"""
 
 
 class JobKind(Word):
@@ -2432,6 +2494,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
 
@@ -3681,6 +3745,17 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """The largest partitions"""
     watch: WatchOut
     """State of the polling of the table"""
+
+
+class SpentOut(Model, frozen=True, kw_only=True):
+    """Seconds from the submission of the job to its end, or until now."""
+
+    waited_seconds: float
+    """Before its first attempt and between attempts"""
+    worked_seconds: float
+    """In all of its attempts together"""
+    took_seconds: float
+    """Both together"""
 
 
 class StaleWrite(Model, frozen=True, kw_only=True):

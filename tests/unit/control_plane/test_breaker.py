@@ -17,9 +17,10 @@ from service.queue.breaker import (
     counts_as_failure,
 )
 from service.queue.job import AttemptOutcome, Job, JobState
-from service.queue.slot_use import HALF_LIFE, used_after
+from service.queue.slot_use import HALF_LIFE, since, used_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AT = NOW.timestamp()
 ERROR = Problem("hudi-error", "It failed", retriable=True)
 
 
@@ -99,14 +100,16 @@ def test_what_counts_against_a_table(
 
 def test_slot_seconds_count_half_after_the_half_life() -> None:
     """60 s ten minutes ago are as many as 30 s now."""
-    long_ago, lately = used_after(None, 60, NOW - HALF_LIFE), used_after(None, 30, NOW)
+    long_ago, lately = used_after(None, 60, AT - HALF_LIFE.total_seconds()), used_after(None, 30, AT)
     assert long_ago == pytest.approx(lately)
-    assert used_after(long_ago, 30, NOW) == pytest.approx(used_after(None, 60, NOW))
+    assert used_after(long_ago, 30, AT) == pytest.approx(used_after(None, 60, AT))
+    assert lately is not None
+    assert since(lately, NOW) == used_after(None, 30, 0.0)
 
 
 def test_many_short_jobs_count_like_one_long_one() -> None:
     used: float | None = None
     for _ in range(100):
-        used = used_after(used, 0.5, NOW)
-    assert used == pytest.approx(used_after(None, 50, NOW))
-    assert used_after(used, 0, NOW + timedelta(days=1)) == used
+        used = used_after(used, 0.5, AT)
+    assert used == pytest.approx(used_after(None, 50, AT))
+    assert used_after(used, 0, AT + 86_400) == used

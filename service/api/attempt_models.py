@@ -1,4 +1,4 @@
-"""Response models of what goes wrong with jobs: the problem of an attempt, and the breaker of a table and a kind."""
+"""Response models of the attempts at a job: their problems, the time they took, and the breaker that they keep."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from jobs.contract import Problem
 from service.api.problems import document
 from service.queue.breaker import Breaker, BreakerState
+from service.queue.job import Attempt, AttemptOutcome, Spent
 
 
 class JobProblem(BaseModel):
@@ -46,3 +47,36 @@ class BreakerOut(BaseModel):
             next_try_at=breaker.next_try_at,
             error=JobProblem.of(breaker.error),
         )
+
+
+class AttemptOut(BaseModel):
+    attempt: int
+    worker_id: str
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: AttemptOutcome | None
+    error: JobProblem | None
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> AttemptOut:
+        return cls(
+            attempt=attempt.attempt,
+            worker_id=attempt.worker_id,
+            started_at=attempt.started_at,
+            ended_at=attempt.ended_at,
+            outcome=attempt.outcome,
+            error=JobProblem.of(attempt.error),
+        )
+
+
+class SpentOut(BaseModel):
+    """Seconds from the submission of the job to its end, or until now."""
+
+    waited_seconds: float = Field(description="Before its first attempt and between attempts", examples=[41.0])
+    worked_seconds: float = Field(description="In all of its attempts together", examples=[19.5])
+    took_seconds: float = Field(description="Both together", examples=[60.5])
+
+    @classmethod
+    def of(cls, spent: Spent) -> SpentOut:
+        waited, worked = round(spent.waited, 3), round(spent.worked, 3)
+        return cls(waited_seconds=waited, worked_seconds=worked, took_seconds=round(waited + worked, 3))
