@@ -104,7 +104,7 @@ def test_slot_seconds_count_half_after_the_half_life() -> None:
     assert long_ago == pytest.approx(lately)
     assert used_after(long_ago, 30, AT) == pytest.approx(used_after(None, 60, AT))
     assert lately is not None
-    assert since(lately, NOW) == used_after(None, 30, 0.0)
+    assert since(lately, NOW) == pytest.approx(used_after(None, 30, 0.0))
 
 
 def test_many_short_jobs_count_like_one_long_one() -> None:
