@@ -30,6 +30,7 @@ from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
 from service.model.rounds import Rounds
 from service.observability.process_metrics import ProcessMetrics
+from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -63,6 +64,8 @@ _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
 _POLL_NICENESS = 10
+# A storage that does not answer keeps a reader busy for no longer: nothing else waits for this answer.
+_GLANCE_SECONDS = 5.0
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection")
 
 
@@ -254,6 +257,7 @@ class Composition:
                     chosen.lock_roots,
                 )
             ),
+            glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,
         )
 

@@ -33,7 +33,7 @@ NOT_POLLED = Definition(
 )
 
 OVERDUE = timedelta(minutes=15)
-"""Of a poll. Tables are polled about once a minute, and at most an hour apart after failures."""
+"""Of a poll. Tables are polled, or glanced at after failures, about once a minute."""
 
 MISSED = Definition(
     StandingKind.COMMITS_MISSED,

@@ -3032,6 +3032,13 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a Hive metastore is brought up to the table"""
 
 
+class PollOut(Model, frozen=True, kw_only=True):
+    table_id: str
+    """Id of the table"""
+    is_new: bool
+    """False if a poll was already about to begin"""
+
+
 class PrefixOfPolicy(Model, frozen=True, kw_only=True):
     """As `PartitionPrefix`, in a level of a policy, which is stored as it was sent."""
 
