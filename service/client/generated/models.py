@@ -2862,6 +2862,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
@@ -3020,6 +3022,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
@@ -3383,6 +3387,15 @@ class RollbackParams(Model, frozen=True, kw_only=True):
     """
 
 
+class RollbackPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    after_seconds: int | UnsetType = UNSET
+    """Time without a heartbeat after which a writer is taken for dead"""
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+
+
 class RollbackResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `rollback`"""
 
@@ -3691,6 +3704,7 @@ class StandingKind(Word):
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
     COMMITS_VANISHED = "commits-vanished"
     COMMITS_MISSED = "commits-missed"
     INCIDENT_STANDING = "incident-standing"
