@@ -143,6 +143,17 @@ class MetadataTableError(HudiError):
     )
 
 
+class PartitionValuesError(JobError):
+    """Hudi's data source takes the values of partition columns from the paths; whatever reads rows by it fails."""
+
+    type = "partition-values-unreadable"
+    title = "Hudi cannot make the values of the partition columns from the table's paths"
+    hint = (
+        "Every query by Spark fails at the table alike. Its key generator writes to the paths what the column's type"
+        " cannot hold: write the table anew with another output format, such as yyyyMMdd for a number."
+    )
+
+
 class PathOutsideTableError(JobError):
     """A job follows no path that leads out of its table: not to read, and still less to write or to delete."""
 
@@ -293,6 +304,13 @@ class IndexesChangedError(JobError):
     type = "indexes-changed"
     title = "An index of the table was built or dropped while the job ran"
     hint = "Nothing was committed; the next attempt starts over."
+    retriable = True
+
+
+class TableUpgradedError(JobError):
+    type = "table-upgraded"
+    title = "Another version of Hudi has changed the version of the table while the job ran"
+    hint = "Nothing was committed; the next attempt works on the new version."
     retriable = True
 
 

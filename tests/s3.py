@@ -1,6 +1,6 @@
 """An S3 server (moto's) in a process of its own, which counts requests and can be told to fail some.
 
-`python -m tests.s3 PORT` serves it; `running` starts that.
+`python -m tests.s3 PORT AHEAD` serves it, with a clock that is so many seconds ahead; `running` starts that.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import urllib.request
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs
@@ -128,12 +129,13 @@ class Server:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(*, ahead: timedelta = timedelta()) -> Iterator[Server]:
+    """`ahead`: by how much its clock, and so the times of its files, are ahead of this machine's."""
     # A process of its own: Arrow may wait for the server while it holds the interpreter's lock.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "tests.s3", str(port)]
+    command = [sys.executable, "-m", "tests.s3", str(port), str(ahead.total_seconds())]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + _START_SECONDS
@@ -157,12 +159,15 @@ def _accepts(port: int) -> bool:
     return True
 
 
-def main(port: int) -> None:
+def main(port: int, ahead: timedelta) -> None:
+    from moto.core.utils import utcnow
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import run_simple
 
+    for module in [each for each in sys.modules.values() if getattr(each, "utcnow", None) is utcnow]:
+        vars(module)["utcnow"] = lambda: utcnow() + ahead
     run_simple("127.0.0.1", port, Front(DomainDispatcherApplication(create_backend_app)), threaded=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))

@@ -21,6 +21,7 @@ from jobs.errors import (
     JobError,
     MetadataTableError,
     MetadataTableGoneError,
+    PartitionValuesError,
     StorageDeniedError,
     StorageFullError,
     StorageLoginError,
@@ -33,7 +34,7 @@ from jobs.errors import (
 from jobs.storage.refusal import Refusal, refusal_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -71,6 +72,10 @@ _REFUSED: Mapping[Refusal, type[StorageRefusedError]] = {
 }
 
 
+# `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
+_OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
+
+
 class Jvm:
     """Shorthands over one Spark session's gateway."""
 
@@ -105,6 +110,12 @@ class Jvm:
         result = self.java.java.util.HashMap()
         for key, value in entries.items():
             result.put(key, value)
+        return result
+
+    def list(self, items: Iterable[Any]) -> Any:
+        result = self.java.java.util.ArrayList()
+        for item in items:
+            result.add(item)
         return result
 
     def array(self, values: Sequence[Any]) -> Any:
@@ -199,6 +210,8 @@ def translated(what: str, *, expected: type[JobError] | None = None, by: Judge |
 
 def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
+    if any(_OF_PARTITION_VALUES.match(message) for _, message in causes):
+        return PartitionValuesError(f"{what}: {_first_line(causes)}")
     if refused := refused_by_storage(what, causes):
         return refused
     for name, message in causes:

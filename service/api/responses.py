@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jobs.contract import JobKind, Problem, WriterEngine
 from service.api.clock_models import ClockOut
+from service.api.forecasts import ForecastOut, Prospects
 from service.api.problems import document
 from service.api.readiness import Checks
 from service.catalog.registration import Registration, Writers
@@ -274,10 +275,11 @@ class JobOut(BaseModel):
         " the words `waits for`. Null if the job waits for nothing",
         examples=["a free slot: 1 worker of the group default, all busy"],
     )
+    forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
 
     @classmethod
-    def of(cls, job: Job, waits_for: str | None = None) -> JobOut:
-        return cls(**_fields(job), waits_for=waits_for)
+    def of(cls, job: Job, prospects: Prospects) -> JobOut:
+        return cls(**_fields(job, prospects))
 
 
 class SpentOut(BaseModel):
@@ -298,9 +300,9 @@ class JobDetail(JobOut):
     spent: SpentOut
 
     @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], waits_for: str | None, now: datetime) -> JobDetail:
+    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
         shown = [AttemptOut.of(attempt) for attempt in attempts]
-        return cls(**_fields(job), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)), waits_for=waits_for)
+        return cls(**_fields(job, prospects), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)))
 
 
 class PollOut(BaseModel):
@@ -332,8 +334,10 @@ class HealthOut(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-def _fields(job: Job) -> dict[str, Any]:
+def _fields(job: Job, prospects: Prospects) -> dict[str, Any]:
     return {
+        "waits_for": prospects.waits.get(job.id),
+        "forecast": ForecastOut.of(job, prospects.outlook),
         "id": job.id,
         "table_id": job.table_id,
         "kind": job.kind,

@@ -46,7 +46,7 @@ class Stored:
 
 def find(connection: Connection, table_id: str) -> Stored | None:
     """Returns the snapshot without its partitions; None before the first poll."""
-    row = connection.execute(sa.select(_s).where(_s.c.table_id == table_id)).one_or_none()
+    row = connection.execute(_FIND, {"of_table": table_id}).one_or_none()
     if row is None:
         return None
     return Stored(_snapshot(table_id, row.taken_at, row.summary), row.summary["hashing_config"])
@@ -109,26 +109,19 @@ def save_partitions(
 
 
 def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot:
-    small = _number("small_files")
-    mergeable = sa.case((small > 1, small), else_=0)
-    names = [each.name for each in dataclasses.fields(Totals)]
-    sums = [sa.func.sum(mergeable if name == "mergeable_files" else _number(name)) for name in names]
-    of_table = _p.c.table_id == snapshot.table_id
-    row = connection.execute(sa.select(*sums).where(of_table)).one()
+    of_table = {"of_table": snapshot.table_id}
+    row = connection.execute(_TOTALS, of_table).one()
     totals = Totals(*(int(number or 0) for number in row))
-    largest, number = _number("largest_bucket_bytes"), _number("num_buckets")
-    skew = sa.cast(largest * number, sa.Float) / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
 
-    def first(order: sa.ColumnElement[Any]) -> PartitionState | None:
-        query = sa.select(_p.c.state).where(of_table, largest > 0).order_by(order, _p.c.path).limit(1)
-        found = connection.execute(query).scalar_one_or_none()
+    def first(query: sa.Select[Any]) -> PartitionState | None:
+        found = connection.execute(query, of_table).scalar_one_or_none()
         return None if found is None else partition_state(found)
 
     return dataclasses.replace(
         snapshot,
         totals=totals,
-        large=first(largest.desc()),
-        skewed=first(skew.desc()),
+        large=first(_LARGEST),
+        skewed=first(_MOST_SKEWED),
         cycles=extended(snapshot.cycles, totals.log_bytes, snapshot.since_compaction.at, snapshot.taken_at),
     )
 
@@ -136,6 +129,30 @@ def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot
 def _number(name: str) -> sa.ColumnElement[int]:
     # By way of text: PostgreSQL would take it as an integer of 32 bits.
     return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)
+
+
+def _totals() -> sa.Select[Any]:
+    small = _number("small_files")
+    mergeable = sa.case((small > 1, small), else_=0)
+    names = [each.name for each in dataclasses.fields(Totals)]
+    sums = [sa.func.sum(mergeable if name == "mergeable_files" else _number(name)) for name in names]
+    return sa.select(*sums).where(_IS_OF_TABLE)
+
+
+def _first(order: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    is_known = _number("largest_bucket_bytes") > 0
+    return sa.select(_p.c.state).where(_IS_OF_TABLE, is_known).order_by(order.desc(), _p.c.path).limit(1)
+
+
+# Made once: to make these takes longer than to execute them.
+_IS_OF_TABLE = _p.c.table_id == sa.bindparam("of_table")
+_TOTALS = _totals()
+_LARGEST = _first(_number("largest_bucket_bytes"))
+_MOST_SKEWED = _first(
+    sa.cast(_number("largest_bucket_bytes") * _number("num_buckets"), sa.Float)
+    / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
+)
+_FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 
 
 def forget(connection: Connection, table_id: str) -> None:

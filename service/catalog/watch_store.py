@@ -73,8 +73,7 @@ def claim(
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
     """Raises TableNotFoundError. `for_update`: two polls of one table are recorded one after the other."""
-    query = _joined().where(_w.c.table_id == table_id)
-    row = connection.execute(query.with_for_update(of=_w) if for_update else query).one_or_none()
+    row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
     if row is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
     return _watch(row)
@@ -159,6 +158,11 @@ def _joined() -> sa.Select[Any]:
     ]
     columns = (_t.c.base_path, _t.c.lock, late.label("has_late_files"), *map(sa.Label, ("since", "holder"), seen))
     return sa.select(_w, *columns).join_from(_w, _t, _w.c.table_id == _t.c.id)
+
+
+# Made once: every poll executes them.
+_GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
+_GET_LOCKED = _GET.with_for_update(of=_w)
 
 
 def _watch(row: sa.Row[Any]) -> Watch:

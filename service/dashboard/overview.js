@@ -62,7 +62,7 @@ export function overview(changed, query = {}) {
     const answer = await get("v1/overview", known(asked));
     if (asked !== chosen) return;
     await problems.take(answer.problems);
-    active.take(answer.jobs.items);
+    active.take(answer.jobs.items, answer.jobs.forecast);
     suggestions.take(answer.suggestions);
     found = answer;
   }

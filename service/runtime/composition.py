@@ -35,7 +35,9 @@ from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
 from service.queue import lineage_facts, recovery
+from service.queue.forecaster import Forecaster
 from service.queue.leases import LeaseConfig
+from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.runtime import discovery_round, retention
 from service.runtime.connections import ConnectionLimits
@@ -148,6 +150,7 @@ class Composition:
             rounds=self.rounds,
             metrics=self._metrics,
             open_metrics=chosen.open_metrics,
+            forecaster=Forecaster(Goals(chosen.wait_goal_seconds, chosen.wait_goal_by_group)),
         )
         return Daemon(
             TrustedProxies(create_app(context), chosen.trusted_proxies),

@@ -121,6 +121,12 @@ class Settings(BaseSettings):
     max_new_jobs: int = Field(
         20, ge=1, description="Jobs that policies start in one round at most, for example after a pause"
     )
+    wait_goal_seconds: float = Field(
+        300.0, ge=0, description="The slots that a worker group wants are so many that no job waits longer for one"
+    )
+    wait_goal_by_group: dict[str, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict, description="JSON object: the same goal for single worker groups, in seconds"
+    )
     problem_seconds: float = Field(
         30.0, gt=0, le=600, description="How often problems that have opened or are resolved are looked for"
     )

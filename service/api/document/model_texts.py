@@ -195,7 +195,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         **_JOB,
         "attempts": ("All attempts, first to last", None),
         "spent": ("How long it waited and worked; the two add up to what it took", None),
-        "waits_for": ("What keeps a queued job from a worker; null otherwise", None),
     },
     "JobProblem": _PROBLEM,
     "ProblemIn": _PROBLEM,

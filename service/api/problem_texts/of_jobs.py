@@ -66,6 +66,15 @@ OF_JOBS: Final = {
         hint="Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job"
         " with `action` `rebuild` builds it anew. The worker's log has the details.",
     ),
+    "partition-values-unreadable": JobExplanation(
+        "Hudi's data source takes the values of partition columns from the paths, by the types of the columns. With a"
+        " custom key generator the path of a column that holds a number of milliseconds may have a date, which is no"
+        " number.",
+        "counting the rows: Failed to cast value `2023-11-14` to `LongType` for partition column `day`",
+        title="Hudi cannot make the values of the partition columns from the table's paths",
+        hint="Every query by Spark fails at the table alike. Its key generator writes to the paths what the column's"
+        " type cannot hold: write the table anew with another output format, such as yyyyMMdd for a number.",
+    ),
     "plan-of-another-path": JobExplanation(
         "Hudi's plans of clusterings, cleans and rollbacks hold absolute paths. In a table that was copied or moved"
         " while one was pending, they lead to the original, from which the job would read, or delete.",
@@ -165,6 +174,14 @@ OF_JOBS: Final = {
         "20260101120000000",
         title="Another client rolled back the job's pending instant",
         hint="Nothing was committed; the next attempt starts over.",
+    ),
+    "table-upgraded": JobExplanation(
+        "Hudi upgrades a table when a newer version writes to it for the first time, unless"
+        " `hoodie.write.auto.upgrade=false`. It moves the timeline and renames its files, so the job no longer sees"
+        " what it was prepared for. Hudi expects that nobody else works on the table then: pause its upkeep before.",
+        "table version 6 became 9",
+        title="Another version of Hudi has changed the version of the table while the job ran",
+        hint="Nothing was committed; the next attempt works on the new version.",
     ),
     "indexes-changed": JobExplanation(
         "A commit must bring all indexes of the table up to date, and the job was prepared for others. With the new"

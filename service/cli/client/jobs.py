@@ -107,10 +107,11 @@ def list_jobs(
             job_watch.state_of(job),
             ago(job["created_at"]),
             took(job),
+            (job["forecast"] or {}).get("text", ""),
         )
         for job in page["items"]
     ]
-    out.table(("ID", "TABLE", "KIND", "STATE", "SUBMITTED", "TOOK"), rows, empty="There are no such jobs.")
+    out.table(("ID", "TABLE", "KIND", "STATE", "SUBMITTED", "TOOK", "EXPECTED"), rows, empty="There are no such jobs.")
 
 
 @app.command("show")
@@ -129,6 +130,7 @@ def show(service: Connection, out: Output, job: JobId) -> None:
             ("params", compact(found["params"]) if found["params"] else None),
             ("state", job_watch.state_of(found)),
             ("waits for", found["waits_for"]),
+            ("expected", (found["forecast"] or {}).get("text")),
             ("progress", job_watch.described(found) if found["state"] != JobState.SUCCEEDED else None),
             ("requested by", found["requested_by"]),
             ("because", found["reason"]),

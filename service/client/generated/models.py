@@ -97,6 +97,8 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
     table_name: str
     """Name of the table"""
 
@@ -108,6 +110,8 @@ class ActiveJobs(Model, frozen=True, kw_only=True):
     """Jobs that a worker has taken and not begun"""
     running: int
     """Jobs that a worker runs"""
+    forecast: dict[str, str]
+    """How long the queue of each worker group is, in words; without those that have no jobs"""
     items: list[ActiveJob]
     """At most 50: those that workers hold first, then the oldest"""
 
@@ -387,6 +391,15 @@ class BacklogOut(Model, frozen=True, kw_only=True):
     """Of the latest base files of all partitions"""
     commits: int
     """Commits since the last compaction"""
+
+
+class Basis(Word):
+    """What an expected duration was learned from. All but the first are guesses."""
+
+    TABLE = "table"
+    SIZE = "size"
+    KIND = "kind"
+    DEFAULT = "default"
 
 
 class BlockedOut(Model, frozen=True, kw_only=True):
@@ -1550,7 +1563,7 @@ class DemandByGroup(Model, frozen=True, kw_only=True):
 
 
 class DemandOut(Model, frozen=True, kw_only=True):
-    """Only numbers, so that a scaler can take each by its path."""
+    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
 
     queued: int
     """Queued jobs, also those that nothing can start yet"""
@@ -1563,13 +1576,27 @@ class DemandOut(Model, frozen=True, kw_only=True):
     running: int
     """Jobs that workers hold"""
     wanted_slots: int
-    """`running` and `startable`: slots with which no job would wait for one"""
+    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
     slots: int
     """Slots of the ready workers"""
     workers: int
     """Ready workers that were seen within a minute"""
     waiting_workers: int
     """Workers that start Spark, or wait for a first executor"""
+    goal_seconds: float
+    """How long a job may wait for a slot"""
+    work_seconds: float
+    """What the jobs that are due will take together"""
+    wait_seconds: float | None
+    """When the last of them will start; null without a slot"""
+    done_seconds: float | None
+    """When the last of them will have ended; null without a slot"""
+    held_back: int
+    """Queued jobs that are not due: between two attempts, or until the writers stop"""
+    guesses: int
+    """Jobs that are due, and of a kind that has not ended on their table yet"""
+    forecast: str
+    """In words"""
 
 
 class DiagnosisIn(Model, frozen=True, kw_only=True):
@@ -1945,6 +1972,27 @@ class FlinkRestart(Word):
     WITHOUT_STATE = "without-state"
 
 
+class ForecastOut(Model, frozen=True, kw_only=True):
+    """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
+
+    starts_at: datetime | None
+    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    ends_at: datetime | None
+    """Expected end of its attempt; null if the start is not known"""
+    seconds: float
+    """How long an attempt takes"""
+    learned_from: Basis
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all of this
+    `kind`; or nothing (`default`)
+    """
+    is_guess: bool
+    """Whether no job of this kind has ended on this table"""
+    held_back_by: HeldBack | None
+    """Why a queued job is not due; null if it is"""
+    text: str
+    """The same in words"""
+
+
 class FoundBeside(Model, frozen=True, kw_only=True):
     """Work of others on the table"""
 
@@ -2056,6 +2104,13 @@ class Health(Word):
 class HealthOut(Model, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
     """Always `ok`"""
+
+
+class HeldBack(Word):
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped."""
+
+    NEXT_ATTEMPT = "next_attempt"
+    WRITERS = "writers"
 
 
 class HeldLockOut(Model, frozen=True, kw_only=True):
@@ -2303,6 +2358,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
     spent: SpentOut
@@ -2404,6 +2461,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
 
 
 class JobPage(Model, frozen=True, kw_only=True):
