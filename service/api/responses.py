@@ -264,6 +264,11 @@ class JobDetail(JobOut):
         return cls(**_fields(job, prospects), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)))
 
 
+class PollOut(BaseModel):
+    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    is_new: bool = Field(description="False if a poll was already about to begin")
+
+
 class JobPage(BaseModel):
     items: list[JobOut]
     next_cursor: str | None

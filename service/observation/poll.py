@@ -89,6 +89,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
                 connection, watch.table_id, stored.snapshot.other_runs if stored else (), added
             ),
             clock=_with_first(stored, polled.clock),
+            not_writable=stored.snapshot.not_writable if stored else None,
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)

@@ -34,6 +34,7 @@ from service.queue import (
     polled_locks,
     retention_needs,
     worker_store,
+    writability,
 )
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
@@ -264,6 +265,7 @@ def report(
         ended = job_store.get(connection, job_id)
         events = job_changes.of_report(connection, job, ended, outcome, now)
         events += job_incidents.of_report(connection, job, ended, result, now)
+        writability.record(connection, job, result, now)
         outbox.publish(connection, events, now=now)
         job_tally.add(connection, job_tally.of_attempt(job, outcome, result.details, now))
     # The job itself may be due again, or another job of this table that waited for it.

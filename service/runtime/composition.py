@@ -31,6 +31,7 @@ from service.lock_desk.watch import LockWatch, LockWatchConfig
 from service.model.backoff import BackOff
 from service.model.rounds import Rounds
 from service.observability.process_metrics import ProcessMetrics
+from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -70,6 +71,8 @@ _READ_SECONDS = 60.0
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
+# A storage that does not answer keeps a reader busy for no longer: nothing else waits for this answer.
+_GLANCE_SECONDS = 5.0
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection")
 
 
@@ -284,6 +287,7 @@ class Composition:
                     chosen.lock_roots,
                 )
             ),
+            glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.format.lock_providers import is_provable
 from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
 from service.delegation import plan_store
 from service.incidents import store
@@ -30,6 +31,7 @@ from service.scheduling import (
     diagnosis,
     partition_ttl,
     repair,
+    rollback,
     sync,
 )
 from service.scheduling.admission import Situation
@@ -142,6 +144,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
                 hazard=_writer_hazard(connection, table),
                 consumers=consumer_store.of_table(connection, table_id),
                 must_stop_flink=_must_stop_flink(connection, table),
+                unproved=_unproved(connection, table),
             ).items()
         },
         situation=situation,
@@ -182,6 +185,15 @@ def _must_stop_flink(connection: Connection, table: Registration) -> bool:
     return has_flink(table, sightings) and not table.writers.are_stopped(sightings)
 
 
+def _unproved(connection: Connection, table: Registration) -> str | None:
+    """Returns why no job can prove that a writer of the table is dead, or roll its write back."""
+    if not is_provable(table.lock.provider):
+        return "the table's lock cannot be proved, so a cleaning has to roll it back"
+    if has_flink(table, watch_store.engines_of(connection, table.id)):
+        return "Flink writes the table, and a restarted Flink job may commit it"
+    return None
+
+
 def paused(pause: Pause | None, policy: Policy) -> str | None:
     """Returns why nothing may start, as a sentence without a full stop; None if jobs may start."""
     if pause:
@@ -212,9 +224,11 @@ def _proposals(
     hazard: bucket_expansion.WriterHazard,
     consumers: Sequence[Consumer],
     must_stop_flink: bool,
+    unproved: str | None,
 ) -> dict[JobKind, Proposal]:
     return {
         JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
+        JobKind.ROLLBACK: rollback.decide(policy.rollback, snapshot, contexts[JobKind.ROLLBACK], obstacle=unproved),
         JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, contexts[JobKind.COMPACTION]),
         JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
             policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], hazard

@@ -35,6 +35,7 @@ class StandingKind(StrEnum):
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
     COMMITS_VANISHED = "commits-vanished"
     COMMITS_MISSED = "commits-missed"
     INCIDENT_STANDING = "incident-standing"

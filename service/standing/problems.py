@@ -22,6 +22,7 @@ _OfAll = Callable[[Facts, datetime], Iterable[StandingProblem] | StandingProblem
 OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
     reading.unreadable: {StandingKind.TABLE_UNREADABLE},
     reading.not_polled: {StandingKind.TABLE_NOT_POLLED},
+    reading.not_writable: {StandingKind.TABLE_NOT_WRITABLE},
     reading.vanished: {StandingKind.COMMITS_VANISHED},
     reading.missed: {StandingKind.COMMITS_MISSED},
     timeline.incidents: {StandingKind.INCIDENT_STANDING},

@@ -2973,6 +2973,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
@@ -3131,6 +3133,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
@@ -3141,6 +3145,13 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
     """When a Hive metastore is brought up to the table"""
+
+
+class PollOut(Model, frozen=True, kw_only=True):
+    table_id: str
+    """Id of the table"""
+    is_new: bool
+    """False if a poll was already about to begin"""
 
 
 class PrefixOfPolicy(Model, frozen=True, kw_only=True):
@@ -3487,6 +3498,15 @@ class RollbackParams(Model, frozen=True, kw_only=True):
     """
 
 
+class RollbackPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    after_seconds: int | UnsetType = UNSET
+    """Time without a heartbeat after which a writer is taken for dead"""
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+
+
 class RollbackResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `rollback`"""
 
@@ -3795,6 +3815,7 @@ class StandingKind(Word):
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
     COMMITS_VANISHED = "commits-vanished"
     COMMITS_MISSED = "commits-missed"
     INCIDENT_STANDING = "incident-standing"

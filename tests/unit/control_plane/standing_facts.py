@@ -12,7 +12,7 @@ from service.delivery.webhook import Webhook
 from service.incidents.incident import IncidentKind
 from service.lake.backlog import Cycle
 from service.lake.commit import COMPACTION
-from service.lake.snapshot import OtherRun, PartitionState, Since, Totals
+from service.lake.snapshot import NotWritable, OtherRun, PartitionState, Since, Totals
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 from service.model.errors import FenceLosesFlinkError
@@ -92,6 +92,7 @@ def _behind() -> TableFacts:
             cycles=cycles,
             pending=(dead, plan(hours=200), plan("clustering", hours=200, at="003")),
             lock=SeenLock(ago(hours=1), "a writer"),
+            not_writable=NotWritable("storage-read-only", "Read only", "/lake/t", "Let it.", ago(hours=1), "job_1"),
             vanished=("001",),
             vanished_since=ago(hours=1),
             other_runs=(OtherRun(COMPACTION, "004", ago(hours=1), ago(hours=2)),),
