@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from jobs.errors import CommitLostError, HudiError, JobError, LeaseLostError, PlanTakenError
 from jobs.format import plan_files
 from jobs.format.file_names import parse_base_file_name
-from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.file_times import modified, storage_now, times_in
 from jobs.hudi.heartbeats import expiry_seconds, last_beat
 from jobs.hudi.lock import for_at_most
@@ -108,7 +107,7 @@ class PlanOwner:
     def require(self, client: WriteClient, instant: str) -> None:
         """Raises CommitLostError unless the instant is still as this attempt has begun it. Call it before a commit."""
         if self._table.state_of(instant) != "INFLIGHT":
-            raise CommitLostError(f"Instant {instant} is not inflight any more.")
+            raise self._table.lost(f"Instant {instant} is not inflight any more.")
         if not self._is_mine(self._pending(instant)):
             raise CommitLostError(f"Another runner has begun {instant} anew.")
         if not client.has_heartbeat(instant) or client.is_dead(instant):
@@ -145,7 +144,7 @@ class PlanOwner:
     def _pending(self, instant: str) -> Instant:
         found = next((item for item in self._table.pending() if item.requested == instant), None)
         if found is None:
-            raise CommitLostError(f"Instant {instant} is pending no more.")
+            raise self._table.lost(f"Instant {instant} is pending no more.")
         return found
 
     def _newest_file(self, item: Instant) -> tuple[str, int | None]:
@@ -218,7 +217,7 @@ def take_back(table: HudiTable, client: WriteClient, instant: str) -> str | None
         client.tidy_up(instant)
         return None
     give_back(client, item)
-    if table.version < WITH_COMPLETION_TIMES:
+    if table.has_logs_named_by_slice:
         return f"{_stays(instant)}, because logs that writers have written since refer to it. {_EXECUTE}"
     client.withdrawal.delete(instant)
     return None

@@ -12,6 +12,7 @@ from jobs.contract import Problem
 from jobs.errors import HudiError
 from jobs.format.stale_writes import RESCALE, stale_writes
 from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi import index_note
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import undo
@@ -45,7 +46,8 @@ def _restore(attempt: Attempt) -> str:
     restore = begun.instant if begun else client.new_instant()
     attempt.context.instant(restore)
     lock.verify()
-    had = table.metadata_partitions
+    # Hudi deletes a metadata table that cannot go back as far, and lists the files anew.
+    had = index_note.keep(table)
     if begun:
         client.savepoints.forget_requested_rollbacks(_own(client, begun))
     else:
@@ -56,7 +58,6 @@ def _restore(attempt: Attempt) -> str:
     if savepoint is None or table.state_of(restore) != "COMPLETED":
         raise HudiError(f"The restore {restore} has not completed.")
     _require_files(table, savepoint)
-    # Hudi deletes a metadata table that cannot go back as far, and lists the files anew.
     client.metadata_table.build_missing(had)
     return restore
 

@@ -10,8 +10,8 @@ from service.db.engine import reading
 from service.delivery import delivery_statistics
 from service.events import tally
 from service.incidents import store as incident_store
+from service.policies import pause_store
 from service.queue import queue_statistics, worker_store
-from service.scheduling import pause_store
 from service.standing import problem_store
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from service.delivery.delivery_statistics import DeliveryStatistics
     from service.events.tally import Tallies
     from service.incidents.incident import IncidentKind, IncidentState
+    from service.model.clock import Clock
+    from service.queue.forecaster import Forecaster
+    from service.queue.outlook import Outlook
     from service.queue.queue_statistics import QueueStatistics
     from service.queue.worker import Worker
     from service.standing.problem import Severity, StandingKind
@@ -42,10 +45,12 @@ class Reading:
     workers: Sequence[Worker]
     is_paused: bool
     problems: Mapping[tuple[StandingKind, Severity], int]
+    outlook: Outlook
 
 
-def read(engine: Engine, now: datetime) -> Reading:
+def read(engine: Engine, clock: Clock, forecaster: Forecaster) -> Reading:
     """Raises DatabaseUnavailableError."""
+    now, outlook = clock(), forecaster.outlook(engine, clock)
     with reading(engine) as connection:
         return Reading(
             at=now,
@@ -57,4 +62,5 @@ def read(engine: Engine, now: datetime) -> Reading:
             workers=worker_store.every(connection),
             is_paused=pause_store.pause_of(connection) is not None,
             problems=problem_store.counts(connection),
+            outlook=outlook,
         )

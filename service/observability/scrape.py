@@ -17,14 +17,15 @@ from service.observability import database_metrics
 from service.observability.reading import read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
+    from collections.abc import Iterator
 
     from prometheus_client import Metric
     from sqlalchemy import Engine
 
+    from service.model.clock import Clock
     from service.observability.process_metrics import ProcessMetrics
     from service.observability.reading import Reading
+    from service.queue.forecaster import Forecaster
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +36,11 @@ class Scrapes:
     """Makes the text in a thread of its own, so that scrapes take no thread from calls, and one at a time. It may be
     called from any thread."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], datetime], process: ProcessMetrics) -> None:
+    def __init__(self, engine: Engine, clock: Clock, process: ProcessMetrics, forecaster: Forecaster) -> None:
         self._engine = engine
         self._clock = clock
         self._process = process
+        self._forecaster = forecaster
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         self._guard = threading.Lock()
         self._latest: Future[bytes] | None = None
@@ -64,7 +66,7 @@ class Scrapes:
 
     def _read(self) -> Reading | None:
         try:
-            return read(self._engine, self._clock())
+            return read(self._engine, self._clock, self._forecaster)
         except GroundskeeperError as error:
             log.warning("The metrics of the database cannot be read: %s", error)
         except Exception:

@@ -224,6 +224,15 @@ def writer_options(
         out.note(note)
 
 
+@app.command("poll")
+@of_service
+def poll(service: Connection, out: Output, table: TableName) -> None:
+    """Have a table polled now: one that could not be read, and is well again, shows so at once."""
+    found = given.table_of(service, table)
+    answer = service.call("POST", f"/v1/tables/{found['id']}/poll")
+    out.answer(answer, f"{found['name']} is polled within moments: groundskeeper problems --table {found['id']}")
+
+
 @app.command("remove")
 @of_service
 def remove(

@@ -84,7 +84,8 @@ def test_one_call_shows_all_and_takes_the_same_queries_for_few_tables_as_for_man
     assert shown["at"] == shown["problems"]["as_of"]
     assert shown["problems"]["counts"]["critical"] == 30
     assert len(shown["problems"]["items"]) == 20
-    assert shown["jobs"] | {"items": []} == {"queued": 30, "leased": 0, "running": 0, "items": []}
+    told = {"default": "30 queued, about 15 min of work, no worker is ready; a guess"}
+    assert shown["jobs"] | {"items": []} == {"queued": 30, "leased": 0, "running": 0, "forecast": told, "items": []}
     assert [job["table_name"] for job in shown["jobs"]["items"]] == [
         row["table_name"] for row in shown["jobs"]["items"]
     ]
