@@ -13,13 +13,14 @@ from service.api.clock_models import ClockOut
 from service.api.forecasts import ForecastOut, Prospects
 from service.api.problems import document
 from service.api.readiness import Checks
+from service.api.spent_time import SpentOut
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOverState
-from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict, Spent
+from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
 
 
 class FieldError(BaseModel):
@@ -282,32 +283,14 @@ class JobOut(BaseModel):
         return cls(**_fields(job, prospects))
 
 
-class SpentOut(BaseModel):
-    """Seconds from the submission of the job to its end, or until now."""
-
-    waited_seconds: float = Field(description="Before its first attempt and between attempts", examples=[41.0])
-    worked_seconds: float = Field(description="In all of its attempts together", examples=[19.5])
-    took_seconds: float = Field(description="Both together", examples=[60.5])
-
-    @classmethod
-    def of(cls, spent: Spent) -> SpentOut:
-        waited, worked = round(spent.waited, 3), round(spent.worked, 3)
-        return cls(waited_seconds=waited, worked_seconds=worked, took_seconds=round(waited + worked, 3))
-
-
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
-    spent: SpentOut
+    spent: SpentOut = Field(description="How long it waited and worked; the two add up to what it took")
 
     @classmethod
     def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
         shown = [AttemptOut.of(attempt) for attempt in attempts]
         return cls(**_fields(job, prospects), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)))
-
-
-class PollOut(BaseModel):
-    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
-    is_new: bool = Field(description="False if a poll was already about to begin")
 
 
 class JobPage(BaseModel):
@@ -328,10 +311,6 @@ class HeartbeatOut(BaseModel):
 
 class ReportOut(BaseModel):
     state: JobState = Field(description="New state of the job; `queued` if it will be retried")
-
-
-class HealthOut(BaseModel):
-    status: Literal["ok"] = "ok"
 
 
 def _fields(job: Job, prospects: Prospects) -> dict[str, Any]:
