@@ -1,4 +1,4 @@
-"""How long a job waited and worked, as the API shows it."""
+"""Time that a job has spent, as the API shows it."""
 
 from __future__ import annotations
 
