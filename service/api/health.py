@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
 
 from service.api.dependencies import AppContextDep
 from service.api.readiness import Check, Checks, Readiness, unknown
+from service.api.responses import HealthOut
 from service.api.statuses import documented
 from service.model.errors import (
     DatabaseDamagedError,
@@ -22,10 +21,6 @@ from service.model.rounds import Rounds
 router = APIRouter(tags=["health"])
 
 _SECONDS = 5.0
-
-
-class HealthOut(BaseModel):
-    status: Literal["ok"] = "ok"
 
 
 # No thread is needed for either call, so they are answered also when calls that wait for tables take all.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Response
-from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 
 from jobs.contract import TableLock
@@ -19,7 +18,7 @@ from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
-from service.api.responses import IndexOut, TableDetected, TableOut, TablePage
+from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declarations
@@ -50,11 +49,6 @@ EXAMINATION_ERRORS = (
 )
 REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
-
-
-class PollOut(BaseModel):
-    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
-    is_new: bool = Field(description="False if a poll was already about to begin")
 
 
 @router.post(

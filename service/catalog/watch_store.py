@@ -79,6 +79,13 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> W
     return _watch(row)
 
 
+def seen_lock(connection: Connection, table_id: str) -> SeenLock | None:
+    """Returns the table's lock if the last poll found it held."""
+    columns = (_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder"))
+    row = connection.execute(sa.select(*columns).where(_s.c.table_id == table_id)).one_or_none()
+    return SeenLock(datetime.fromisoformat(row.since), row.holder) if row and row.since else None
+
+
 def every(connection: Connection, table_id: str | None = None) -> dict[str, Watch]:
     """Returns the watches by table id, of all tables or of one."""
     query = _joined() if table_id is None else _joined().where(_w.c.table_id == table_id)

@@ -20,7 +20,7 @@ from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.lake.snapshot import Since, TableSnapshot
 from service.observation import other_runs, poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
-from service.queue import job_tally
+from service.queue import breaker_store, job_tally
 from service.queue.settlement import settle
 from service.queue.withdrawal import withdraw_beside_incidents
 
@@ -96,6 +96,8 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         snapshot = snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
         sample_store.record(connection, watch.table_id, Sample.of(snapshot))
         watch_store.record_poll(connection, watch)
+        if watch.failures:
+            breaker_store.mended(connection, watch.table_id, watch.looked_at)
         change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
         decision_times.wake(connection, watch.table_id, watch.looked_at)
         events = poll_events.of_poll(connection, watch, added, change.still_open, watch.looked_at)
@@ -128,6 +130,7 @@ def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: 
         with writing(engine) as connection:
             if watch.failures:
                 watch_store.record_recovery(connection, watch.table_id)
+                breaker_store.mended(connection, watch.table_id, now)
             change = tracker.of_poll(connection, watch.table_id, Judged(), found.over, now)
             if found.over:
                 decision_times.wake(connection, watch.table_id, now)

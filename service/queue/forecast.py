@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING
 
+from service.queue.slot_use import AT_LEAST, used_after
 from service.queue.turn import NEVER, Candidate, turn
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Course:
 def course(
     jobs: Sequence[Candidate],
     held: Sequence[HeldSlot],
-    last_leases: Mapping[str, float],
+    used: Mapping[str, float],
     slots: int,
     *,
     most_wait: float = inf,
@@ -53,9 +54,9 @@ def course(
     It ends as soon as a job has waited longer than `most_wait`.
     """
     found = Course()
-    leases = dict(last_leases)
+    slots_used = dict(used)
     busy = {each.table_id: each.left for each in held if each.mutating}
-    ends = [(each.left, each.table_id if each.mutating else "") for each in held if each.is_here]
+    ends = [(each.left, each.table_id, each.mutating, each.left) for each in held if each.is_here]
     heapq.heapify(ends)
     free = slots - len(ends)
     later = [(job.due, number) for number, job in enumerate(jobs)]
@@ -67,19 +68,25 @@ def course(
     heapq.heapify(elsewhere)
     now = 0.0
 
+    def charge(table_id: str, seconds: float, at: float) -> None:
+        if (more := used_after(slots_used.get(table_id), seconds, at)) is not None:
+            slots_used[table_id] = more
+
     def release(table_id: str, at: float) -> None:
         for number in blocked.pop(table_id, ()):
             push(number, at)
 
     def push(number: int, at: float) -> None:
         job = jobs[number]
-        heapq.heappush(ready, (turn(job, leases.get(job.table_id, NEVER)), job.id, number, at))
+        heapq.heappush(ready, (turn(job, slots_used.get(job.table_id, NEVER)), job.id, number, at))
 
     while True:
         while ends and ends[0][0] <= now:
-            at, table_id = heapq.heappop(ends)
+            at, table_id, is_freed, rest = heapq.heappop(ends)
             free += 1
-            release(table_id, at)
+            charge(table_id, rest, at)
+            if is_freed:
+                release(table_id, at)
         while elsewhere and elsewhere[0][0] <= now:
             at, table_id = heapq.heappop(elsewhere)
             release(table_id, at)
@@ -92,17 +99,17 @@ def course(
             if job.mutating and busy.get(job.table_id, 0.0) > now:
                 blocked[job.table_id].append(number)
                 continue
-            if turn(job, leases.get(job.table_id, NEVER)) != key:
+            if turn(job, slots_used.get(job.table_id, NEVER)) != key:
                 # Its table had its turn in the meantime.
                 push(number, since)
                 continue
             found.starts[job.id] = now
             found.wait = max(found.wait, now - since)
             free -= 1
-            leases[job.table_id] = now
+            charge(job.table_id, AT_LEAST, now)
             if job.mutating:
                 busy[job.table_id] = now + job.seconds
-            heapq.heappush(ends, (now + job.seconds, job.table_id if job.mutating else ""))
+            heapq.heappush(ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST))
         if found.wait > most_wait:
             return found
         times = [queue[0][0] for queue in (ends, elsewhere) if queue]
@@ -116,9 +123,7 @@ def course(
     return found
 
 
-def wanted_slots(
-    jobs: Sequence[Candidate], held: Sequence[HeldSlot], last_leases: Mapping[str, float], *, goal: float
-) -> int:
+def wanted_slots(jobs: Sequence[Candidate], held: Sequence[HeldSlot], used: Mapping[str, float], *, goal: float) -> int:
     """Returns the least number of slots with which no job that is due waits for a slot longer than `goal` seconds,
     never less than the jobs that are held here. For a long queue it is an upper bound: before a job starts all slots
     work, so with n slots it starts after the n-th part of the work at the latest."""
@@ -134,7 +139,7 @@ def wanted_slots(
     least = min(most, max(taken, 1, floor(work / (goal + longest)))) if goal + longest else most
     while least < most:
         middle = (least + most) // 2
-        if course(due, held, last_leases, middle, most_wait=goal).wait <= goal:
+        if course(due, held, used, middle, most_wait=goal).wait <= goal:
             most = middle
         else:
             least = middle + 1

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NEVER = float("-inf")
+"""The use of slots of a table that never had one (`service.queue.slot_use`)."""
 
 
 @dataclass(slots=True)
 class Candidate:
     """A queued job. All times are seconds from one moment, which is 0: `due` is when it may be leased at the earliest.
 
-    Of the jobs of a table that are `mutating` workers hold one at a time.
+    Of the jobs of a table that are `mutating` workers hold one at a time. `is_last` is whether it goes after others of
+    its priority, as one that a policy has started.
     """
 
     id: str
@@ -24,9 +26,10 @@ class Candidate:
     due: float
     mutating: bool
     seconds: float
+    is_last: bool = False
 
 
-def turn(job: Candidate, last_lease: float) -> tuple[float, ...]:
-    """Returns what orders the jobs that are due: the least goes first, among equal ones the least id. `last_lease` is
-    when a job of its table was leased last, NEVER before the first."""
-    return (-job.priority, last_lease, job.created)
+def turn(job: Candidate, used: float) -> tuple[float, ...]:
+    """Returns what orders the jobs that are due: the least goes first, among equal ones the least id. `used` is
+    how its table has used slots (`service.queue.slot_use`)."""
+    return (-job.priority, job.is_last, used, job.created)

@@ -12,8 +12,9 @@ from service.delegation import plan_store
 from service.incidents import store
 from service.incidents.incident import astray
 from service.model.formatting import count
+from service.policies import pause_store, windows
 from service.policies.policy_registry import effective_of
-from service.queue import job_store, worker_store
+from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over_policy import has_flink
 from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
@@ -29,11 +30,9 @@ from service.scheduling import (
     delegated,
     diagnosis,
     partition_ttl,
-    pause_store,
     repair,
     rollback,
     sync,
-    windows,
 )
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
@@ -106,7 +105,8 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     before = decision_store.latest(connection, table_id)
     recent = job_store.recent(connection, table_id, _REMEMBERED)
     standing = store.standing(connection, table_id)
-    history = {kind: history_of(recent, kind, forgive_before=effective.changed_at) for kind in DECIDED}
+    changes = [at for at in (effective.changed_at, breaker_store.mended_at(connection, table_id)) if at]
+    history = {kind: history_of(recent, kind, forgive_before=max(changes, default=None)) for kind in DECIDED}
     calendars = _calendars(policy, before, now)
     pause = paused(pause_store.pause_of(connection), policy)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)

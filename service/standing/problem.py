@@ -54,6 +54,7 @@ class StandingKind(StrEnum):
     POLICY_WARNING = "policy-warning"
     JOBS_HELD_UP = "jobs-held-up"
     JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
     JOB_UNSETTLED = "job-unsettled"
     LOCK_AWAITED = "lock-awaited"
     LOCK_HELD_LONG = "lock-held-long"

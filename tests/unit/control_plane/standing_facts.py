@@ -17,6 +17,7 @@ from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 from service.model.errors import FenceLosesFlinkError
 from service.policies.policy import GIB, MIB, ClusteringSettings, ExpansionSettings, Mode, Pause, Policy
+from service.queue.breaker import Breaker
 from service.queue.job import Job, JobState
 from service.queue.worker import Worker
 from service.scheduling.decision import Decision, Verdict
@@ -67,6 +68,9 @@ def _unread() -> TableFacts:
         incidents=[an_incident(kind) for kind in IncidentKind],
         failures=[failed],
         unsettled=[Job("job_1", kind=JobKind.COMPACTION, state=JobState.UNKNOWN, **_JOB)],
+        breakers=[
+            Breaker(TABLE_ID, JobKind.CLEANING, "default", 2, 9.0, ago(hours=1), ago(hours=1), NOW, failed.error)
+        ],
         held=[Job("job_2", kind=JobKind.COMPACTION, state=JobState.RUNNING, progress=waiting, **_JOB)],
     )
 
