@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -22,16 +22,11 @@ from jobs.errors import (
     MetadataTableError,
     MetadataTableGoneError,
     PartitionValuesError,
-    StorageDeniedError,
-    StorageFullError,
-    StorageLoginError,
-    StorageReadOnlyError,
-    StorageRefusedError,
-    StorageUnknownError,
     TableGoneError,
     TableLockedError,
 )
-from jobs.storage.refusal import Refusal, refusal_in
+from jobs.hudi.storage_errors import StorageRefusedError, error_of
+from jobs.storage.refusal import refusal_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,15 +57,6 @@ _OF_METADATA_TABLE = re.compile(r"/\.hoodie/metadata\b")
 
 # What Spark says of the last task that failed (`DAGScheduler.abortStage`), before what the task has thrown.
 _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?=[\w.$]+)")
-
-_REFUSED: Mapping[Refusal, type[StorageRefusedError]] = {
-    Refusal.LOGIN: StorageLoginError,
-    Refusal.FULL: StorageFullError,
-    Refusal.READ_ONLY: StorageReadOnlyError,
-    Refusal.UNKNOWN: StorageUnknownError,
-    Refusal.DENIED: StorageDeniedError,
-}
-
 
 # `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
 _OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
@@ -228,12 +214,7 @@ def refused_by_storage(what: str, causes: Sequence[tuple[str, str]]) -> StorageR
     """Returns what the storage refused, by class name and message of an exception and of its causes; None if that was
     not the reason."""
     refusal = refusal_in("\n".join(f"{name}: {message}" for name, message in causes))
-    if refusal is None:
-        return None
-    said = f"{what}: {thrown(list(causes))}"
-    if refusal is Refusal.UNKNOWN_HOST:
-        return StorageUnknownError(said, retriable=True)
-    return _REFUSED[refusal](said)
+    return None if refusal is None else error_of(refusal, f"{what}: {thrown(list(causes))}")
 
 
 def first_line(error: Py4JError | PySparkException) -> str:
