@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -21,13 +21,20 @@ from jobs.errors import (
     JobError,
     MetadataTableError,
     MetadataTableGoneError,
+    PartitionValuesError,
+    StorageDeniedError,
+    StorageFullError,
     StorageLoginError,
+    StorageReadOnlyError,
+    StorageRefusedError,
+    StorageUnknownError,
     TableGoneError,
     TableLockedError,
 )
+from jobs.storage.refusal import Refusal, refusal_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -56,12 +63,17 @@ _OF_METADATA_TABLE = re.compile(r"/\.hoodie/metadata\b")
 # What Spark says of the last task that failed (`DAGScheduler.abortStage`), before what the task has thrown.
 _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?=[\w.$]+)")
 
-# Of Hadoop's client without a ticket (`SaslRpcClient`, `Server`), and of a task whose token has expired. The exceptions
-# are those of files without permission.
-_WANTS_LOGIN = re.compile(
-    r"Client cannot authenticate via|SIMPLE authentication is not enabled|GSS initiate failed|\bLoginError:"
-    r"|SecretManager\$InvalidToken"
-)
+_REFUSED: Mapping[Refusal, type[StorageRefusedError]] = {
+    Refusal.LOGIN: StorageLoginError,
+    Refusal.FULL: StorageFullError,
+    Refusal.READ_ONLY: StorageReadOnlyError,
+    Refusal.UNKNOWN: StorageUnknownError,
+    Refusal.DENIED: StorageDeniedError,
+}
+
+
+# `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
+_OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
 
 
 class Jvm:
@@ -98,6 +110,12 @@ class Jvm:
         result = self.java.java.util.HashMap()
         for key, value in entries.items():
             result.put(key, value)
+        return result
+
+    def list(self, items: Iterable[Any]) -> Any:
+        result = self.java.java.util.ArrayList()
+        for item in items:
+            result.add(item)
         return result
 
     def array(self, values: Sequence[Any]) -> Any:
@@ -177,22 +195,25 @@ def reread(read: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
 def translated(what: str, *, expected: type[JobError] | None = None, by: Judge | None = None) -> Iterator[None]:
     """Turns errors of the JVM into `JobError`s. `what` names the step.
 
-    The Java stack trace is logged as a warning, at DEBUG level if the error is `expected`. `by` chooses the error from
-    class name and message of the Java exception and of its causes, outermost first.
+    The Java stack trace is logged as a warning, at DEBUG level if the error is `expected` or names what the storage
+    refused. `by` chooses the error from class name and message of the Java exception and of its causes, outermost
+    first.
     """
     try:
         yield
     except (Py4JError, PySparkException) as error:
         typed = by(list(_causes(error))) if by else _translate(what, error)
-        is_expected = expected is not None and isinstance(typed, expected)
+        is_expected = isinstance(typed, (StorageRefusedError, *([expected] if expected else [])))
         logger.log(logging.DEBUG if is_expected else logging.WARNING, "%s failed in the JVM:\n%s", what, error)
         raise typed from error
 
 
 def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
-    if any(_WANTS_LOGIN.search(message) for _, message in causes):
-        return StorageLoginError(f"{what}: {_first_line(causes)}")
+    if any(_OF_PARTITION_VALUES.match(message) for _, message in causes):
+        return PartitionValuesError(f"{what}: {_first_line(causes)}")
+    if refused := refused_by_storage(what, causes):
+        return refused
     for name, message in causes:
         typed = _TYPED.get(_simple(name))
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):
@@ -201,6 +222,18 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
             said = thrown(causes) if issubclass(typed, MetadataTableError) else _first_line(causes)
             return typed(f"{what}: {said}")
     return HudiError(f"{what}: {thrown(causes) or error.__class__.__name__}")
+
+
+def refused_by_storage(what: str, causes: Sequence[tuple[str, str]]) -> StorageRefusedError | None:
+    """Returns what the storage refused, by class name and message of an exception and of its causes; None if that was
+    not the reason."""
+    refusal = refusal_in("\n".join(f"{name}: {message}" for name, message in causes))
+    if refusal is None:
+        return None
+    said = f"{what}: {thrown(list(causes))}"
+    if refusal is Refusal.UNKNOWN_HOST:
+        return StorageUnknownError(said, retriable=True)
+    return _REFUSED[refusal](said)
 
 
 def first_line(error: Py4JError | PySparkException) -> str:

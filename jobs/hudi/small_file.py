@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024
 
 
-def read_object(storage: Any, path: Any, what: str) -> dict[str, Any]:
+def read_object(storage: Any, path: Any, what: str, most: int = MAX_BYTES) -> dict[str, Any]:
     """Returns the object in a file; empty if there is no such file, or something else in it. `what` it is, in words."""
     try:
         with translated(f"reading {what}", expected=FileMissingError):
             stream = storage.open(path)
             try:
-                content = bytes(stream.readNBytes(MAX_BYTES))
+                content = bytes(stream.readNBytes(most))
             finally:
                 stream.close()
         found = json.loads(content or b"{}")

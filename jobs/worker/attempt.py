@@ -23,7 +23,7 @@ from jobs.errors import (
     TimedOutError,
 )
 from jobs.hudi import jvm_log, spark_jobs
-from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm import Jvm, refused_by_storage
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.protocol import table_parts
@@ -203,6 +203,9 @@ class Attempt:
         if isinstance(reason, RefusedError):
             details = {"refusals": [problem.to_json() for problem in reason.reasons]}
             return Result(Outcome.FAILED, details=details, error=reason.problem())
+        if isinstance(reason, OSError):
+            # Of Arrow, or of the machine's own disk.
+            reason = refused_by_storage("the job", [(type(reason).__name__, str(reason))]) or reason
         if isinstance(reason, JobError):
             return Result(Outcome.FAILED, error=reason.problem())
         logger.exception("%s failed", self._group, exc_info=error)

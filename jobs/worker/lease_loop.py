@@ -265,6 +265,7 @@ def main(
     jars: Path | None = None,
     storage_options: Mapping[str, str] | None = None,
     spark_conf: Mapping[str, str] | None = None,
+    local_maven: bool = False,
     lifetime: Lifetime | None = None,
     permissions: Permissions | None = None,
     log_format: LogFormat = LogFormat.TEXT,
@@ -300,6 +301,7 @@ def main(
             jars=jars,
             storage_options=storage_options,
             conf=spark_conf,
+            local_maven=local_maven,
             log=jvm_log,
         )
         jvm_log.started()

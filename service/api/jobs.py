@@ -161,11 +161,12 @@ async def get_job(
 
 
 def _detail(context: AppContext, job_id: str) -> JobDetail:
+    now = context.clock()
     with reading(context.engine) as connection:
         job = job_store.get(connection, job_id)
-        waits = waits_of(connection, [job], context.clock())
+        waits = waits_of(connection, [job], now)
         attempts = job_store.attempts(connection, job_id)
-    return JobDetail.with_attempts(job, attempts, _prospects(context, [job], waits))
+    return JobDetail.with_attempts(job, attempts, _prospects(context, [job], waits), now)
 
 
 @router.post(

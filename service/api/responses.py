@@ -19,7 +19,7 @@ from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOverState
-from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
+from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict, Spent
 
 
 class FieldError(BaseModel):
@@ -282,12 +282,27 @@ class JobOut(BaseModel):
         return cls(**_fields(job, prospects))
 
 
-class JobDetail(JobOut):
-    attempts: list[AttemptOut]
+class SpentOut(BaseModel):
+    """Seconds from the submission of the job to its end, or until now."""
+
+    waited_seconds: float = Field(description="Before its first attempt and between attempts", examples=[41.0])
+    worked_seconds: float = Field(description="In all of its attempts together", examples=[19.5])
+    took_seconds: float = Field(description="Both together", examples=[60.5])
 
     @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects) -> JobDetail:
-        return cls(**_fields(job, prospects), attempts=[AttemptOut.of(attempt) for attempt in attempts])
+    def of(cls, spent: Spent) -> SpentOut:
+        waited, worked = round(spent.waited, 3), round(spent.worked, 3)
+        return cls(waited_seconds=waited, worked_seconds=worked, took_seconds=round(waited + worked, 3))
+
+
+class JobDetail(JobOut):
+    attempts: list[AttemptOut]
+    spent: SpentOut
+
+    @classmethod
+    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
+        shown = [AttemptOut.of(attempt) for attempt in attempts]
+        return cls(**_fields(job, prospects), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)))
 
 
 class JobPage(BaseModel):

@@ -126,6 +126,7 @@ def worker(
             group=chosen.worker_group,
             driver_memory=chosen.driver_memory,
             packages=chosen.packages,
+            local_maven=chosen.local_maven,
             jars=chosen.jars,
             storage_options=chosen.storage_options,
             spark_conf=chosen.spark_conf,

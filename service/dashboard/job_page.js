@@ -151,8 +151,9 @@ export function jobPage(id, changed) {
         ["Expected end", at(job.forecast?.ends_at)],
         ["Ended", at(job.finished_at)],
         ["Expected to take", job.forecast && `${seconds(job.forecast.seconds)}${job.forecast.is_guess ? ` (a guess, from ${BASIS[job.forecast.learned_from]})` : ""}`],
-        ["Waited", job.leased_at && seconds(between(job.created_at, job.leased_at))],
-        [isActive(job) ? "Runs for" : "Took", job.started_at && seconds(between(job.started_at, job.finished_at))],
+        ["Waited", seconds(job.spent.waited_seconds)],
+        ["Worked", seconds(job.spent.worked_seconds)],
+        [isActive(job) ? "Together until now" : "Took", seconds(job.spent.took_seconds)],
       ),
     );
   }

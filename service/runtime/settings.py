@@ -157,6 +157,7 @@ class Settings(BaseSettings):
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a`, `gs`, `abfs`"
     )
+    local_maven: bool = Field(False, description="Whether a worker takes packages from ~/.m2 of its machine as well")
     jars: Path | None = Field(None, description="Folder with the Hudi bundle, and the jars of `s3a`, for a worker")
     secret_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys for stored secrets, separated by commas; the first one encrypts"

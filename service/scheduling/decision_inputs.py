@@ -139,7 +139,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
                 contexts,
                 standing,
                 tried=_attempted(recent),
-                sql=_sql_hazard(connection, table),
+                hazard=_writer_hazard(connection, table),
                 consumers=consumer_store.of_table(connection, table_id),
                 must_stop_flink=_must_stop_flink(connection, table),
             ).items()
@@ -169,10 +169,10 @@ def _facts(
     )
 
 
-def _sql_hazard(connection: Connection, table: Registration) -> bucket_expansion.SqlHazard:
+def _writer_hazard(connection: Connection, table: Registration) -> bucket_expansion.WriterHazard:
     stored = snapshot_store.find(connection, table.id)
     has_config = bool(stored and stored.hashing_config)
-    return bucket_expansion.sql_hazard(
+    return bucket_expansion.writer_hazard(
         table, watch_store.engines_of(connection, table.id), has_hashing_config=has_config
     )
 
@@ -209,7 +209,7 @@ def _proposals(
     standing: Sequence[Incident],
     *,
     tried: Sequence[str],
-    sql: bucket_expansion.SqlHazard,
+    hazard: bucket_expansion.WriterHazard,
     consumers: Sequence[Consumer],
     must_stop_flink: bool,
 ) -> dict[JobKind, Proposal]:
@@ -217,14 +217,14 @@ def _proposals(
         JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
         JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, contexts[JobKind.COMPACTION]),
         JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
-            policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], sql
+            policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], hazard
         ),
         JobKind.BUCKET_CONTRACTION: bucket_contraction.decide(
             policy.bucket_contraction,
             snapshot,
             contexts[JobKind.BUCKET_CONTRACTION],
             limit=policy.bucket_expansion.max_bucket_bytes,
-            sql=sql,
+            hazard=hazard,
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
         JobKind.PARTITION_TTL: partition_ttl.decide(

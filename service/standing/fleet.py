@@ -33,13 +33,10 @@ if TYPE_CHECKING:
 FAILING = Definition(
     StandingKind.JOB_FAILING,
     Severity.WARNING,
-    "Jobs of one kind fail again and again",
-    "The table service does not happen, and a policy tries it ever less often, at last once a day.",
+    "The last job of a kind failed for good",
+    "What the job was for is not done, and a policy tries it ever less often, at last once a day.",
     "Do what the error says, then start the job again.",
 )
-
-FAILURES = 3
-"""Jobs in a row that failed for good, each after all its attempts."""
 
 FAILURES_SHOWN_FOR = timedelta(days=3)
 """After the last failure: nobody seems to want such a job any more."""
@@ -126,16 +123,16 @@ PAUSED_AFTER = timedelta(days=1)
 def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
     """One for each kind of job."""
     for failures in table.failures:
-        if failures.count < FAILURES or now - failures.last_at > FAILURES_SHOWN_FOR:
+        if now - failures.last_at > FAILURES_SHOWN_FOR:
             continue
         error = failures.error
         reason = f"{error.title}. {error.detail}".strip() if error else "without a reason"
-        name = failures.kind.value.replace("_", " ")
+        name, ago = failures.kind.value.replace("_", " "), duration(now - failures.last_at)
+        jobs = f"The last {failures.count} {name} jobs" if failures.count > 1 else f"The last {name} job"
         yield FAILING.of(
             table.about,
             failures.since,
-            f"{count(failures.count, f'{name} job')} failed in a row, the last {duration(now - failures.last_at)} ago:"
-            f" {reason}",
+            f"{jobs} failed{', the last of them' if failures.count > 1 else ''} {ago} ago: {reason}",
             {
                 "job_kind": failures.kind.value,
                 "failures": failures.count,

@@ -18,7 +18,7 @@ from service.queue import job_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
 from service.standing.facts import Failures, TableFacts
-from service.standing.fleet import FAILURES, FAILURES_SHOWN_FOR
+from service.standing.fleet import FAILURES_SHOWN_FOR
 from service.standing.upkeep import CURRENT
 
 if TYPE_CHECKING:
@@ -101,17 +101,19 @@ def _policies(connection: Connection, names: dict[str, str], table_id: str | Non
 
 
 def _failures(connection: Connection, now: datetime, table_id: str | None) -> dict[str, list[Failures]]:
+    """A person whose job was refused has the reason, and nothing was begun. What a policy is refused nobody sees."""
     since = now - 2 * FAILURES_SHOWN_FOR
+    is_told = sa.and_(_j.c.reason.is_(None), _j.c.result["refusals"].as_string().is_not(None))
     failed = (
         sa.select(_j.c.table_id, _j.c.kind, _j.c.id, _j.c.created_at, _j.c.finished_at)
-        .where(_FAILED, _j.c.created_at > since, sa.not_(_j.c.dry_run))
+        .where(_FAILED, _j.c.created_at > since, sa.not_(_j.c.dry_run), sa.not_(is_told))
         .order_by(_j.c.created_at.desc(), _j.c.id.desc())
         .limit(MOST_FAILED)
     )
     newest_first = defaultdict(list)
     for row in connection.execute(failed if table_id is None else failed.where(_j.c.table_id == table_id)):
         newest_first[row.table_id, row.kind].append(row)
-    tables = {table for (table, _), rows in newest_first.items() if len(rows) >= FAILURES}
+    tables = {table for table, _ in newest_first}
     is_good = sa.and_(_j.c.state == JobState.SUCCEEDED.value, sa.not_(_j.c.dry_run))
     successes = (
         sa.select(_j.c.table_id, _j.c.kind, sa.func.max(_j.c.created_at, type_=schema.UtcDateTime).label("at"))
@@ -122,7 +124,7 @@ def _failures(connection: Connection, now: datetime, table_id: str | None) -> di
     runs = {
         key: [row for row in rows if row.created_at > good_at.get(key, since)] for key, rows in newest_first.items()
     }
-    runs = {key: rows for key, rows in runs.items() if len(rows) >= FAILURES}
+    runs = {key: rows for key, rows in runs.items() if rows}
     last = sa.select(_j.c.id, _j.c.error).where(_j.c.id.in_([rows[0].id for rows in runs.values()]))
     errors = {row.id: Problem.from_json(row.error) if row.error else None for row in connection.execute(last)}
     found = defaultdict(list)

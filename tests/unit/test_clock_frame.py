@@ -169,6 +169,10 @@ def test_what_appears_after_an_instant_with_an_earlier_moment_in_its_name_is_fou
     assert found([plan, *before, *later, *stepped]) == [stepped[0].name, stepped[2].name]
     # A write that was in flight when ours began has the earlier instant by right.
     assert found([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
+    # An upgrade of the table writes the files of what had completed anew.
+    anew = [Stamped(each.name, ours + MINUTES + number * SECONDS / 50) for number, each in enumerate(before)]
+    assert found([plan, *anew, *later]) == []
+    assert found([plan, *anew, *later, *stepped]) == [stepped[0].name, stepped[2].name]
 
 
 def test_results_say_zone_and_skew() -> None:

@@ -193,7 +193,7 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
     "JobDetail": {
         **_JOB,
         "attempts": ("All attempts, first to last", None),
-        "waits_for": ("What keeps a queued job from a worker; null otherwise", None),
+        "spent": ("How long it waited and worked; the two add up to what it took", None),
     },
     "JobProblem": _PROBLEM,
     "ProblemIn": _PROBLEM,

@@ -14,6 +14,7 @@ from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.given import Since, TableName, TableOption, Until
 from service.cli.client.output import Output, ago, compact, took
+from service.model.formatting import duration
 from service.queue.job import JobState
 
 app = typer.Typer(help="Start jobs, follow them, read their logs, cancel them, run them again.", no_args_is_help=True)
@@ -134,7 +135,7 @@ def show(service: Connection, out: Output, job: JobId) -> None:
             ("requested by", found["requested_by"]),
             ("because", found["reason"]),
             ("submitted", ago(found["created_at"])),
-            ("took", took(found)),
+            *((name, duration(found["spent"][f"{name}_seconds"])) for name in ("waited", "worked", "took")),
             ("attempt", f"{found['attempt']} of {found['max_attempts']}" if found["attempt"] else None),
             ("worker", found["worker_id"]),
             ("instants", ", ".join(found["instants"])),

@@ -2362,6 +2362,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """Null for one that has ended, or changed a moment ago"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
+    spent: SpentOut
+    """How long it waited and worked; the two add up to what it took"""
 
 
 class JobKind(Word):
@@ -3708,6 +3710,17 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """The largest partitions"""
     watch: WatchOut
     """State of the polling of the table"""
+
+
+class SpentOut(Model, frozen=True, kw_only=True):
+    """Seconds from the submission of the job to its end, or until now."""
+
+    waited_seconds: float
+    """Before its first attempt and between attempts"""
+    worked_seconds: float
+    """In all of its attempts together"""
+    took_seconds: float
+    """Both together"""
 
 
 class StaleWrite(Model, frozen=True, kw_only=True):
