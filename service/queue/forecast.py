@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING
 
-from service.queue.turn import NEVER, Candidate, turn
+from service.queue.turn import NEVER, Candidate, ended, leased, turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,11 +22,12 @@ _MOST_EXACT = 200
 
 @dataclass(frozen=True, slots=True)
 class HeldSlot:
-    """A job that a worker holds. `left` is the time until its end in seconds, `is_here` whether it takes one of the
-    slots in question: otherwise it only keeps other jobs from its table."""
+    """A job that a worker holds, for `passed` seconds, and until its end for so many that are `left`. `is_here`: it
+    takes one of the slots in question; otherwise it only keeps other jobs from its table."""
 
     table_id: str
     mutating: bool
+    passed: float
     left: float
     is_here: bool = True
 
@@ -43,46 +44,41 @@ class Course:
 def course(
     jobs: Sequence[Candidate],
     held: Sequence[HeldSlot],
-    last_leases: Mapping[str, float],
+    tables: Mapping[str, float],
     slots: int,
     *,
     most_wait: float = inf,
 ) -> Course:
     """Returns the course of these jobs with so many slots, of which those that are `held` here are taken at first.
+    `tables` are the states of the tables (`turn`), by id.
 
     It ends as soon as a job has waited longer than `most_wait`.
     """
     found = Course()
-    leases = dict(last_leases)
+    states = dict(tables)
     busy = {each.table_id: each.left for each in held if each.mutating}
-    ends = [(each.left, each.table_id if each.mutating else "") for each in held if each.is_here]
+    # Each end frees the table, and a slot if it is one of these.
+    ends = [(each.left, each.table_id, each.passed + each.left, each.is_here) for each in held]
     heapq.heapify(ends)
-    free = slots - len(ends)
+    free = slots - sum(each.is_here for each in held)
     later = [(job.due, number) for number, job in enumerate(jobs)]
     heapq.heapify(later)
     ready: list[tuple[tuple[float, ...], str, int, float]] = []
     blocked: defaultdict[str, list[int]] = defaultdict(list)
-    # Those of other groups free their tables, but no slot.
-    elsewhere = [(each.left, each.table_id) for each in held if each.mutating and not each.is_here]
-    heapq.heapify(elsewhere)
     now = 0.0
 
-    def release(table_id: str, at: float) -> None:
-        for number in blocked.pop(table_id, ()):
-            push(number, at)
-
-    def push(number: int, at: float) -> None:
+    def push(number: int, since: float) -> None:
         job = jobs[number]
-        heapq.heappush(ready, (turn(job, leases.get(job.table_id, NEVER)), job.id, number, at))
+        heapq.heappush(ready, (turn(job, states.get(job.table_id, NEVER)), job.id, number, since))
 
     while True:
         while ends and ends[0][0] <= now:
-            at, table_id = heapq.heappop(ends)
-            free += 1
-            release(table_id, at)
-        while elsewhere and elsewhere[0][0] <= now:
-            at, table_id = heapq.heappop(elsewhere)
-            release(table_id, at)
+            at, table_id, seconds, is_here = heapq.heappop(ends)
+            free += is_here
+            states[table_id] = ended(states.get(table_id, NEVER), seconds, at)
+            if table_id in blocked and busy.get(table_id, 0.0) <= now:
+                for number in blocked.pop(table_id):
+                    push(number, at)
         while later and later[0][0] <= now:
             due, number = heapq.heappop(later)
             push(number, max(due, 0.0))
@@ -92,20 +88,21 @@ def course(
             if job.mutating and busy.get(job.table_id, 0.0) > now:
                 blocked[job.table_id].append(number)
                 continue
-            if turn(job, leases.get(job.table_id, NEVER)) != key:
+            state = states.get(job.table_id, NEVER)
+            if turn(job, state) != key:
                 # Its table had its turn in the meantime.
                 push(number, since)
                 continue
             found.starts[job.id] = now
             found.wait = max(found.wait, now - since)
             free -= 1
-            leases[job.table_id] = now
+            states[job.table_id] = leased(state, now)
             if job.mutating:
                 busy[job.table_id] = now + job.seconds
-            heapq.heappush(ends, (now + job.seconds, job.table_id if job.mutating else ""))
+            heapq.heappush(ends, (now + job.seconds, job.table_id, job.seconds, True))
         if found.wait > most_wait:
             return found
-        times = [queue[0][0] for queue in (ends, elsewhere) if queue]
+        times = [ends[0][0]] if ends else []
         if free > 0 and later:
             times.append(later[0][0])
         if not times:
@@ -117,7 +114,7 @@ def course(
 
 
 def wanted_slots(
-    jobs: Sequence[Candidate], held: Sequence[HeldSlot], last_leases: Mapping[str, float], *, goal: float
+    jobs: Sequence[Candidate], held: Sequence[HeldSlot], tables: Mapping[str, float], *, goal: float
 ) -> int:
     """Returns the least number of slots with which no job that is due waits for a slot longer than `goal` seconds,
     never less than the jobs that are held here. For a long queue it is an upper bound: before a job starts all slots
@@ -134,7 +131,7 @@ def wanted_slots(
     least = min(most, max(taken, 1, floor(work / (goal + longest)))) if goal + longest else most
     while least < most:
         middle = (least + most) // 2
-        if course(due, held, last_leases, middle, most_wait=goal).wait <= goal:
+        if course(due, held, tables, middle, most_wait=goal).wait <= goal:
             most = middle
         else:
             least = middle + 1

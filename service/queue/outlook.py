@@ -138,12 +138,12 @@ def outlook(
 ) -> Outlook:
     """`numbers` are all queued jobs by group, of which `queued` may have only the first."""
     jobs: dict[str, JobOutlook] = {}
-    lefts = {}
+    spans = {}
     for each in held:
         expected = durations.expected(each.table_id, each.kind, dry_run=each.dry_run)
         passed = (now - each.leased_at).total_seconds()
-        lefts[each.id] = max(expected.seconds - passed, _YET * max(passed, 1.0))
-        jobs[each.id] = JobOutlook(None, lefts[each.id], expected, is_held=True)
+        spans[each.id] = passed, max(expected.seconds - passed, _YET * max(passed, 1.0))
+        jobs[each.id] = JobOutlook(None, spans[each.id][1], expected, is_held=True)
     slots: Counter[str] = Counter()
     for worker in workers:
         if worker.is_alive(now) and worker.is_ready:
@@ -154,7 +154,7 @@ def outlook(
         by_group[row.worker_group].append(row)
     groups = {}
     for group in {*numbers, *slots, *(each.worker_group for each in held)}:
-        taken = [HeldSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group) for each in held]
+        taken = [HeldSlot(each.table_id, each.mutating, *spans[each.id], each.worker_group == group) for each in held]
         ours = by_group[group]
         expected_of = {each.id: durations.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
         candidates = [_candidate(each, expected_of[each.id].seconds, now) for each in ours]

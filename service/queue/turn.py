@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NEVER = float("-inf")
+"""The state of a table that never had a lease. A table's state is all that its turns depend on: here the time of its
+last lease."""
 
 
 @dataclass(slots=True)
@@ -26,7 +28,17 @@ class Candidate:
     seconds: float
 
 
-def turn(job: Candidate, last_lease: float) -> tuple[float, ...]:
-    """Returns what orders the jobs that are due: the least goes first, among equal ones the least id. `last_lease` is
-    when a job of its table was leased last, NEVER before the first."""
-    return (-job.priority, last_lease, job.created)
+def turn(job: Candidate, of_table: float) -> tuple[float, ...]:
+    """Returns what orders the jobs that are due: the least goes first, among equal ones the least id. `of_table` is the
+    state of its table."""
+    return (-job.priority, of_table, job.created)
+
+
+def leased(_of_table: float, at: float) -> float:
+    """Returns the state of a table after the lease of a job at this time."""
+    return at
+
+
+def ended(of_table: float, _seconds: float, _at: float) -> float:
+    """Returns the state of a table after the end of a job that had its slot for so long; never less than before."""
+    return of_table
