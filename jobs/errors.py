@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import TABLE_LOCKED, Problem
+from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,7 +186,7 @@ class TableLockedError(JobError):
 class LockUnavailableError(JobError):
     """Nobody is known to hold the lock: its server cannot be asked."""
 
-    type = "lock-unavailable"
+    type = LOCK_UNAVAILABLE
     title = "The server or storage of the table's lock cannot be reached"
     hint = (
         "Nothing was changed. See that it runs, that this worker may connect to it, and that the `lock` of the table's "

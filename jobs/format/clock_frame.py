@@ -16,7 +16,8 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from jobs.format.instants import wall_clock
+from jobs.format.clock_set_back import SetBack, set_back
+from jobs.format.instants import utc_text, wall_clock
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Disagreement:
         return {
             "one_seconds": round(self.one.total_seconds(), 1),
             "other_seconds": round(self.other.total_seconds(), 1),
-            "since": _utc_text(self.since),
+            "since": utc_text(self.since),
         }
 
 
@@ -96,6 +97,7 @@ class ClockFrame:
     samples: int = 0
     latest: datetime | None = None
     disagreement: Disagreement | None = None
+    set_back: SetBack | None = None
     tolerance: timedelta = TOLERANCE
     offset_of_files: timedelta = timedelta()
 
@@ -123,9 +125,10 @@ class ClockFrame:
             "utc_offset_seconds": round(self.offset.total_seconds(), 1) if self.offset is not None else None,
             "zone_seconds": int(self.zone.total_seconds()) if is_known else None,
             "ahead_seconds": round(self.skew.total_seconds(), 1) if is_known else None,
-            "since": _utc_text(self.since) if self.since is not None else None,
+            "since": utc_text(self.since) if self.since is not None else None,
             "samples": self.samples,
             "disagreement": self.disagreement.to_json() if self.disagreement is not None else None,
+            "set_back": self.set_back.to_json() if self.set_back is not None else None,
         }
 
     def behind(self, now: datetime) -> timedelta:
@@ -167,6 +170,7 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
         samples=len(newest),
         latest=max([*named, *(end - lags[0] for end in ends)]),
         disagreement=_disagreement(samples, clocks, tolerance),
+        set_back=set_back({each.name: each.written for each in listed}, tolerance),
         tolerance=tolerance,
         offset_of_files=-lags[0],
     )
@@ -332,10 +336,6 @@ def _is_confirmed(clock: Sequence[Sample], tolerance: timedelta) -> bool:
 
 def _nearest(value: timedelta, unit: timedelta) -> timedelta:
     return unit * round(value / unit)
-
-
-def _utc_text(at: datetime) -> str:
-    return f"{at.isoformat(timespec='seconds')}Z"
 
 
 def spoken(offset: timedelta) -> str:

@@ -55,3 +55,8 @@ def moment(instant: str, properties: Mapping[str, str], offset: timedelta | None
 def instant_of(at: datetime) -> str:
     """Returns the wall-clock time as an instant, to the millisecond: the reverse of `wall_clock`."""
     return f"{at:%Y%m%d%H%M%S}{at.microsecond // 1000:03d}"
+
+
+def utc_text(at: datetime) -> str:
+    """Returns the form of a moment (in UTC, without zone) in results."""
+    return f"{at.isoformat(timespec='seconds')}Z"

@@ -72,8 +72,8 @@ class TableLock:
         """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it.
 
         Raises `TableLockedError` if others hold it for longer than the table's `wait_seconds` and than the job has
-        worked, which a new attempt would repeat; `LockUnavailableError` when its server has been away for
-        `AWAY_SECONDS`; at once `StorageRefusedError` when its storage refuses; and `LockUnusableError`.
+        worked, which a new attempt would repeat; `LockUnavailableError` when its server has been away for as long, or
+        for `AWAY_SECONDS`; at once `StorageRefusedError` when its storage refuses; and `LockUnusableError`.
         """
         sign = self._signature()
         started = time.monotonic()
@@ -161,7 +161,9 @@ class TableLock:
 
     def _acquire(self, checkpoint: Checkpoint) -> Provider:
         begun = time.monotonic()
-        most = max(self._table.declared.lock.wait_seconds or WAIT_SECONDS, begun - self._begun)
+        patience, worked = self._table.declared.lock.wait_seconds or WAIT_SECONDS, begun - self._begun
+        most = max(patience, worked)
+        keeps = f"; it keeps the work of {duration(worked)}" if worked > patience else ""
         away_since: float | None = None
         waits_for = ""
         if self._in_a_file:
@@ -182,12 +184,12 @@ class TableLock:
                 if waited > most:
                     raise TableLockedError(f"{self.holder() or error.detail}; waited {waited:.0f} s") from error
                 if waited > _SAID_AFTER_SECONDS:
-                    waits_for = f"the table's lock, {self.holder() or 'which others hold'}"
+                    waits_for = f"the table's lock, {self.holder() or 'which others hold'}{keeps}"
             except LockUnavailableError as error:
                 checkpoint()
                 now = time.monotonic()
                 away_since = away_since or started
-                if now - away_since >= AWAY_SECONDS:
+                if now - away_since >= min(most, AWAY_SECONDS):
                     raise
                 logger.warning("waiting for the lock of %s: %s", self._table.name, error.detail)
                 time.sleep(_PAUSE_SECONDS)

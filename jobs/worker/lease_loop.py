@@ -39,6 +39,7 @@ from jobs.worker.attempt import EXECUTOR_SECONDS, Attempt
 from jobs.worker.parent import exit_with_parent
 from jobs.worker.presence import LOOK_SECONDS, Presence
 from jobs.worker.service import Service, ServiceUnreachableError
+from jobs.worker.write_probes import WriteProbes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -103,6 +104,7 @@ class Worker:
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
         self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
+        self._probes = WriteProbes()
         self._is_old = threading.Event()
         self.id = presence.id
         self._stopping = threading.Event()
@@ -213,6 +215,7 @@ class Worker:
             permissions=self._permissions,
             executors=self._executors,
             executor_seconds=self._lifetime.executor_seconds,
+            probes=self._probes,
             pool=threading.current_thread().name,
             log=log,
         )

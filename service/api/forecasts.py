@@ -11,13 +11,14 @@ from pydantic import BaseModel, Field
 from service.queue.durations import Basis
 from service.queue.job import Job
 from service.queue.outlook import HeldBack, Outlook
+from service.queue.waiting import Wait
 
 
 @dataclass(frozen=True)
 class Prospects:
     """What jobs wait for, by job id, and what is expected of them."""
 
-    waits: Mapping[str, str] = field(default_factory=dict)
+    waits: Mapping[str, Wait] = field(default_factory=dict)
     outlook: Outlook | None = None
 
 

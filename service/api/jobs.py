@@ -33,7 +33,7 @@ from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
 from service.queue.job import Job, JobState
-from service.queue.waiting import waits_of
+from service.queue.waiting import Wait, waits_of
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
@@ -317,7 +317,7 @@ def _out(context: AppContext, job: Job) -> JobOut:
     return JobOut.of(job, _prospects(context, [job], waits))
 
 
-def _prospects(context: AppContext, jobs: Sequence[Job], waits: Mapping[str, str]) -> Prospects:
+def _prospects(context: AppContext, jobs: Sequence[Job], waits: Mapping[str, Wait]) -> Prospects:
     """Reads nothing for jobs that have ended."""
     active = [job.id for job in jobs if job.state.is_active]
     if not active:

@@ -33,10 +33,10 @@ from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
 from service.model import errors
+from service.policies import pause_store
 from service.queue import worker_store
 from service.queue.job import JobState
 from service.queue.waiting import waits_of
-from service.scheduling import pause_store
 from service.standing import overview, overview_store
 from service.standing.overview import Filter, Health, Order, TableState
 from service.standing.problem import StandingKind

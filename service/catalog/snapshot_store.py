@@ -16,6 +16,7 @@ from service.db import schema
 from service.lake.backlog import Cycle, extended
 from service.lake.snapshot import (
     Bucket,
+    NotWritable,
     OtherRun,
     PartitionDetail,
     PartitionState,
@@ -220,9 +221,8 @@ def _summary(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) 
     }
     for name in _MANY:
         kept[name] = [dict(vars(each)) for each in kept[name]]
-    for name in (*_SINCE, *_PARTS):
+    for name in (*_SINCE, *_PARTS, *_WITH_SINCE):
         kept[name] = dict(vars(kept[name])) if kept[name] else None
-    kept["lock"] = dict(vars(snapshot.lock)) if snapshot.lock else None
     summary: dict[str, Any] = _storable({**kept, "hashing_config": dict(hashing_config) if hashing_config else None})
     return summary
 
@@ -233,15 +233,16 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
     data["pending"] = tuple(Pending(**_restored(each, _PENDING_MOMENTS)) for each in data["pending"])
     for name in _SINCE:
         data[name] = Since(**_restored(data[name], ("at",)))
-    for name, cls in _PARTS.items():
+    for name, part in _PARTS.items():
         # Absent if an earlier version of the service has stored it: the next poll writes them.
         if data.get(name):
-            data[name] = cls(**_known(cls, data[name]))
+            data[name] = part(**_known(part, data[name]))
     for name in ("vanished", "undone"):
         data[name] = tuple(data.get(name, ()))
     data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
     data["other_runs"] = tuple(OtherRun(**_restored(each, _RUN_MOMENTS)) for each in data.get("other_runs", ()))
-    data["lock"] = SeenLock(**_restored(data["lock"], ("since",))) if data.get("lock") else None
+    for name, cls in _WITH_SINCE.items():
+        data[name] = cls(**_restored(data[name], ("since",))) if data.get(name) else None
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
 
 
@@ -250,6 +251,7 @@ _NAMES: Mapping[type[Any], frozenset[str]] = {
 }
 _SINCE = ("since_compaction", "since_cleaning", "since_clustering")
 _PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
+_WITH_SINCE: Mapping[str, type[Any]] = {"lock": SeenLock, "not_writable": NotWritable}
 _MANY = ("pending", "cycles", "other_runs")
 _CYCLE_MOMENTS = ("compacted_at", "rising_since")
 _RUN_MOMENTS = ("at", "since")

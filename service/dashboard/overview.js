@@ -42,6 +42,7 @@ const PROBLEMS = {
   "policy-warning": "policy warns",
   "jobs-held-up": "jobs held up",
   "job-failing": "failing job",
+  "job-held-back": "job held back",
   "job-unsettled": "unsettled job",
   "lock-awaited": "waits for a lock",
 };

@@ -10,8 +10,8 @@ from service.db.engine import reading
 from service.delivery import delivery_statistics
 from service.events import tally
 from service.incidents import store as incident_store
+from service.policies import pause_store
 from service.queue import queue_statistics, worker_store
-from service.scheduling import pause_store
 from service.standing import problem_store
 from service.standing.remembered import Remembered
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING
 
-from service.queue.turn import NEVER, Candidate, ended, leased, turn
+from service.queue.slot_use import AT_LEAST, used_after
+from service.queue.turn import NEVER, Candidate, turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,12 +23,11 @@ _MOST_EXACT = 200
 
 @dataclass(frozen=True, slots=True)
 class HeldSlot:
-    """A job that a worker holds, for `passed` seconds, and until its end for so many that are `left`. `is_here`: it
-    takes one of the slots in question; otherwise it only keeps other jobs from its table."""
+    """A job that a worker holds. `left` is the time until its end in seconds, `is_here` whether it takes one of the
+    slots in question: otherwise it only keeps other jobs from its table."""
 
     table_id: str
     mutating: bool
-    passed: float
     left: float
     is_here: bool = True
 
@@ -44,41 +44,52 @@ class Course:
 def course(
     jobs: Sequence[Candidate],
     held: Sequence[HeldSlot],
-    tables: Mapping[str, float],
+    used: Mapping[str, float],
     slots: int,
     *,
     most_wait: float = inf,
 ) -> Course:
     """Returns the course of these jobs with so many slots, of which those that are `held` here are taken at first.
-    `tables` are the states of the tables (`turn`), by id.
 
     It ends as soon as a job has waited longer than `most_wait`.
     """
     found = Course()
-    states = dict(tables)
+    slots_used = dict(used)
     busy = {each.table_id: each.left for each in held if each.mutating}
-    # Each end frees the table, and a slot if it is one of these.
-    ends = [(each.left, each.table_id, each.passed + each.left, each.is_here) for each in held]
+    ends = [(each.left, each.table_id, each.mutating, each.left) for each in held if each.is_here]
     heapq.heapify(ends)
-    free = slots - sum(each.is_here for each in held)
+    free = slots - len(ends)
     later = [(job.due, number) for number, job in enumerate(jobs)]
     heapq.heapify(later)
     ready: list[tuple[tuple[float, ...], str, int, float]] = []
     blocked: defaultdict[str, list[int]] = defaultdict(list)
+    # Those of other groups free their tables, but no slot.
+    elsewhere = [(each.left, each.table_id) for each in held if each.mutating and not each.is_here]
+    heapq.heapify(elsewhere)
     now = 0.0
 
-    def push(number: int, since: float) -> None:
+    def charge(table_id: str, seconds: float, at: float) -> None:
+        if (more := used_after(slots_used.get(table_id), seconds, at)) is not None:
+            slots_used[table_id] = more
+
+    def release(table_id: str, at: float) -> None:
+        for number in blocked.pop(table_id, ()):
+            push(number, at)
+
+    def push(number: int, at: float) -> None:
         job = jobs[number]
-        heapq.heappush(ready, (turn(job, states.get(job.table_id, NEVER)), job.id, number, since))
+        heapq.heappush(ready, (turn(job, slots_used.get(job.table_id, NEVER)), job.id, number, at))
 
     while True:
         while ends and ends[0][0] <= now:
-            at, table_id, seconds, is_here = heapq.heappop(ends)
-            free += is_here
-            states[table_id] = ended(states.get(table_id, NEVER), seconds, at)
-            if table_id in blocked and busy.get(table_id, 0.0) <= now:
-                for number in blocked.pop(table_id):
-                    push(number, at)
+            at, table_id, is_freed, rest = heapq.heappop(ends)
+            free += 1
+            charge(table_id, rest, at)
+            if is_freed:
+                release(table_id, at)
+        while elsewhere and elsewhere[0][0] <= now:
+            at, table_id = heapq.heappop(elsewhere)
+            release(table_id, at)
         while later and later[0][0] <= now:
             due, number = heapq.heappop(later)
             push(number, max(due, 0.0))
@@ -88,21 +99,20 @@ def course(
             if job.mutating and busy.get(job.table_id, 0.0) > now:
                 blocked[job.table_id].append(number)
                 continue
-            state = states.get(job.table_id, NEVER)
-            if turn(job, state) != key:
+            if turn(job, slots_used.get(job.table_id, NEVER)) != key:
                 # Its table had its turn in the meantime.
                 push(number, since)
                 continue
             found.starts[job.id] = now
             found.wait = max(found.wait, now - since)
             free -= 1
-            states[job.table_id] = leased(state, now)
+            charge(job.table_id, AT_LEAST, now)
             if job.mutating:
                 busy[job.table_id] = now + job.seconds
-            heapq.heappush(ends, (now + job.seconds, job.table_id, job.seconds, True))
+            heapq.heappush(ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST))
         if found.wait > most_wait:
             return found
-        times = [ends[0][0]] if ends else []
+        times = [queue[0][0] for queue in (ends, elsewhere) if queue]
         if free > 0 and later:
             times.append(later[0][0])
         if not times:
@@ -113,9 +123,7 @@ def course(
     return found
 
 
-def wanted_slots(
-    jobs: Sequence[Candidate], held: Sequence[HeldSlot], tables: Mapping[str, float], *, goal: float
-) -> int:
+def wanted_slots(jobs: Sequence[Candidate], held: Sequence[HeldSlot], used: Mapping[str, float], *, goal: float) -> int:
     """Returns the least number of slots with which no job that is due waits for a slot longer than `goal` seconds,
     never less than the jobs that are held here. For a long queue it is an upper bound: before a job starts all slots
     work, so with n slots it starts after the n-th part of the work at the latest."""
@@ -131,7 +139,7 @@ def wanted_slots(
     least = min(most, max(taken, 1, floor(work / (goal + longest)))) if goal + longest else most
     while least < most:
         middle = (least + most) // 2
-        if course(due, held, tables, middle, most_wait=goal).wait <= goal:
+        if course(due, held, used, middle, most_wait=goal).wait <= goal:
             most = middle
         else:
             least = middle + 1

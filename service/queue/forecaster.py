@@ -73,12 +73,12 @@ class Forecaster:
             else:
                 self._learned_until = outlook_store.learn_more(connection, self._durations, self._learned_until)
             learned = time.monotonic()
-            queued = outlook_store.queued(connection)
+            queued = outlook_store.queued(connection, now)
             is_all = len(queued) < outlook_store.MOST_QUEUED
             self._last = outlook(
                 queued,
                 outlook_store.held(connection),
-                outlook_store.last_leases(connection),
+                outlook_store.used(connection),
                 worker_store.every(connection),
                 self._durations,
                 numbers=Counter(each.worker_group for each in queued)

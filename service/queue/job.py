@@ -145,6 +145,7 @@ class Job:
     Queued jobs with a higher `priority` are leased first, and only to workers of `worker_group`. `reason` is why the
     service submitted the job by itself, None if a person submitted it; `requested_by` is who submitted it. A job that
     `waits_for_writers` is queued, but no worker gets it until its `hand_over` says that they have stopped.
+    `held_back` is what a further attempt waits for although it is due: the end of a pause, or a maintenance window.
     `timeout_seconds` limits each attempt, None leaves that to the setting of the service. `retry_of` is the id of the
     job that it repeats, which may have been deleted; `traceparent` the trace that it belongs to (W3C Trace Context).
     """
@@ -180,6 +181,7 @@ class Job:
     finished_at: datetime | None = None
     waits_for_writers: bool = False
     hand_over: HandOver | None = None
+    held_back: str | None = None
 
     def evolve(self, **changes: Any) -> Job:
         return dataclasses.replace(self, **changes)

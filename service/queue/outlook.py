@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from service.model.formatting import count, duration
 from service.queue.durations import Basis
 from service.queue.forecast import HeldSlot, course, wanted_slots
+from service.queue.slot_use import since
 from service.queue.turn import Candidate
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ _FOREVER = float("inf")
 
 
 class HeldBack(StrEnum):
-    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped."""
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, or until the
+    table's lock is free."""
 
     NEXT_ATTEMPT = "next_attempt"
     WRITERS = "writers"
+    LOCK = "lock"
 
 
 @dataclass(slots=True)
@@ -99,15 +102,21 @@ class GroupOutlook:
         return told
 
 
-_WORDS = {HeldBack.NEXT_ATTEMPT: "until a next attempt", HeldBack.WRITERS: "until the writers stop"}
+_WORDS = {
+    HeldBack.NEXT_ATTEMPT: "until a next attempt",
+    HeldBack.WRITERS: "until the writers stop",
+    HeldBack.LOCK: "until a lock is free",
+}
 
 
 @dataclass(frozen=True)
 class Goals:
-    """For how many seconds jobs may wait for a slot, in all worker groups and in single ones."""
+    """For how many seconds jobs may wait for a slot, in all worker groups and in single ones; and whether those that
+    somebody has submitted go before those of policies."""
 
     seconds: float = 300.0
     by_group: Mapping[str, float] = field(default_factory=dict)
+    requested_first: bool = True
 
     def of(self, group: str) -> float:
         return self.by_group.get(group, self.seconds)
@@ -128,7 +137,7 @@ class Outlook:
 def outlook(
     queued: Sequence[QueuedRow],
     held: Sequence[HeldRow],
-    last_leases: Mapping[str, datetime],
+    used: Mapping[str, float],
     workers: Iterable[Worker],
     durations: Durations,
     *,
@@ -138,28 +147,28 @@ def outlook(
 ) -> Outlook:
     """`numbers` are all queued jobs by group, of which `queued` may have only the first."""
     jobs: dict[str, JobOutlook] = {}
-    spans = {}
+    lefts = {}
     for each in held:
         expected = durations.expected(each.table_id, each.kind, dry_run=each.dry_run)
         passed = (now - each.leased_at).total_seconds()
-        spans[each.id] = passed, max(expected.seconds - passed, _YET * max(passed, 1.0))
-        jobs[each.id] = JobOutlook(None, spans[each.id][1], expected, is_held=True)
+        lefts[each.id] = max(expected.seconds - passed, _YET * max(passed, 1.0))
+        jobs[each.id] = JobOutlook(None, lefts[each.id], expected, is_held=True)
     slots: Counter[str] = Counter()
     for worker in workers:
         if worker.is_alive(now) and worker.is_ready:
             slots[worker.info.group] += worker.info.slots or 1
-    leases = {table_id: (at - now).total_seconds() for table_id, at in last_leases.items()}
+    used = {table_id: since(value, now) for table_id, value in used.items()}
     by_group: defaultdict[str, list[QueuedRow]] = defaultdict(list)
     for row in queued:
         by_group[row.worker_group].append(row)
     groups = {}
     for group in {*numbers, *slots, *(each.worker_group for each in held)}:
-        taken = [HeldSlot(each.table_id, each.mutating, *spans[each.id], each.worker_group == group) for each in held]
+        taken = [HeldSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group) for each in held]
         ours = by_group[group]
         expected_of = {each.id: durations.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
-        candidates = [_candidate(each, expected_of[each.id].seconds, now) for each in ours]
+        candidates = [_candidate(each, expected_of[each.id].seconds, goals, now) for each in ours]
         able = [each for each in candidates if each.due < _FOREVER]
-        starts = course(able, taken, leases, slots[group]).starts
+        starts = course(able, taken, used, slots[group]).starts
         reasons: Counter[HeldBack] = Counter()
         for row, candidate in zip(ours, candidates, strict=True):
             start, reason = starts.get(row.id), _held_back(row, now)
@@ -180,19 +189,22 @@ def outlook(
             work_seconds=more * sum(each.seconds for each in due),
             wait_seconds=more * max((start for start, _ in known), default=0.0) if len(known) == len(due) else None,
             done_seconds=more * max((sum(each) for each in known), default=0.0) if len(known) == len(due) else None,
-            wanted_slots=wanted_slots(able, taken, leases, goal=goal),
+            wanted_slots=wanted_slots(able, taken, used, goal=goal),
             goal_seconds=goal,
         )
     return Outlook(now, goals, jobs, groups)
 
 
-def _candidate(row: QueuedRow, seconds: float, now: datetime) -> Candidate:
-    due = _FOREVER if row.waits_for_writers else (row.not_before - now).total_seconds()
+def _candidate(row: QueuedRow, seconds: float, goals: Goals, now: datetime) -> Candidate:
+    due = _FOREVER if row.waits_for_writers or row.is_locked else (row.not_before - now).total_seconds()
     created = (row.created_at - now).total_seconds()
-    return Candidate(row.id, row.table_id, row.priority, created, due, row.mutating, seconds)
+    is_last = row.is_of_policy and goals.requested_first
+    return Candidate(row.id, row.table_id, row.priority, created, due, row.mutating, seconds, is_last)
 
 
 def _held_back(row: QueuedRow, now: datetime) -> HeldBack | None:
     if row.waits_for_writers:
         return HeldBack.WRITERS
+    if row.is_locked:
+        return HeldBack.LOCK
     return HeldBack.NEXT_ATTEMPT if row.not_before > now else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
+from service.queue import lock_sighting_store
 from service.queue.durations import Durations
 from service.queue.job import HELD, JobState
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _j = schema.jobs
 _s = schema.snapshots
+_t = schema.turns
 
 MOST_QUEUED = 10_000
 """Jobs beyond this number are only counted."""
@@ -41,6 +43,8 @@ class QueuedRow:
     created_at: datetime
     not_before: datetime
     waits_for_writers: bool
+    is_of_policy: bool = False
+    is_locked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,13 @@ class HeldRow:
     leased_at: datetime
 
 
-def queued(connection: Connection) -> list[QueuedRow]:
+def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
     """Returns the queued jobs, at most MOST_QUEUED of them, those with the highest priority and the oldest first."""
-    columns = (*_OF_JOB, _j.c.priority, _j.c.created_at, _j.c.not_before, _j.c.waits_for_writers)
+    is_locked = _j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))
+    columns = (
+        *(*_OF_JOB, _j.c.priority, _j.c.created_at, _j.c.not_before, _j.c.waits_for_writers),
+        *(_j.c.reason.is_not(None).label("is_of_policy"), is_locked.label("is_locked")),
+    )
     order = (_j.c.priority.desc(), _j.c.created_at, _j.c.id)
     query: sa.Select[Any] = sa.select(*columns).where(_IS_QUEUED).order_by(*order).limit(MOST_QUEUED)
     return [QueuedRow(*row) for row in connection.execute(query)]
@@ -67,14 +75,11 @@ def held(connection: Connection) -> list[HeldRow]:
     return [HeldRow(*row) for row in connection.execute(query)]
 
 
-def last_leases(connection: Connection) -> dict[str, datetime]:
-    """Returns when a job of each table that has queued ones was leased last, without those that never had a lease."""
-    tables = sa.select(_j.c.table_id).where(_IS_QUEUED).distinct().subquery()
-    of_table = _j.alias("of_table")
-    # One step in an index for each table.
-    last = sa.select(sa.func.max(of_table.c.leased_at)).where(of_table.c.table_id == tables.c.table_id)
-    query = sa.select(tables.c.table_id, last.scalar_subquery())
-    return {table_id: leased_at for table_id, leased_at in connection.execute(query) if leased_at is not None}
+def used(connection: Connection) -> dict[str, float]:
+    """Returns how the tables that have queued jobs have used slots (`service.queue.slot_use`)."""
+    tables = sa.select(_j.c.table_id).where(_IS_QUEUED).distinct()
+    query = sa.select(_t.c.table_id, _t.c.used).where(_t.c.table_id.in_(tables), _t.c.used.is_not(None))
+    return {row.table_id: row.used for row in connection.execute(query)}
 
 
 def learned(connection: Connection) -> tuple[Durations, datetime | None]:

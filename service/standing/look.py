@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from service.db.engine import reading
 from service.model.errors import DatabaseUnavailableError
+from service.policies import pause_store
 from service.queue import worker_store
-from service.scheduling import pause_store
 from service.standing import fleet_store, problems, table_store
 from service.standing.facts import Facts
 from service.standing.problem import StandingKind

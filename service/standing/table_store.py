@@ -14,7 +14,7 @@ from service.db import schema
 from service.incidents import store as incident_store
 from service.policies import store as policy_store
 from service.policies.precedence import effective
-from service.queue import job_store
+from service.queue import breaker_store, held_store, job_store, lock_sighting_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
 from service.standing.facts import Failures, TableFacts
@@ -60,7 +60,17 @@ def facts(
     incidents = incident_store.every_standing(connection, table_id)
     failures = _failures(connection, now, table_id)
     jobs = defaultdict(list)
-    for job in job_store.begun(connection, table_id):
+    breakers = defaultdict(list)
+    for breaker in breaker_store.every(connection, now, table_id):
+        breakers[breaker.table_id].append(breaker)
+    locks = {
+        each: lock
+        for each, lock in lock_sighting_store.in_the_way(connection, table_id).items()
+        if lock.is_in_the_way(now)
+    }
+    begun = {job.id: job for job in job_store.begun(connection, table_id)}
+    begun |= {job.id: job for job in held_store.locked_out(connection, locks)}
+    for job in begun.values():
         jobs[job.table_id, job.state is JobState.UNKNOWN].append(job)
     return [
         TableFacts(
@@ -75,6 +85,8 @@ def facts(
             failures=failures.get(row.id, ()),
             unsettled=jobs.get((row.id, True), ()),
             held=jobs.get((row.id, False), ()),
+            breakers=breakers.get(row.id, ()),
+            lock=locks.get(row.id),
         )
         for row in rows
         # A table that was registered a moment ago may have no watch in this view of the database.

@@ -14,10 +14,11 @@ from jobs.format.clock_frame import utc_now
 from jobs.format.instants import wall_clock
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from tests import s3
+from tests import hdfs, s3
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.session_storage import reached_by
+from tests.wall_clock import LIBRARY, NOT_INSTALLED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +58,7 @@ def served(spark: SparkSession, base: str, lock: TableLock, version: int, kinds:
         buckets *= 2 if kind == "bucket_expansion" else 1
         assert tables.snapshot(spark, base) == before
     tables.upsert(tables.rows(spark, 0, 120, ts=99), base, options)
-    assert len(tables.snapshot(spark, base)) == 120
-    assert spark.read.format("hudi").load(base).where("ts = 99").count() == 120
+    assert [row.ts for row in spark.read.format("hudi").load(base).select("ts").collect()] == [99] * 120
     audit = job("audit", index=BucketIndex(buckets, ("id",))).details
     assert audit["clean"], audit
 
@@ -95,3 +95,14 @@ def test_our_instants_go_by_the_writers_clock_and_not_by_that_of_the_storage(
     with s3.running(ahead=ahead) as server, reached_by(spark, server.options, "s3a://lake"):
         served(spark, "s3a://lake/trips", lock, version, kinds)
         writers_are_told_from_dead_ones(spark, "s3a://lake/trips")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(LIBRARY is None, reason=NOT_INSTALLED)
+@pytest.mark.parametrize("ahead", [-HOUR, 8 * HOUR])
+def test_so_they_do_on_hdfs(spark: SparkSession, lock: TableLock, ahead: timedelta) -> None:
+    with hdfs.running(ahead_seconds=ahead.total_seconds()) as cluster:
+        base = f"{cluster.uri}/lake/trips"
+        with reached_by(spark, cluster.options, base):
+            served(spark, base, lock, 9, list(PARAMS))
+            writers_are_told_from_dead_ones(spark, base)

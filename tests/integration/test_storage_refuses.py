@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jobs.contract import HeartbeatAnswer, JobKind, Outcome, Result, Table, WorkOrder
 from jobs.errors import (
     JobError,
     StorageDeniedError,
@@ -18,6 +19,9 @@ from jobs.errors import (
 )
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.write_probe import require_writable
+from jobs.storage.permissions import Permissions
+from jobs.worker.attempt import Attempt
+from jobs.worker.write_probes import WriteProbes
 from service.lake.storage import open_storage
 from service.model import errors
 from tests import s3, unwritable
@@ -96,6 +100,36 @@ def test_a_full_disk_is_named_and_its_table_is_as_before(spark: SparkSession, tm
         run_job(spark, base, "compaction")
         tables.upsert(tables.rows(spark, 0, 5, ts=9), base, options)
         assert len(tables.in_order(spark, base, 4)) == 40
+
+
+def test_the_first_job_of_a_table_finds_out_whether_the_worker_may_write_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=40, updates=2)
+    probes = WriteProbes()
+
+    def attempt(kind: JobKind) -> Result:
+        declared = Table(str(base), "trips", tables.INDEX)
+        order = WorkOrder(f"job_{kind}", 1, kind, declared, {"rows": False} if kind is JobKind.AUDIT else {})
+        beat = lambda _: HeartbeatAnswer.CONTINUE  # noqa: E731
+        return Attempt(spark, order, 30.0, beat, permissions=Permissions(), probes=probes).run()
+
+    before = sorted(path.name for path in (base / ".hoodie").iterdir())
+    with unwritable.immutable(base / ".hoodie"):
+        audited = attempt(JobKind.AUDIT)
+        assert audited.outcome is Outcome.SUCCEEDED
+        assert audited.details["not_writable"]["type"] == "storage-access-denied"
+        failed = attempt(JobKind.COMPACTION)
+        assert failed.outcome is Outcome.FAILED
+        assert failed.error is not None
+        assert (failed.error.type, failed.error.retriable) == ("storage-access-denied", False)
+        assert failed.details["seconds"] < 10
+    assert sorted(path.name for path in (base / ".hoodie").iterdir()) == before
+    assert attempt(JobKind.AUDIT).details["not_writable"] is None
+    done = attempt(JobKind.COMPACTION)
+    assert done.outcome is Outcome.SUCCEEDED, done
+    assert "not_writable" not in done.details
 
 
 def test_a_key_that_is_not_known_is_not_a_policy_that_forbids_nor_a_bucket_that_is_not_there(

@@ -35,6 +35,7 @@ _POLICY: Final[dict[str, tuple[str, Any]]] = {
     "bucket_expansion": ("When a table gets more buckets", {"mode": "suggest"}),
     "bucket_contraction": ("When a table gets fewer buckets", {"mode": "suggest"}),
     "repair": ("Whether rows of stale writes are brought back at once", {}),
+    "rollback": ("When writes of dead writers are rolled back", {}),
     "archival": ("When the active timeline is shortened", {}),
     "partition_ttl": ("When partitions expire", {}),
     "audit": ("When the table is proved", {}),

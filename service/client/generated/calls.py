@@ -67,6 +67,7 @@ from service.client.generated.models import (
     PlanPage,
     PlanState,
     PolicyIn,
+    PollOut,
     ProblemType,
     ProblemTypeList,
     Readiness,
@@ -1392,6 +1393,18 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", "/v1/pause", PauseOut, headers={"If-Match": if_match}, body=body)
+
+
+def poll_table(table_id: str) -> Call[PollOut]:
+    """Have a table polled now.
+
+    Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often.
+    What the poll finds shows in the table's snapshot and problems.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/tables/{segment(table_id)}/poll", PollOut)
 
 
 def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None) -> Call[ConsumerOut]:

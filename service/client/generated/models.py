@@ -99,6 +99,8 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
     table_name: str
     """Name of the table"""
 
@@ -409,6 +411,32 @@ class BlockedOut(Model, frozen=True, kw_only=True):
     """The delivery"""
     waiting_behind: int
     """Deliveries that are not sent before it"""
+
+
+class BreakerOut(Model, frozen=True, kw_only=True):
+    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a
+    tenth of the slots while others wait.
+    """
+
+    state: BreakerState
+    """`open`: the next attempt waits; `half_open`: it may start"""
+    failures: int
+    """Failed attempts in a row"""
+    slot_seconds: float
+    """Seconds for which they had a slot"""
+    since: datetime
+    """End of the first of them"""
+    next_try_at: datetime
+    """From then on an attempt may start"""
+    error: JobProblem | None
+    """Error of the last of them"""
+
+
+class BreakerState(Word):
+    """Closed is no state here: then there is no breaker."""
+
+    OPEN = "open"
+    HALF_OPEN = "half_open"
 
 
 class BriefProblem(Model, frozen=True, kw_only=True):
@@ -974,6 +1002,23 @@ class ClockOut(Model, frozen=True, kw_only=True):
     """Commits by this clock"""
     disagreement: ClockDisagreementOut | None
     """Two clocks, if writers name instants by both in turn: then jobs that write are refused"""
+    set_back: ClockSetBackOut | UnsetType | None = UNSET
+    """A clock that went back in the last two days, if one did: rows may be lost"""
+
+
+class ClockSetBackOut(Model, frozen=True, kw_only=True):
+    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+
+    instant: str
+    """Requested time of the instant"""
+    after: str
+    """The one that had completed before"""
+    seconds: float
+    """By so much it is earlier"""
+    since: datetime
+    """When the first one appeared"""
+    instants: int
+    """How many there are"""
 
 
 class CloudEvent(Model, frozen=True, kw_only=True):
@@ -2107,10 +2152,13 @@ class HealthOut(Model, frozen=True, kw_only=True):
 
 
 class HeldBack(Word):
-    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped."""
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, or until
+    the table's lock is free.
+    """
 
     NEXT_ATTEMPT = "next_attempt"
     WRITERS = "writers"
+    LOCK = "lock"
 
 
 class HeldLockOut(Model, frozen=True, kw_only=True):
@@ -2360,6 +2408,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
     spent: SpentOut
@@ -2463,6 +2513,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
 
 
 class JobPage(Model, frozen=True, kw_only=True):
@@ -2566,7 +2618,7 @@ class LockOut(Model, frozen=True, kw_only=True):
 
 
 class LockState(Word):
-    """`UNKNOWN`: its provider keeps it where the service has no client to read it, or its file is not Hudi's."""
+    """`UNKNOWN`: its provider keeps it where the service cannot read it, or its file is not Hudi's."""
 
     HELD = "held"
     FREE = "free"
@@ -2921,6 +2973,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
@@ -3079,6 +3133,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
@@ -3089,6 +3145,13 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
     """When a Hive metastore is brought up to the table"""
+
+
+class PollOut(Model, frozen=True, kw_only=True):
+    table_id: str
+    """Id of the table"""
+    is_new: bool
+    """False if a poll was already about to begin"""
 
 
 class PrefixOfPolicy(Model, frozen=True, kw_only=True):
@@ -3435,6 +3498,15 @@ class RollbackParams(Model, frozen=True, kw_only=True):
     """
 
 
+class RollbackPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    after_seconds: int | UnsetType = UNSET
+    """Time without a heartbeat after which a writer is taken for dead"""
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+
+
 class RollbackResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `rollback`"""
 
@@ -3743,6 +3815,7 @@ class StandingKind(Word):
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
     COMMITS_VANISHED = "commits-vanished"
     COMMITS_MISSED = "commits-missed"
     INCIDENT_STANDING = "incident-standing"
@@ -3761,6 +3834,7 @@ class StandingKind(Word):
     POLICY_WARNING = "policy-warning"
     JOBS_HELD_UP = "jobs-held-up"
     JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
     JOB_UNSETTLED = "job-unsettled"
     LOCK_AWAITED = "lock-awaited"
     LOCK_HELD_LONG = "lock-held-long"

@@ -83,6 +83,39 @@ def test_a_job_that_fails_for_good_is_listed_at_once_until_one_of_its_kind_succe
     assert operated.problems() == []
 
 
+def test_a_table_that_the_workers_may_not_write_is_listed_until_a_job_tells_that_they_may(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    operated.poll()
+    denied = Problem("storage-access-denied", "The storage does not let the worker do it", "lock: denied", "Let it.")
+
+    def run(kind: str, result: Result) -> None:
+        submit(operated, table.id, kind)
+        operated.worker.report(operated.worker.must_lease(), result)
+        operated.clock.advance(60)
+
+    since = operated.clock()
+    run("audit", Result(Outcome.SUCCEEDED, details={"not_writable": denied.to_json()}))
+    found = operated.one("table-not-writable")
+    assert found["severity"] == "critical"
+    assert "lock: denied" in found["detail"]
+    # A failure for the same reason is no other problem, and a poll does not know better.
+    run("compaction", Result(Outcome.FAILED, error=denied))
+    table.commit({base_file(A, "2"): 10})
+    operated.poll()
+    assert operated.kinds(table_id=table.id) == ["table-not-writable"]
+    assert operated.one("table-not-writable")["since"] == since.isoformat().replace("+00:00", "Z")
+    run("audit", Result(Outcome.SUCCEEDED))
+    assert operated.kinds(table_id=table.id) == ["table-not-writable"]
+    run("audit", Result(Outcome.SUCCEEDED, details={"not_writable": None}))
+    assert operated.kinds(table_id=table.id) == ["job-failing"]
+    run("compaction", Result(Outcome.FAILED, error=denied))
+    assert operated.kinds(table_id=table.id) == ["table-not-writable"]
+    run("compaction", Result(Outcome.SUCCEEDED, ("20990101000000000",)))
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"paused": True})
+    assert operated.kinds(table_id=table.id) in ([], ["job-failing"])
+
+
 def test_a_refusal_is_listed_where_nobody_else_would_see_it(operated: Operated) -> None:
     """A person who asked for the job has the answer; a policy reads none."""
     table = operated.table()
