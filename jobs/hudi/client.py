@@ -59,7 +59,7 @@ class WriteClient:
             builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder()
             builder = builder.withPath(table.base_path).withSchema(self._schema).withProps(self._jvm.map(options))
             self._config = builder.build()
-            self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context(), self._config)
+            self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, self._config)
         self.clusterings = Clusterings(table, self._config, self._client)
         self.late_files = LateFiles(table, self._config)
         self.archiver = Archiver(table, self._config)
@@ -114,8 +114,7 @@ class WriteClient:
     def take_compacted(self, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
         """Lets the compaction be committed with files that were written without Hudi, by their statistics as JSON."""
         with translated("taking over the compacted files"):
-            write_stats.put(self._jvm, begun, stats)
-            return write_stats.written_by(self._jvm, self._client, begun)
+            return write_stats.put(self._jvm, begun, stats)
 
     def commit_compaction(self, instant: str, begun: Any) -> None:
         """Completes the instant; the lock must be held."""
@@ -162,7 +161,7 @@ class WriteClient:
     def files_to_clean(self) -> Cleanable:
         """Returns what `clean` would delete now. Writes nothing (`CleanPlanner`)."""
         with translated("planning the clean"):
-            context = self._jvm.engine_context()
+            context = self._jvm.engine_context
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             planner = self._jvm.hudi.table.action.clean.CleanPlanner(context, table, self._config)
             earliest = planner.getEarliestCommitToRetain()

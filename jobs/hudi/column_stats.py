@@ -101,7 +101,7 @@ def _stored(table: HudiTable, sample: Sequence[FileSlice], columns: Sequence[str
     jvm = table.jvm
     config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
     metadata = jvm.hudi.metadata.HoodieBackedTableMetadata(
-        jvm.engine_context(), table.meta.getStorage(), config, table.base_path
+        jvm.engine_context, table.meta.getStorage(), config, table.base_path
     )
     try:
         files = [jvm.hudi.common.util.collection.Pair.of(item.partition, _name_of(item)) for item in sample]

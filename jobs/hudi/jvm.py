@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import lru_cache, wraps
+from functools import cached_property, lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from py4j.java_gateway import JavaPackage
@@ -25,6 +25,7 @@ from jobs.errors import (
     TableGoneError,
     TableLockedError,
 )
+from jobs.hudi.near_engine import near_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,8 +79,10 @@ class Jvm:
     def hadoop_conf(self) -> Any:
         return self._session._jsc.hadoopConfiguration()
 
+    @cached_property
     def engine_context(self) -> Any:
-        return self.hudi.client.common.HoodieSparkEngineContext(self._session._jsc)
+        """Hudi's engine of this session (`jobs.hudi.near_engine`)."""
+        return near_engine(self, self._session._jsc)
 
     def parallelize(self, values: Any) -> Any:
         """Returns a `JavaRDD` of one partition with the elements of a Java list."""

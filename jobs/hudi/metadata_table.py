@@ -43,7 +43,7 @@ class MetadataTable:
         """
         had = self._table.metadata_partitions
         with translated("deleting the metadata table"):
-            context = self._jvm.engine_context()
+            context = self._jvm.engine_context
             self._jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(self._table.meta, context, False)
         self.build_missing(had)
 
@@ -75,7 +75,7 @@ class MetadataTable:
         """Builds these partitions, as Hudi's index action does (`RunIndexActionExecutor`); without the list of files,
         that too."""
         self._table.reload()
-        hudi, context, meta = self._jvm.hudi, self._jvm.engine_context(), self._table.meta
+        hudi, context, meta = self._jvm.hudi, self._jvm.engine_context, self._table.meta
         last = meta.getActiveTimeline().filterCompletedInstants().lastInstant()
         instant = (
             last.get().requestedTime() if last.isPresent() else hudi.metadata.HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP

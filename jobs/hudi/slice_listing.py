@@ -53,7 +53,7 @@ class SliceListing:
         with translated("listing the file slices"):
             config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder()
             view = jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
-                jvm.engine_context(), table.meta, config.enable(from_metadata).build()
+                jvm.engine_context, table.meta, config.enable(from_metadata).build()
             )
             slices = jvm.java.java.util.ArrayList()
             try:

@@ -296,7 +296,7 @@ class HudiTable(TableProperties):
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
         with translated("listing the partitions"):
             listed = self.jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(
-                self.jvm.engine_context(), self.meta, self.is_listed_by_metadata
+                self.jvm.engine_context, self.meta, self.is_listed_by_metadata
             )
             found = sorted(relative(path, "a partition path") for path in self.jvm.read(listed))
         check_links(self.base_path, found)
