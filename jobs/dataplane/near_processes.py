@@ -6,7 +6,6 @@ worker and the jobs of its other slots. They are forked from a server process th
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import logging
 import multiprocessing
@@ -24,6 +23,7 @@ from jobs.errors import HudiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from multiprocessing.connection import Connection
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +34,12 @@ MOST_BYTES, MOST_PIECES = 32 * 1024 * 1024, 64
 
 _MOST_PROCESSES = 4
 _LOOK_SECONDS = 0.5
-_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _MODULES = ["jobs.dataplane.compaction_job", "jobs.dataplane.rewrite_job", "jobs.dataplane.key_job"]
 _forks = multiprocessing.get_context("forkserver")
+
+
+class ProcessDiedError(Exception):
+    """A process has died, and with it all that the others of the pool had begun."""
 
 
 class _Pool:
@@ -45,13 +48,16 @@ class _Pool:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._executor: ProcessPoolExecutor | None = None
+        self._ours: Connection[Any, Any] | None = None
 
     def get(self) -> ProcessPoolExecutor:
         with self._guard:
             if self._executor is None:
                 _forks.set_forkserver_preload(_MODULES)
                 most = min(os.cpu_count() or 1, _MOST_PROCESSES)
-                self._executor = ProcessPoolExecutor(most, mp_context=_forks, initializer=_begin)
+                # Only this process has the other end, so that it is closed when this process ends, however it does.
+                theirs, self._ours = _forks.Pipe(duplex=False)
+                self._executor = ProcessPoolExecutor(most, mp_context=_forks, initializer=_begin, initargs=(theirs,))
             return self._executor
 
     def forget(self, broken: ProcessPoolExecutor) -> None:
@@ -74,7 +80,7 @@ def run_near(
     that has ended. The function must be importable, and all that is passed picklable.
 
     `checkpoint` may end it by raising; then, and after an error, it returns when no process works on a piece any more.
-    Raises HudiError for whatever the function raises, and if a process has died.
+    Raises HudiError for whatever the function raises, and ProcessDiedError.
     """
     executor = _pool.get()
     try:
@@ -93,7 +99,7 @@ def run_near(
         answers = [future.result() for future in futures]
     except BrokenProcessPool as error:
         _pool.forget(executor)
-        raise HudiError("a process that worked on the files has died") from error
+        raise ProcessDiedError from error
     for answer in answers:
         if isinstance(answer, _Failure):
             raise HudiError(answer.detail)
@@ -119,9 +125,14 @@ def _answered(function: Callable[..., Found], arguments: tuple[Any, ...]) -> Fou
         return _Failure(f"{type(error).__name__}: {str(error) or error.__class__.__name__}"[:300])
 
 
-def _begin() -> None:
-    """Lets the kernel end this process with the server process that forked it, which ends with the worker."""
-    with suppress(OSError, AttributeError):  # not on Linux
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _begin(worker: Connection[Any, Any]) -> None:
+    """Ends this process at once with the worker: what it writes later would be found by nobody."""
+
+    def watch() -> None:
+        with suppress(EOFError, OSError):
+            worker.recv_bytes()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="worker watch", daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark import TaskContext
 
 from jobs.contract import Problem
-from jobs.dataplane.near_processes import MOST_BYTES, MOST_PIECES, run_near
+from jobs.dataplane.near_processes import MOST_BYTES, MOST_PIECES, ProcessDiedError, run_near
 from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.errors import RefusedError
 from jobs.format.written_file import WrittenFile
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+
+logger = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 # The arguments of a task, and the bytes that it reads.
@@ -55,8 +58,12 @@ def run_tasks(
         context.watch_bytes(lambda: sum(done))
         attempt = secrets.randbelow(1 << 30)
         given = [(function, *arguments, f"{number}-{attempt}-0") for number, (arguments, _) in enumerate(pieces)]
-        found = run_near(_listed, given, context.checkpoint, lambda number: done.append(sizes[number]))
-        return [item for of_piece in found for item in of_piece]
+        try:
+            found = run_near(_listed, given, context.checkpoint, lambda number: done.append(sizes[number]))
+        except ProcessDiedError:
+            logger.warning("%s: a process has died, so Spark does it", what)
+        else:
+            return [item for of_piece in found for item in of_piece]
     spark = table.jvm.spark.sparkContext
     tasks = len(pieces)
     if of_task > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -55,12 +56,9 @@ class SliceListing:
             view = jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
                 jvm.engine_context, table.meta, config.enable(from_metadata).build()
             )
-            slices = jvm.java.java.util.ArrayList()
             try:
-                for partition in table.partitions():
-                    for item in jvm.items(view.getLatestFileSlices(partition)):
-                        slices.add(jvm.hudi.common.table.timeline.dto.FileSliceDTO.fromFileSlice(item))
-                found = [file_slice_of(item) for item in jvm.read(slices)]
+                read = jvm.reads.slices(view, jvm.list(table.partitions()))
+                found = [file_slice_of(item) for item in json.loads(read)]
             finally:
                 view.close()
         for item in found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from jobs import contract
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import Group
-
-# Actions of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
-_WRITES = frozenset({"commit", "deltacommit", REPLACE})
 
 _KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
 _WITH_CLUSTERING_ACTION = 8  # Before this table version a clustering plan is a replacecommit.
@@ -86,7 +84,9 @@ class HudiTable(TableProperties):
                 raise
             raise TableGoneError(error.detail) from error
         # Writers may set properties.
-        self.__dict__.pop("properties", None)
+        for each in ("properties", "metadata_partitions"):
+            self.__dict__.pop(each, None)
+        self._schemas: dict[tuple[str, bool], str] = {}
         check_folders(self)
         self._listing.forget()
 
@@ -103,7 +103,7 @@ class HudiTable(TableProperties):
         found = self.jvm.read(self.meta.getTableConfig().getProps())
         return {key: str(value) for key, value in found.items()}
 
-    @property
+    @cached_property
     def metadata_partitions(self) -> frozenset[str]:
         """The metadata partitions as of the last reload; writers may add some at any time."""
         return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
@@ -121,8 +121,12 @@ class HudiTable(TableProperties):
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):
-            resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
-            return str(resolver.getTableSchema(with_meta_fields).toString())
+            # Found in the commits, most of which are read for it where none has a new one.
+            key = (str(self.meta.getActiveTimeline().getTimelineHash()), with_meta_fields)
+            if key not in self._schemas:
+                resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
+                self._schemas[key] = str(resolver.getTableSchema(with_meta_fields).toString())
+        return self._schemas[key]
 
     # -- timeline
 
@@ -213,14 +217,8 @@ class HudiTable(TableProperties):
         """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion."""
         with translated("reading the timeline's commits", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
-            found = []
-            for item in self.jvm.items(timeline.getInstantsAsStream()):
-                if item.getAction() in _WRITES:
-                    replaces = item.getAction() == REPLACE
-                    read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
-                    record = self.jvm.read(read(item))
-                    found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
-        return in_order(self, found)
+            found = json.loads(self.jvm.reads.commits(timeline, REPLACE))
+        return in_order(self, [commit_of(requested, completed or "", record) for requested, completed, record in found])
 
     @reread
     def rollbacks(self) -> dict[str, str]:
@@ -312,7 +310,7 @@ class HudiTable(TableProperties):
             return self._listed(f"{self.base_path}/{folder}".rstrip("/"))
 
     def _listed(self, folder: str) -> dict[str, ListedFile]:
-        return listed(self.meta.getStorage(), self.jvm.hudi.storage.StoragePath(folder))
+        return listed(self.jvm, self.meta.getStorage(), folder)
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""
