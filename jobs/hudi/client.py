@@ -155,8 +155,9 @@ class WriteClient:
             metadata = self._client.clean(schedules)
             if metadata is None:
                 return None
-            failed = sum(len(item.getFailedDeleteFiles()) for item in metadata.getPartitionMetadata().values())
-            return CleanSummary(str(metadata.getStartCleanTime()), int(metadata.getTotalFilesDeleted()), failed)
+            read = json.loads(str(metadata.toString()))
+            failed = sum(len(item["failedDeleteFiles"]) for item in read["partitionMetadata"].values())
+            return CleanSummary(read["startCleanTime"], read["totalFilesDeleted"], failed)
 
     def files_to_clean(self) -> Cleanable:
         """Returns what `clean` would delete now. Writes nothing (`CleanPlanner`)."""

@@ -88,7 +88,6 @@ class HudiTable(TableProperties):
             self.__dict__.pop(each, None)
         self._schemas: dict[tuple[str, bool], str] = {}
         check_folders(self)
-        self._listing.forget()
 
     def _has_properties(self) -> bool:
         """Returns whether the table's own properties are there, or their backup."""
@@ -313,7 +312,7 @@ class HudiTable(TableProperties):
         return listed(self.jvm, self.meta.getStorage(), folder)
 
     def file_slices(self) -> list[FileSlice]:
-        """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""
+        """Returns the latest file slices; lists them again only if an instant has completed since."""
         return self._listing.latest()
 
     def file_slices_by_listing(self) -> list[FileSlice]:
