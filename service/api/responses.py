@@ -256,7 +256,7 @@ class JobOut(BaseModel):
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
-    spent: SpentOut
+    spent: SpentOut = Field(description="How long it waited and worked; the two add up to what it took")
 
     @classmethod
     def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:

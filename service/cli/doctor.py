@@ -77,7 +77,7 @@ def _checks(url: str, token: str | None) -> Iterator[Check]:
 
 
 def _java() -> Check:
-    from jobs.hudi.session import JAVA_VERSION, NoJavaError, java_home
+    from jobs.hudi.java import JAVA_VERSION, NoJavaError, java_home
     from jobs.hudi.start_failure import NO_JAVA
 
     try:

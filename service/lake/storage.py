@@ -18,12 +18,10 @@ from service.lake.location import check_allowed
 from service.model.errors import (
     PathNotFoundError,
     PathOutsideTableError,
-    StorageDeniedError,
     StorageError,
-    StorageLoginError,
-    StorageUnknownError,
     StorageUnsupportedError,
 )
+from service.model.storage_errors import StorageDeniedError, StorageLoginError, StorageUnknownError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

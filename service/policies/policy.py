@@ -171,8 +171,7 @@ class RepairSettings:
 
 @dataclass(frozen=True)
 class RollbackSettings:
-    """Rolls back a write whose writer has sent heartbeats, and none for `after_seconds`. On by default: it takes back
-    nothing that has committed, and until then the write keeps the timeline from being archived."""
+    """Rolls back a write whose writer has sent heartbeats, and none for `after_seconds`: nothing that has committed."""
 
     enabled: bool = True
     after_seconds: int = 600

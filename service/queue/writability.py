@@ -1,4 +1,4 @@
-"""Whether the workers may write to a table, as the reports of jobs tell."""
+"""The permission of the workers to write to a table, as the reports of jobs tell."""
 
 from __future__ import annotations
 

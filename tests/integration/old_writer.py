@@ -108,9 +108,9 @@ def bundle(version: str) -> str:
 def _session(bundle: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from jobs.hudi import session
+    from jobs.hudi.java import chosen_java
 
-    home, options = session._java()
+    home, options = chosen_java()
     os.environ["JAVA_HOME"] = str(home)
     conf = {
         "spark.driver.extraJavaOptions": options,

@@ -11,19 +11,21 @@ import pytest
 from jobs.contract import HeartbeatAnswer, JobKind, Outcome, Result, Table, WorkOrder
 from jobs.errors import (
     JobError,
+)
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.storage_errors import (
     StorageDeniedError,
     StorageFullError,
     StorageLoginError,
     StorageReadOnlyError,
     StorageUnknownError,
 )
-from jobs.hudi.jvm import Jvm
 from jobs.hudi.write_probe import require_writable
 from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import Attempt
 from jobs.worker.write_probes import WriteProbes
 from service.lake.storage import open_storage
-from service.model import errors
+from service.model import storage_errors
 from tests import s3, unwritable
 from tests.integration import tables
 from tests.integration.run import run_job
@@ -148,5 +150,5 @@ def test_a_key_that_is_not_known_is_not_a_policy_that_forbids_nor_a_bucket_that_
             with pytest.raises(error) as failed:
                 require_writable(Jvm(spark), path)
             assert not failed.value.problem().retriable, failed.value
-        with pytest.raises(errors.StorageLoginError):
+        with pytest.raises(storage_errors.StorageLoginError):
             open_storage("s3a://lake/trips", server.options).read(".hoodie/hoodie.properties")

@@ -34,7 +34,8 @@ from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
 from jobs.worker import write_probes
 from jobs.worker.attempt import Attempt
-from jobs.worker.lease_loop import Lifetime, Worker
+from jobs.worker.lease_loop import Worker
+from jobs.worker.lifetime import Lifetime
 from jobs.worker.presence import Presence
 
 if TYPE_CHECKING:

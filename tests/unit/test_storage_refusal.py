@@ -59,7 +59,7 @@ _SEEN_BY_OTHERS = """
 import sys
 from jobs.storage.refusal import refusal_in
 from service.lake.storage import open_storage
-from service.model.errors import StorageDeniedError
+from service.model.storage_errors import StorageDeniedError
 base = sys.argv[1]
 for path in ("", ".hoodie"):
     try:

@@ -194,7 +194,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
     "JobDetail": {
         **_JOB,
         "attempts": ("All attempts, first to last", None),
-        "spent": ("How long it waited and worked; the two add up to what it took", None),
     },
     "JobProblem": _PROBLEM,
     "ProblemIn": _PROBLEM,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import Outcome, Problem, Progress, Result, TableLock
-from jobs.hudi.session import HUDI_BUNDLE, JAVA_VERSION
+from jobs.hudi.java import JAVA_VERSION
+from jobs.hudi.session import HUDI_BUNDLE
 from service.catalog import table_store
 from service.cli import lock_check
 from service.db import schema
