@@ -1,4 +1,4 @@
-"""Rewrites file slices with logs from the rows that Arrow merges: one Spark task per slice, and no shuffle."""
+"""Rewrites file slices with logs from the rows that Arrow merges: one task per slice, and no shuffle."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 from jobs.dataplane.latest_layout import latest_layout
 from jobs.dataplane.merge_failures import LeftToHudi
 from jobs.dataplane.merge_rules import SliceFiles
-from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.dataplane.rewrite import rewrite_slice_with_logs
-from jobs.dataplane.spark_tasks import token, wait_for_tasks_on_error, written_files
+from jobs.dataplane.spark_tasks import run_tasks, written_files
 from jobs.errors import EngineRefusedError, RefusedError
-from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from jobs.contract import Problem
     from jobs.dataplane.merge_rules import MergeRules
+    from jobs.dataplane.parquet_layout import Layout
     from jobs.dataplane.split_writer import Rewrite, Source
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
@@ -61,31 +60,24 @@ def rewrite_by_arrow(
     Raises `RefusedError` if a slice holds rows of another bucket.
     """
     layout = latest_layout(table, work.codec)
-    spark = table.jvm.spark.sparkContext
-    bytes_read = spark.accumulator(0)
-    context.watch_bytes(lambda: bytes_read.value)
-
-    def task(
-        index: int, part: Iterable[tuple[SliceFiles, Source, int]]
-    ) -> Iterator[WrittenFile | Problem | LeftToHudi]:
-        reduce_task_overhead()
-        for files, source, size in part:
-            try:
-                yield from rewrite_slice_with_logs(work, source, files, token(index), rules=rules, latest=layout)
-            except RefusedError as error:
-                yield error.problem()
-            except Exception as error:
-                yield LeftToHudi.after(files, error)
-            bytes_read.add(size)
-
-    tasks = [(_files(item), source, item.bytes) for item, source in slices]
-    with translated("merging and rewriting file slices"), wait_for_tasks_on_error(table):
-        found = spark.parallelize(tasks, len(tasks)).mapPartitionsWithIndex(task).collect()
+    pieces = [((work, rules, layout, source, _files(item)), item.bytes) for item, source in slices]
+    found = run_tasks(table, "merging and rewriting file slices", _rewritten, pieces, context)
     left = [each for each in found if isinstance(each, LeftToHudi)]
     return written_files(each for each in found if not isinstance(each, LeftToHudi)), left
+
+
+def _rewritten(
+    work: Rewrite, rules: MergeRules, layout: Layout, source: Source, files: SliceFiles, token: str
+) -> Iterator[WrittenFile | Problem | LeftToHudi]:
+    try:
+        yield from rewrite_slice_with_logs(work, source, files, token, rules=rules, latest=layout)
+    except RefusedError as error:
+        yield error.problem()
+    except Exception as error:
+        yield LeftToHudi.after(files, error)
 
 
 def _files(item: FileSlice) -> SliceFiles:
     at = f"{item.partition}/" if item.partition else ""
     base = at + item.base_file.rpartition("/")[2] if item.base_file else None
-    return SliceFiles(item.partition, item.file_id, base, tuple(at + name for name in item.log_files))
+    return SliceFiles(item.partition, item.file_id, base, tuple(at + name for name in item.log_files), item.bytes)

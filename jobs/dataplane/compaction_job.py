@@ -1,23 +1,19 @@
-"""Executes a compaction plan with Arrow on Spark: one task per file slice, and no shuffle."""
+"""Executes a compaction plan with Arrow: one task per file slice, and no shuffle."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark import TaskContext
-
 from jobs.dataplane.bloom_filter import FilterKind
 from jobs.dataplane.compacted_file import CompactedFile, Compaction, compact_slice
 from jobs.dataplane.footer_entries import AVRO_SCHEMA
 from jobs.dataplane.latest_layout import latest_layout
 from jobs.dataplane.merge_failures import LeftToHudi
-from jobs.dataplane.python_worker import reduce_task_overhead
-from jobs.dataplane.spark_tasks import wait_for_tasks_on_error
-from jobs.hudi.jvm import translated
+from jobs.dataplane.spark_tasks import run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from jobs.contract import Problem
     from jobs.dataplane.slice_merge import MergeRules, SliceFiles
@@ -53,28 +49,15 @@ def compact_slices(
     `slices` come in the order in which they are begun. Their files exist, but only a commit that names them makes them
     count.
     """
-    spark = table.jvm.spark.sparkContext
-    bytes_read = spark.accumulator(0)
-    context.watch_bytes(lambda: bytes_read.value)
-
-    def task(part: Iterable[SliceFiles]) -> Iterator[CompactedFile | LeftToHudi]:
-        reduce_task_overhead()
-        for files in part:
-            try:
-                yield compact_slice(work, files, _token())
-            except Exception as error:
-                yield LeftToHudi.after(files, error)
-            paths = [files.base or "", *files.logs]
-            bytes_read.add(work.storage.size([f"{work.storage.root}/{path}" for path in paths if path]))
-
-    with translated("merging the file slices"), wait_for_tasks_on_error(table):
-        found = spark.parallelize(slices, len(slices)).mapPartitions(task).collect()
+    pieces = [((work, files), files.bytes) for files in slices]
+    found = run_tasks(table, "merging the file slices", _compacted, pieces, context)
     written = [each for each in found if isinstance(each, CompactedFile)]
     left = [each.problem for each in found if isinstance(each, LeftToHudi)]
     return written, list(dict.fromkeys(left))
 
 
-def _token() -> str:
-    """Returns Hudi's write token `<task>-<stage>-<attempt>`, another one for each attempt of a task (`FSUtils`)."""
-    task = TaskContext.get()
-    return f"{task.partitionId()}-{task.stageId()}-{task.taskAttemptId()}" if task else "0-0-0"
+def _compacted(work: Compaction, files: SliceFiles, token: str) -> Iterator[CompactedFile | LeftToHudi]:
+    try:
+        yield compact_slice(work, files, token)
+    except Exception as error:
+        yield LeftToHudi.after(files, error)

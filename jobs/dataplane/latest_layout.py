@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
@@ -12,18 +12,35 @@ from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from jobs.dataplane.parquet_layout import Layout
+    from jobs.hudi.jvm import Jvm
     from jobs.hudi.table import HudiTable
 
 
 def latest_layout(table: HudiTable, codec: str | None) -> Layout:
     """Returns the layout of base files with the table's latest schema, converted from Avro by Hudi's own converter.
 
-    Uses an empty file, since it is the only form of a Parquet schema that both sides can read.
+    Uses an empty file, since it is the only form of a Parquet schema that both sides can read. Once for each schema:
+    those of a worker's tables are remembered.
     """
     jvm = table.jvm
+    with translated("converting the table's schema"):
+        avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
+        text = str(avro.toString())
+    key = (jvm.java, text, codec)
+    if key not in _layouts:
+        if len(_layouts) >= _MOST:
+            _layouts.clear()
+        _layouts[key] = _converted(jvm, avro, text, codec)
+    return _layouts[key]
+
+
+_MOST = 1000
+_layouts: dict[tuple[Any, str, str | None], Layout] = {}
+
+
+def _converted(jvm: Jvm, avro: Any, text: str, codec: str | None) -> Layout:
     with TemporaryDirectory() as folder, translated("converting the table's schema"):
         path = f"{folder}/schema.parquet"
-        avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
         converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
         # Lists of three levels, which Arrow writes in any case: in the old lists of two levels, no element can be null.
         conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
@@ -34,7 +51,7 @@ def latest_layout(table: HudiTable, codec: str | None) -> Layout:
         writer.start()
         writer.end(jvm.map({}))
         entries = {
-            footer_entries.AVRO_SCHEMA: str(avro.toString()).encode(),
+            footer_entries.AVRO_SCHEMA: text.encode(),
             footer_entries.SPARK_VERSION: jvm.spark.version.encode(),
         }
         if vectors := jvm.hudi.common.schema.HoodieSchema.buildVectorColumnsMetadataValue(avro):

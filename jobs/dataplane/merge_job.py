@@ -58,7 +58,8 @@ def merge_slices(
         ):
             path = [table.base_path.rstrip("/"), file.partition, file.file_name]
             settled[(file.partition, file.source)] = "/".join(filter(None, path))
-    return rewrite_base_files(table, work, [_source(family, buckets, settled) for family in families], context)
+    merged = [(_source(family, buckets, settled), sum(item.base_bytes for item in family)) for family in families]
+    return rewrite_base_files(table, work, merged, context)
 
 
 def _families(chosen: Sequence[FileSlice], buckets: BucketChange) -> list[Family]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -36,12 +36,14 @@ class MergeRules:
 
 @dataclass(frozen=True)
 class SliceFiles:
-    """The files of a slice by their paths relative to the table; the order of the logs does not matter."""
+    """The files of a slice by their paths relative to the table; the order of the logs does not matter. `bytes` are
+    those of all files, as whoever names them says."""
 
     partition_path: str
     file_id: str
     base: str | None
     logs: tuple[str, ...]
+    bytes: int = field(default=0, compare=False)
 
 
 @dataclass

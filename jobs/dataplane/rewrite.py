@@ -23,7 +23,7 @@ from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.storage.paths import BATCH_ROWS, batches_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -33,11 +33,9 @@ if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
 
 
-def rewrite_base_file(
-    work: Rewrite, source: Source, token: str, progress: Callable[[int], None] | None = None
-) -> list[WrittenFile]:
-    """Rewrites a slice that has no log files, and those that are merged with it, streaming one after the other.
-    `progress` receives the bytes of input that were read. Row groups that need no decoding are copied (`copied`).
+def rewrite_base_file(work: Rewrite, source: Source, token: str) -> list[WrittenFile]:
+    """Rewrites a slice that has no log files, and those that are merged with it, streaming one after the other. Row
+    groups that need no decoding are copied (`copied`).
 
     A Parquet base file needs no order, since Hudi merges by hash of the key (`HoodieTable.requireSortedRecords`, 1.2:
     only HFiles are sorted). `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the
@@ -45,14 +43,12 @@ def rewrite_base_file(
     rows: rows of 1 MiB make pages of 100 MiB, and each page is held twice); the whole slice when it is sorted.
     """
     if source.merged_with:
-        return copied(work, source, token, None, progress) or _rewrite_rows(work, source, token, None, progress)
+        return copied(work, source, token, None) or _rewrite_rows(work, source, token, None)
     with work.storage.open_file(source.base_file or "", whole=True) as file:
-        return copied(work, source, token, file, progress) or _rewrite_rows(work, source, token, file, progress)
+        return copied(work, source, token, file) or _rewrite_rows(work, source, token, file)
 
 
-def _rewrite_rows(
-    work: Rewrite, source: Source, token: str, opened: pa.NativeFile | None, progress: Callable[[int], None] | None
-) -> list[WrittenFile]:
+def _rewrite_rows(work: Rewrite, source: Source, token: str, opened: pa.NativeFile | None) -> list[WrittenFile]:
     """Rewrites by decoding the rows. `opened` is the base file of a source that nothing is merged with."""
     layout: Layout | None = None
     children: SplitWriter | None = None
@@ -72,8 +68,6 @@ def _rewrite_rows(
                 columns = [name for name in layout.schema.names if name != FILE_NAME]
                 for batch in batches_of(reader, columns):
                     children.add(batch, part)
-                if progress:
-                    progress(work.storage.size([path]))
         return children.close() if children else []
 
 

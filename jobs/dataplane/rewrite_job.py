@@ -1,4 +1,4 @@
-"""Runs the Arrow data plane on Spark: one task per file slice, and no shuffle."""
+"""Runs the Arrow data plane: one task per file slice, and no shuffle."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 from jobs.dataplane.arrow_merge_job import Merging, rewrite_by_arrow
 from jobs.dataplane.hudi_merge_job import rewrite_by_hudi
 from jobs.dataplane.merge_failures import failure
-from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.dataplane.rewrite import rewrite_base_file
-from jobs.dataplane.spark_tasks import token, wait_for_tasks_on_error, written_files
+from jobs.dataplane.spark_tasks import run_tasks, written_files
 from jobs.dataplane.split_writer import Source
 from jobs.errors import HudiError, RefusedError
-from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from jobs.contract import Problem
     from jobs.dataplane.split_writer import Rewrite
@@ -45,7 +43,7 @@ def rewrite_slices(
     """
     merging = merging or Merging()
     sources = [source_of(item, buckets, merged=all_merged or bool(item.log_files)) for item in chosen]
-    plain = [source for source in sources if source.base_file]
+    plain = [(source, item.base_bytes) for item, source in zip(chosen, sources, strict=True) if source.base_file]
     written = rewrite_base_files(table, work, plain, context) if plain else []
     modelled = _with_models(sources)
     merged = [(item, source) for item, source in zip(chosen, modelled, strict=True) if not source.base_file]
@@ -98,23 +96,18 @@ def source_of(item: FileSlice, buckets: BucketChange, *, merged: bool) -> Source
 
 
 def rewrite_base_files(
-    table: HudiTable, work: Rewrite, sources: Sequence[Source], context: JobContext
+    table: HudiTable, work: Rewrite, sources: Sequence[tuple[Source, int]], context: JobContext
 ) -> list[WrittenFile]:
-    """Rewrites base files with pyarrow alone, one task per source."""
-    spark = table.jvm.spark.sparkContext
-    bytes_read = spark.accumulator(0)
-    context.watch_bytes(lambda: bytes_read.value)
+    """Rewrites base files with pyarrow alone, one task per source; each comes with the bytes of its files."""
+    pieces = [((work, source), size) for source, size in sources]
+    return written_files(run_tasks(table, "rewriting the base files", _rewritten, pieces, context))
 
-    def task(index: int, part: Iterable[Source]) -> Iterator[WrittenFile | Problem]:
-        reduce_task_overhead()
-        for source in part:
-            try:
-                yield from rewrite_base_file(work, source, token(index), bytes_read.add)
-            except RefusedError as error:
-                yield error.problem()
 
-    with translated("rewriting the base files"), wait_for_tasks_on_error(table):
-        return written_files(spark.parallelize(sources, len(sources)).mapPartitionsWithIndex(task).collect())
+def _rewritten(work: Rewrite, source: Source, token: str) -> Iterator[WrittenFile | Problem]:
+    try:
+        yield from rewrite_base_file(work, source, token)
+    except RefusedError as error:
+        yield error.problem()
 
 
 def _with_models(sources: Sequence[Source]) -> list[Source]:

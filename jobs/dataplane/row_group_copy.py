@@ -27,7 +27,7 @@ from jobs.format.written_file import WrittenFile
 from jobs.storage.paths import BATCH_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from jobs.dataplane.parquet_layout import Layout
     from jobs.dataplane.split_writer import Rewrite, Source
@@ -57,9 +57,7 @@ class _Plan:
     raw: RawFile | None = None
 
 
-def copied(
-    work: Rewrite, source: Source, token: str, opened: pa.NativeFile | None, progress: Callable[[int], None] | None
-) -> list[WrittenFile] | None:
+def copied(work: Rewrite, source: Source, token: str, opened: pa.NativeFile | None) -> list[WrittenFile] | None:
     """Returns the files that replace the source and those that are merged with it, None if rows must be decoded.
 
     `opened` is the base file of a source that nothing is merged with. Raises `RecordKeyError` as the rewrite of rows.
@@ -70,7 +68,7 @@ def copied(
     parts = (source, *source.merged_with)
     try:
         plan = _planned(work, parts, opened)
-        return None if plan is None else _written(work, plan, token, progress)
+        return None if plan is None else _written(work, plan, token)
     except NotCopyableError:
         return None
 
@@ -157,15 +155,13 @@ def _placed(work: Rewrite, part: Source, reader: pq.ParquetFile, place: tuple[in
     return True
 
 
-def _written(work: Rewrite, plan: _Plan, token: str, progress: Callable[[int], None] | None) -> list[WrittenFile]:
+def _written(work: Rewrite, plan: _Plan, token: str) -> list[WrittenFile]:
     written = []
     for bucket, child in plan.children.items():
         if child.groups:
             written.append(_copy(work, plan, bucket, token))
         else:
             written.append(BaseFile(work, plan.parts[0], plan.layout, bucket, token).close())
-    if progress:
-        progress(work.storage.size([part.base_file or "" for part in plan.parts]))
     return written
 
 

@@ -1,24 +1,93 @@
-"""Runs tasks of the Arrow data plane on Spark, and takes what they report."""
+"""Runs tasks of the Arrow data plane, on Spark or near the driver, and takes what they report."""
 
 from __future__ import annotations
 
+import logging
+import secrets
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark import TaskContext
 
 from jobs.contract import Problem
+from jobs.dataplane.near_processes import MOST_BYTES, MOST_PIECES, ProcessDiedError, run_near
+from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.errors import RefusedError
 from jobs.format.written_file import WrittenFile
+from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark import SparkContext
 
     from jobs.hudi.table import HudiTable
+    from jobs.job_context import JobContext
+
+logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+# The arguments of a task, and the bytes that it reads.
+Piece = tuple[tuple[Any, ...], int]
 
 # Spark kills the Python process of a cancelled task after 2 s (`spark.python.task.killTimeout`).
 TASK_END_SECONDS = 30.0
+
+
+def run_tasks(
+    table: HudiTable,
+    what: str,
+    function: Callable[..., Iterable[Found]],
+    pieces: Sequence[Piece],
+    context: JobContext,
+    *,
+    of_task: int = 1,
+) -> list[Found]:
+    """Returns all that the function yields for the arguments of the pieces, in their order.
+
+    It gets Hudi's write token `<task>-<stage>-<attempt>` last, another one for each attempt at a task. Each piece is a
+    task, or of more than there are cores, `of_task` pieces are; few that read little run in processes near the driver.
+    `what` names the step in errors. Raises HudiError for whatever the function raises.
+    """
+    if not pieces:
+        return []
+    sizes = [size for _, size in pieces]
+    if len(pieces) <= MOST_PIECES and sum(sizes) <= MOST_BYTES:
+        done: list[int] = []
+        context.watch_bytes(lambda: sum(done))
+        attempt = secrets.randbelow(1 << 30)
+        given = [(function, *arguments, f"{number}-{attempt}-0") for number, (arguments, _) in enumerate(pieces)]
+        try:
+            found = run_near(_listed, given, context.checkpoint, lambda number: done.append(sizes[number]))
+        except ProcessDiedError:
+            logger.warning("%s: a process has died, so Spark does it", what)
+        else:
+            return [item for of_piece in found for item in of_piece]
+    spark = table.jvm.spark.sparkContext
+    tasks = len(pieces)
+    if of_task > 1:
+        tasks = min(tasks, max(spark.defaultParallelism, -(-tasks // of_task)))
+    bytes_read = spark.accumulator(0)
+    context.watch_bytes(lambda: bytes_read.value)
+
+    def task(part: Iterable[Piece]) -> Iterator[Found]:
+        reduce_task_overhead()
+        for arguments, size in part:
+            yield from function(*arguments, _token())
+            bytes_read.add(size)
+
+    with translated(what), wait_for_tasks_on_error(table):
+        return list(spark.parallelize(pieces, tasks).mapPartitions(task).collect())
+
+
+def _listed(function: Callable[..., Iterable[Found]], *arguments: Any) -> list[Found]:
+    return list(function(*arguments))
+
+
+def _token() -> str:
+    task = TaskContext.get()
+    return f"{task.partitionId()}-{task.stageId()}-{task.taskAttemptId()}" if task else "0-0-0"
 
 
 @contextmanager

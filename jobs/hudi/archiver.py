@@ -52,7 +52,7 @@ class Archiver:
     def archive(self) -> None:
         """Archives; the lock must be held. An archival that was interrupted is done again by the next one."""
         with translated("archiving the timeline"):
-            self._open().archiveIfRequired(self._jvm.engine_context(), False)
+            self._open().archiveIfRequired(self._jvm.engine_context, False)
 
     def cleaned_up_to(self) -> str | None:
         """Returns the earliest instant whose files the last clean kept; None without one."""
@@ -66,7 +66,7 @@ class Archiver:
     def _open(self) -> Any:
         meta = self._table.meta
         meta.reloadActiveTimeline()
-        context = self._jvm.engine_context()
+        context = self._jvm.engine_context
         table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
         archivers = self._jvm.hudi.client.timeline.TimelineArchivers
         return archivers.getInstance(meta.getTimelineLayoutVersion(), self._config, table)

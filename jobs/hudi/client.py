@@ -60,7 +60,7 @@ class WriteClient:
             builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder()
             builder = builder.withPath(table.base_path).withSchema(self._schema).withProps(self._jvm.map(options))
             self._config = builder.build()
-            self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context(), self._config)
+            self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, self._config)
         self.clusterings = Clusterings(table, self._config, self._client, self._indexes)
         self.late_files = LateFiles(table, self._config)
         self.archiver = Archiver(table, self._config)
@@ -115,8 +115,7 @@ class WriteClient:
     def take_compacted(self, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
         """Lets the compaction be committed with files that were written without Hudi, by their statistics as JSON."""
         with translated("taking over the compacted files"):
-            write_stats.put(self._jvm, begun, stats)
-            return write_stats.written_by(self._jvm, self._client, begun)
+            return write_stats.put(self._jvm, begun, stats)
 
     def commit_compaction(self, instant: str, begun: Any) -> None:
         """Completes the instant; the lock must be held. Raises IndexesChangedError as `commit_replacement` does."""
@@ -158,13 +157,14 @@ class WriteClient:
             metadata = self._client.clean(schedules)
             if metadata is None:
                 return None
-            failed = sum(len(item.getFailedDeleteFiles()) for item in metadata.getPartitionMetadata().values())
-            return CleanSummary(str(metadata.getStartCleanTime()), int(metadata.getTotalFilesDeleted()), failed)
+            read = json.loads(str(metadata.toString()))
+            failed = sum(len(item["failedDeleteFiles"]) for item in read["partitionMetadata"].values())
+            return CleanSummary(read["startCleanTime"], read["totalFilesDeleted"], failed)
 
     def files_to_clean(self) -> Cleanable:
         """Returns what `clean` would delete now. Writes nothing (`CleanPlanner`)."""
         with translated("planning the clean"):
-            context = self._jvm.engine_context()
+            context = self._jvm.engine_context
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             planner = self._jvm.hudi.table.action.clean.CleanPlanner(context, table, self._config)
             earliest = planner.getEarliestCommitToRetain()

@@ -59,7 +59,7 @@ class ClusteringGroups:
         """
         with translated("preparing the clustering"):
             meta, jvm = self._table.meta, self._table.jvm
-            context = jvm.engine_context()
+            context = jvm.engine_context
             hudi_table = jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
             strategies = jvm.hudi.client.clustering.run.strategy
             strategy = strategies.SparkSortAndSizeExecutionStrategy(hudi_table, context, self._config)

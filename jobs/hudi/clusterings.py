@@ -34,7 +34,7 @@ class Clusterings:
         self._table.reload()
         jvm = self._table.jvm
         with translated("planning the clustering"):
-            context = jvm.engine_context()
+            context = jvm.engine_context
             table = jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             executors = jvm.hudi.table.action.cluster
             # The instant only limits incremental plans, which are switched off.
@@ -64,7 +64,7 @@ class Clusterings:
         self._table.clock.verify(instant)
         jvm = self._table.jvm
         with translated("committing the clustering"), span("commit", hudi__instant=instant):
-            table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context(), self._table.meta)
+            table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context, self._table.meta)
             services = self._client.getTableServiceClient()
             jvm.call_hidden(services, "commitClustering", begun, table, instant)
             self._client.getHeartbeatClient().stop(instant)

@@ -103,7 +103,7 @@ def _stored(table: HudiTable, chosen: Sequence[FileSlice], columns: Sequence[str
     jvm = table.jvm
     with metadata_table.reader(table) as metadata:
         files = [jvm.hudi.common.util.collection.Pair.of(item.partition, item.base_name) for item in chosen]
-        found = metadata.getColumnStats(jvm.list(files), jvm.list(columns))
+        found = metadata.getColumnStats(jvm.objects(files), jvm.list(columns))
         # Avro prints a record as JSON.
         groups = [json.loads(str(records.toString())) for file in files if (records := found.get(file)) is not None]
     return {(each["fileName"], each["columnName"]): each for group in groups for each in group}

@@ -25,7 +25,7 @@ def filters(table: HudiTable, index: str, files: Sequence[FileSlice]) -> dict[st
     pair = table.jvm.hudi.common.util.collection.Pair
     with translated(f"reading {index}"), reader(table) as metadata:
         keys = [pair.of(item.partition, item.base_name) for item in files]
-        stored = metadata.getBloomFilters(table.jvm.list(keys), index)
+        stored = metadata.getBloomFilters(table.jvm.objects(keys), index)
         found = {str(key.getRight()): each for key in keys if (each := stored.get(key)) is not None}
         return {
             name: (str(each.getBloomFilterTypeCode().name()), str(each.serializeToString()).encode())
@@ -48,7 +48,7 @@ def ranges(table: HudiTable, index: IndexDefinition, files: Sequence[FileSlice])
     (column,) = index.columns
     with translated(f"reading {index.name}"), reader(table) as metadata:
         keys = [hudi.metadata.ColumnStatsIndexRawKey(item.partition, item.base_name, column) for item in files]
-        eager = hudi.common.data.HoodieListData.eager(table.jvm.list(keys))
+        eager = hudi.common.data.HoodieListData.eager(table.jvm.objects(keys))
         payloads = metadata.readIndexRecordsWithKeys(eager, index.name).values().collectAsList()
         # Avro prints a record as JSON.
         found = [json.loads(str(each.getColumnStatMetadata().get().toString())) for each in payloads]
@@ -65,4 +65,4 @@ def expression(table: HudiTable, index: IndexDefinition) -> Column:
     """Returns the expression of an index, as Hudi computes it with the index's options."""
     definition = table.meta.getIndexMetadata().get().getIndex(index.name).get()
     own = table.jvm.hudi.index.expression.HoodieSparkExpressionIndex(definition)
-    return Column(own.apply(table.jvm.list([source(index)._jc])))
+    return Column(own.apply(table.jvm.objects([source(index)._jc])))

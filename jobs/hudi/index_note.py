@@ -6,7 +6,7 @@ far, and definitions are away meanwhile (`jobs.hudi.metadata_table`). The note s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.hudi.indexes import Indexes, indexes_of
 from jobs.hudi.jvm import translated
@@ -26,7 +26,7 @@ def keep(table: HudiTable) -> Indexes:
     both = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored})
     if both != left:
         content = {"partitions": sorted(both.partitions), "indexDefinitions": both.stored}
-        write_object(table.meta.getStorage(), _path(table), content, _WHAT)
+        write_object(table.jvm, table.meta.getStorage(), _path(table), content, _WHAT)
     return both
 
 
@@ -40,16 +40,16 @@ def unbuilt(table: HudiTable) -> Indexes | None:
 def forget(table: HudiTable) -> None:
     """Deletes the note. The lock must be held."""
     with translated(f"deleting {_WHAT}"):
-        table.meta.getStorage().deleteFile(_path(table))
+        table.meta.getStorage().deleteFile(table.jvm.hudi.storage.StoragePath(_path(table)))
 
 
 def _read(table: HudiTable) -> Indexes:
-    found = read_object(table.meta.getStorage(), _path(table), _WHAT, _MOST_BYTES)
+    found = read_object(table.jvm, table.meta.getStorage(), _path(table), _WHAT, _MOST_BYTES)
     partitions, stored = found.get("partitions"), found.get("indexDefinitions")
     if not isinstance(partitions, list) or not isinstance(stored, dict):
         return Indexes(frozenset(), {})
     return Indexes(frozenset(map(str, partitions)), stored)
 
 
-def _path(table: HudiTable) -> Any:
-    return table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{_NOTE}")
+def _path(table: HudiTable) -> str:
+    return f"{table.base_path}/{_NOTE}"

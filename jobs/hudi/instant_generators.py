@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import get_java_class
 
+from jobs.hudi import janino
 from jobs.hudi.options import LENT_LOCK
 
 if TYPE_CHECKING:
@@ -184,11 +185,10 @@ class InstantGenerators:
         self._default = _field(self._option.getClass(), "defaultValue")
         self._by_path = _field(generators, "TIME_GENERATOR_CACHE").get(None)
         self._last_instant = _field(instants, "LAST_INSTANT_TIME").get(None)
-        compiler = java.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(generators.getClassLoader())
-        compiler.cook(SOURCE)
-        self._kind = compiler.getClassLoader().loadClass("groundskeeper.TableClock")
-        framed = compiler.getClassLoader().loadClass("groundskeeper.FramedInstants").getDeclaredConstructors()[0]
+        self._kind = janino.compiled(
+            java, SOURCE, "groundskeeper.TableClock", beside=kinds.table.timeline.TimeGenerators
+        )
+        framed = self._kind.getClassLoader().loadClass("groundskeeper.FramedInstants").getDeclaredConstructors()[0]
         framed.setAccessible(True)
         self._framed = framed.newInstance(None)
         layout = kinds.table.timeline.TimelineLayout.TIMELINE_LAYOUT_V1

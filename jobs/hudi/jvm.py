@@ -7,10 +7,10 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import lru_cache, wraps
+from functools import cached_property, lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from py4j.java_gateway import JavaPackage
+from py4j.java_gateway import JavaClass, JavaPackage, get_java_class
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
@@ -25,7 +25,9 @@ from jobs.errors import (
     TableGoneError,
     TableLockedError,
 )
+from jobs.hudi.near_engine import near_engine
 from jobs.hudi.storage_errors import StorageRefusedError, error_of
+from jobs.hudi.storage_reads import storage_reads
 from jobs.storage.refusal import refusal_in
 
 if TYPE_CHECKING:
@@ -72,33 +74,61 @@ class Jvm:
         self.java = java
         self.hudi = java.org.apache.hudi
 
-    @property
+    @cached_property
     def hadoop_conf(self) -> Any:
         return self._session._jsc.hadoopConfiguration()
 
+    @cached_property
     def engine_context(self) -> Any:
-        return self.hudi.client.common.HoodieSparkEngineContext(self._session._jsc)
+        """Hudi's engine of this session (`jobs.hudi.near_engine`)."""
+        return near_engine(self, self._session._jsc)
+
+    @cached_property
+    def reads(self) -> Any:
+        """The calls of `jobs.hudi.storage_reads`."""
+        return storage_reads(self)
 
     def parallelize(self, values: Any) -> Any:
         """Returns a `JavaRDD` of one partition with the elements of a Java list."""
         return self._session._jsc.parallelize(values, 1)
 
     def storage_conf(self) -> Any:
+        return self._storage_conf
+
+    @cached_property
+    def _storage_conf(self) -> Any:
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.hadoop_conf)
 
     def nothing(self) -> Any:
+        return self._nothing
+
+    @cached_property
+    def _nothing(self) -> Any:
         return self.hudi.common.util.Option.empty()
 
     def some(self, value: Any) -> Any:
         return self.hudi.common.util.Option.of(value)
 
-    def map(self, entries: Mapping[str, Any]) -> Any:
-        result = self.java.java.util.HashMap()
-        for key, value in entries.items():
-            result.put(key, value)
-        return result
+    def map(self, entries: Mapping[str, str]) -> Any:
+        return self._made(entries, self._map)
 
-    def list(self, items: Iterable[Any]) -> Any:
+    def list(self, values: Sequence[str]) -> Any:
+        return self._made(values, self._list)
+
+    def _made(self, content: Any, kind: Any) -> Any:
+        """Returns a Java collection in one call; to fill it from here would take a call for each member."""
+        return self.hudi.common.util.JsonUtils.getObjectMapper().readValue(json.dumps(content), kind)
+
+    @cached_property
+    def _map(self) -> Any:
+        return get_java_class(self.java.java.util.HashMap)
+
+    @cached_property
+    def _list(self) -> Any:
+        return get_java_class(self.java.java.util.ArrayList)
+
+    def objects(self, items: Iterable[Any]) -> Any:
+        """Returns a Java list of objects of the JVM."""
         result = self.java.java.util.ArrayList()
         for item in items:
             result.add(item)
@@ -137,7 +167,7 @@ class Jvm:
 
 
 class _Names:
-    """Java packages and classes, each looked up once.
+    """Java packages, classes and their static members, each looked up once.
 
     py4j asks the JVM about every part of a name at every use, and the JVM searches all jars for a class of that name.
     """
@@ -149,6 +179,17 @@ class _Names:
         found = getattr(self._package, name)
         if isinstance(found, JavaPackage):
             found = _Names(found)
+        elif isinstance(found, JavaClass):
+            found = _Class(found._fqn, found._gateway_client)
+        setattr(self, name, found)
+        return found
+
+
+class _Class(JavaClass):  # type: ignore[misc]
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaClass):
+            found = _Class(found._fqn, found._gateway_client)
         setattr(self, name, found)
         return found
 

@@ -64,7 +64,7 @@ class LateFiles:
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
             if not self._table.meta.getStorage().exists(folder):
                 return set()
-            context = self._jvm.engine_context()
+            context = self._jvm.engine_context
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
             rollbacks = self._jvm.hudi.table.marker.MarkerBasedRollbackUtils
             markers = self._jvm.read(rollbacks.getAllMarkerPaths(table, context, instant, 1))

@@ -316,7 +316,7 @@ class TableLock:
 
     def _read(self) -> dict[str, Any]:
         """Returns the content of the lock file; empty if there is none, since its holder may have just removed it."""
-        return read_object(self._storage, self._path, "the table's lock")
+        return read_object(self._table.jvm, self._storage, str(self._path.toString()), "the table's lock")
 
 
 def for_at_most(seconds: float) -> Checkpoint:

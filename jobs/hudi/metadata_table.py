@@ -29,7 +29,7 @@ def reader(table: HudiTable) -> Iterator[Any]:
     jvm = table.jvm
     config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
     found = jvm.hudi.metadata.HoodieBackedTableMetadata(
-        jvm.engine_context(), table.meta.getStorage(), config, table.base_path
+        jvm.engine_context, table.meta.getStorage(), config, table.base_path
     )
     try:
         yield found
@@ -60,7 +60,7 @@ class MetadataTable:
         The lock must be held, and no instant be pending (`HoodieTableMetadataUtil`, `SparkMetadataWriterFactory`).
         """
         with translated("deleting the metadata table"):
-            context = self._jvm.engine_context()
+            context = self._jvm.engine_context
             self._jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(self._table.meta, context, False)
         self.build_missing(had)
 
@@ -98,7 +98,7 @@ class MetadataTable:
         """Builds these partitions, as Hudi's index action does (`RunIndexActionExecutor`); without the list of files,
         that too."""
         self._table.reload()
-        hudi, context, meta = self._jvm.hudi, self._jvm.engine_context(), self._table.meta
+        hudi, context, meta = self._jvm.hudi, self._jvm.engine_context, self._table.meta
         last = meta.getActiveTimeline().filterCompletedInstants().lastInstant()
         instant = (
             last.get().requestedTime() if last.isPresent() else hudi.metadata.HoodieTableMetadata.SOLO_COMMIT_TIMESTAMP

@@ -56,7 +56,7 @@ class PartitionTtl:
     def expired(self, now: str) -> list[str]:
         """Returns the partitions that have expired at the instant `now`, as the strategy sees it."""
         with translated("looking for expired partitions"):
-            meta, context = self._table.meta, self._jvm.engine_context()
+            meta, context = self._table.meta, self._jvm.engine_context
             meta.reloadActiveTimeline()
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
             strategies = self._jvm.hudi.table.action.ttl.strategy.HoodiePartitionTTLStrategyFactory

@@ -26,7 +26,7 @@ class PlanWithdrawal:
             jvm, meta = self._table.jvm, self._table.meta
             meta.reloadActiveTimeline()
             inflight = meta.getInstantGenerator().getCompactionInflightInstant(instant)
-            table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context(), meta)
+            table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context, meta)
             table.rollbackInflightCompaction(inflight, self._client.getTransactionManager())
 
     def delete(self, instant: str) -> None:

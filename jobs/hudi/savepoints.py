@@ -100,7 +100,7 @@ class Savepoints:
         with translated("reading the restores"):
             meta = self._table.meta
             meta.reloadActiveTimeline()
-            table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, self._jvm.engine_context(), meta)
+            table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, self._jvm.engine_context, meta)
             last = table.getRestoreTimeline().filterInflightsAndRequested().lastInstant()
             if not last.isPresent():
                 return None
@@ -117,7 +117,7 @@ class Savepoints:
         Hudi's own `restoreToSavepoint` makes up the instant; here it must be known before.
         """
         with translated(f"planning to restore {savepoint}"):
-            meta, context = self._table.meta, self._jvm.engine_context()
+            meta, context = self._table.meta, self._jvm.engine_context
             meta.reloadActiveTimeline()
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, meta)
             table.scheduleRestore(context, restore, savepoint)

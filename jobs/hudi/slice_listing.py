@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -27,11 +28,9 @@ class SliceListing:
     def __init__(self, table: HudiTable) -> None:
         self._table = table
         self._slices: list[FileSlice] = []
-        self._listed_at: frozenset[str] | None = None  # the completed instants at which `_slices` were listed
+        # The completed instants at which `_slices` were listed, and whether by the metadata table.
+        self._listed_at: tuple[frozenset[str], bool] | None = None
         self._late = _LateWrites()
-
-    def forget(self) -> None:
-        self._listed_at = None
 
     def latest(self) -> list[FileSlice]:
         # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
@@ -39,13 +38,13 @@ class SliceListing:
         # listing.
         instants = self._table.instants()
         completed = frozenset(item.requested for item in instants if item.state == "COMPLETED")
-        if completed != self._listed_at:
+        if (completed, self._table.is_listed_by_metadata) != self._listed_at:
             self._table.reload()
             if self._table.version < _LOGS_NAME_INSTANTS:
                 self._late.update(self._table, instants)
             found = self.listed(from_metadata=self._table.is_listed_by_metadata)
             self._slices = [self._late.marked(item) for item in found]
-            self._listed_at = completed
+            self._listed_at = completed, self._table.is_listed_by_metadata
         return self._slices
 
     def listed(self, *, from_metadata: bool) -> list[FileSlice]:
@@ -53,14 +52,11 @@ class SliceListing:
         with translated("listing the file slices"):
             config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder()
             view = jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
-                jvm.engine_context(), table.meta, config.enable(from_metadata).build()
+                jvm.engine_context, table.meta, config.enable(from_metadata).build()
             )
-            slices = jvm.java.java.util.ArrayList()
             try:
-                for partition in table.partitions():
-                    for item in jvm.items(view.getLatestFileSlices(partition)):
-                        slices.add(jvm.hudi.common.table.timeline.dto.FileSliceDTO.fromFileSlice(item))
-                found = [file_slice_of(item) for item in jvm.read(slices)]
+                read = jvm.reads.slices(view, jvm.list(table.partitions()))
+                found = [file_slice_of(item) for item in json.loads(read)]
             finally:
                 view.close()
         for item in found:

@@ -11,28 +11,22 @@ from jobs.hudi.jvm import translated
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jobs.hudi.jvm import Jvm
+
 MAX_BYTES = 64 * 1024
 
 
-def read_object(storage: Any, path: Any, what: str, most: int = MAX_BYTES) -> dict[str, Any]:
+def read_object(jvm: Jvm, storage: Any, path: str, what: str, most: int = MAX_BYTES) -> dict[str, Any]:
     """Returns the object in a file; empty if there is no such file, or something else in it. `what` it is, in words."""
     try:
         with translated(f"reading {what}", expected=FileMissingError):
-            stream = storage.open(path)
-            try:
-                content = bytes(stream.readNBytes(most))
-            finally:
-                stream.close()
-        found = json.loads(content or b"{}")
+            content = jvm.reads.text(storage, path, most)
+        found = json.loads(content or "{}")
     except (FileMissingError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def write_object(storage: Any, path: Any, content: Mapping[str, Any], what: str) -> None:
+def write_object(jvm: Jvm, storage: Any, path: str, content: Mapping[str, Any], what: str) -> None:
     with translated(f"writing {what}"):
-        stream = storage.create(path, True)
-        try:
-            stream.write(bytearray(json.dumps(content).encode()))
-        finally:
-            stream.close()
+        jvm.reads.write(storage, path, json.dumps(content))

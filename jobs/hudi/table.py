@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import Group
 
-# Actions of completed instants: a compaction completes as a commit, a clustering as a replacecommit.
-_WRITES = frozenset({"commit", "deltacommit", REPLACE})
 
 _READ = {
     "commit": "readCommitMetadata",
@@ -86,10 +85,11 @@ class HudiTable(TableProperties):
                 raise
             raise TableGoneError(error.detail) from error
         # Writers may set properties.
-        self.__dict__.pop("properties", None)
+        for each in ("properties", "metadata_partitions"):
+            self.__dict__.pop(each, None)
+        self._schemas: dict[tuple[str, bool], str] = {}
         self._require_known_version()
         check_folders(self)
-        self._listing.forget()
 
     def _require_known_version(self) -> None:
         """Raises TableUpgradedError if the version is no longer that of the last time: the timeline has moved."""
@@ -124,7 +124,7 @@ class HudiTable(TableProperties):
             version = self.meta.getTableConfig().getTableInitialVersion().versionCode()
         return min(int(version), self.version) < WITH_COMPLETION_TIMES
 
-    @property
+    @cached_property
     def metadata_partitions(self) -> frozenset[str]:
         """The metadata partitions as of the last reload; writers may add some at any time."""
         return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
@@ -142,8 +142,12 @@ class HudiTable(TableProperties):
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):
-            resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
-            return str(resolver.getTableSchema(with_meta_fields).toString())
+            # Found in the commits, most of which are read for it where none has a new one.
+            key = (str(self.meta.getActiveTimeline().getTimelineHash()), with_meta_fields)
+            if key not in self._schemas:
+                resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
+                self._schemas[key] = str(resolver.getTableSchema(with_meta_fields).toString())
+        return self._schemas[key]
 
     # -- timeline
 
@@ -238,15 +242,11 @@ class HudiTable(TableProperties):
         read_before = {commit.write.instant: commit for commit in known}
         with translated("reading the timeline's commits", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
-            found = []
-            for item in self.jvm.items(timeline.getInstantsAsStream()):
-                if before := read_before.get(str(item.requestedTime())):
-                    found.append(before)
-                elif item.getAction() in _WRITES:
-                    replaces = item.getAction() == REPLACE
-                    read = timeline.readReplaceCommitMetadata if replaces else timeline.readCommitMetadata
-                    record = self.jvm.read(read(item))
-                    found.append(commit_of(str(item.requestedTime()), str(item.getCompletionTime() or ""), record))
+            listed = json.loads(self.jvm.reads.commits(timeline, REPLACE, self.jvm.list(list(read_before))))
+        found = [
+            read_before.get(requested) or commit_of(requested, completed or "", record)
+            for requested, completed, record in listed
+        ]
         return in_order(self, found)
 
     @reread
@@ -323,7 +323,7 @@ class HudiTable(TableProperties):
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
         with translated("listing the partitions"):
             listed = self.jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(
-                self.jvm.engine_context(), self.meta, self.is_listed_by_metadata
+                self.jvm.engine_context, self.meta, self.is_listed_by_metadata
             )
             found = sorted(relative(path, "a partition path") for path in self.jvm.read(listed))
         check_links(self.base_path, found)
@@ -339,10 +339,10 @@ class HudiTable(TableProperties):
             return self._listed(f"{self.base_path}/{folder}".rstrip("/"))
 
     def _listed(self, folder: str) -> dict[str, ListedFile]:
-        return listed(self.meta.getStorage(), self.jvm.hudi.storage.StoragePath(folder))
+        return listed(self.jvm, self.meta.getStorage(), folder)
 
     def file_slices(self) -> list[FileSlice]:
-        """Returns the latest file slices; lists them again, after a reload, only if an instant has completed since."""
+        """Returns the latest file slices; lists them again only if an instant has completed since."""
         return self._listing.latest()
 
     def file_slices_by_listing(self) -> list[FileSlice]:

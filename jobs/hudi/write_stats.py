@@ -47,7 +47,7 @@ class WriteStat:
         )
 
 
-def put(jvm: Jvm, begun: Any, stats: Sequence[Json]) -> None:
+def put(jvm: Jvm, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
     """Makes a begun compaction (`HoodieWriteMetadata`) one whose files are written: Hudi's own task for them, which has
     not run yet, is replaced by these statistics."""
     by_partition: dict[str, list[Json]] = {}
@@ -55,15 +55,8 @@ def put(jvm: Jvm, begun: Any, stats: Sequence[Json]) -> None:
         by_partition.setdefault(stat["partitionPath"], []).append(stat)
     kind = jvm.hudi.common.model.HoodieCommitMetadata
     described = kind.fromJsonString(json.dumps({"partitionToWriteStats": by_partition}), get_java_class(kind))
-    statuses = jvm.java.java.util.ArrayList()
-    for stat in described.getWriteStats():
-        status = jvm.hudi.client.WriteStatus(False, 0.0)
-        status.setFileId(stat.getFileId())
-        status.setPartitionPath(stat.getPartitionPath())
-        status.setTotalRecords(stat.getNumWrites())
-        status.setStat(stat)
-        statuses.add(status)
-    begun.setWriteStatuses(jvm.parallelize(statuses))
+    begun.setWriteStatuses(jvm.engine_context.written(described.getWriteStats()))
+    return [WriteStat.parse(stat) for stat in stats]
 
 
 def written_by(jvm: Jvm, client: Any, begun: Any) -> list[WriteStat]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 _VERSIONS = (6, 8, 9)
+_UNKNOWN_BYTES = 128 * 1024 * 1024
 _ORDERS = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 _MODEL = "org.apache.hudi.common.model"
 # Those that take the newer row and do nothing else. That of event time is the default of Flink.
@@ -129,13 +130,13 @@ def _slice(operation: Mapping[str, Any]) -> SliceFiles:
     base = operation.get("dataFilePath")
     logs = (_name(path) for path in operation.get("deltaFilePaths") or ())
     at = f"{partition}/" if partition else ""
-    return SliceFiles(
-        partition, operation["fileId"], at + _name(base) if base else None, tuple(at + name for name in logs)
-    )
+    names = tuple(at + name for name in logs)
+    return SliceFiles(partition, operation["fileId"], at + _name(base) if base else None, names, _bytes_read(operation))
 
 
-def _bytes_read(operation: Mapping[str, Any]) -> float:
-    return _metric(operation, "TOTAL_IO_READ_MB")
+def _bytes_read(operation: Mapping[str, Any]) -> int:
+    """Returns what the planner says; more than is small if it says nothing."""
+    return int(_metric(operation, "TOTAL_IO_READ_MB") * 1024 * 1024) or _UNKNOWN_BYTES
 
 
 def _metric(operation: Mapping[str, Any], name: str) -> float:

@@ -187,14 +187,15 @@ class PlanOwner:
         return note.get("instant") == instant and note.get("made") is True
 
     def _read(self) -> Note:
-        return read_object(self._table.meta.getStorage(), self._path, _WHAT)
+        return read_object(self._table.jvm, self._table.meta.getStorage(), self._path, _WHAT)
 
     def _write(self, note: Note) -> None:
-        write_object(self._table.meta.getStorage(), self._path, {**note, **self._signature}, _WHAT)
+        storage = self._table.meta.getStorage()
+        write_object(self._table.jvm, storage, self._path, {**note, **self._signature}, _WHAT)
 
     @property
-    def _path(self) -> Any:
-        return self._table.jvm.hudi.storage.StoragePath(f"{self._table.base_path}/{_NOTE}")
+    def _path(self) -> str:
+        return f"{self._table.base_path}/{_NOTE}"
 
 
 _EXECUTE = "The next compaction of the table executes it: `groundskeeper jobs run compaction TABLE`."

@@ -96,7 +96,7 @@ class PlanRunner:
     def _execute(self, client: WriteClient, instant: str, begun: Any, how: Execution) -> None:
         stats = self.engines.execute(client, begun, how)
         self._context.step(f"comparing the record keys of {instant}")
-        self.proof.of_compaction(self._table, plan_of(self._table, instant), stats)
+        self.proof.of_compaction(self._table, plan_of(self._table, instant), stats, self._context)
         with self._held_between_writes(client, instant):
             self.lock.verify()
             self._owner.require(client, instant)

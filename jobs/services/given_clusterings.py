@@ -99,7 +99,7 @@ class _Runner:
                 context.instant(instant)
                 stats = client.clusterings.execute(begun)
                 context.step(f"comparing the record keys of {instant}")
-                self.proof.of_rewrite(table, [(read, stats)])
+                self.proof.of_rewrite(table, [(read, stats)], context)
                 context.step(f"waiting for a moment without writes to commit {instant}")
                 with bridged_lock(table, self.lock, context.checkpoint, may_pass=self._moment(client, instant)):
                     client.clusterings.commit(instant, begun)

@@ -188,7 +188,8 @@ class _Work:
         until = max(item.requested for item in self._table.instants())
         found = self._groups.execute(instant, by_group, until=until)
         self._context.step(f"comparing the record keys of {instant}")
-        digests = self._proof.of_rewrite(self._table, [(by_group[number], stats) for number, stats in found.items()])
+        groups = [(by_group[number], stats) for number, stats in found.items()]
+        digests = self._proof.of_rewrite(self._table, groups, self._context)
         written = []
         for (number, stats), (before, after) in zip(found.items(), digests, strict=True):
             self._before[number] = before

@@ -11,32 +11,28 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from jobs.dataplane import key_changes
+from jobs.dataplane import key_job
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.dataplane.python_worker import reduce_task_overhead
 from jobs.errors import RefusedError, RowsDifferError
 from jobs.format import plan_files
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
-from jobs.hudi.jvm import translated
 from jobs.hudi.records import deletes_in_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from jobs.dataplane.key_changes import KeyChange
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.hudi.write_stats import WriteStat
+    from jobs.job_context import JobContext
     from jobs.storage.paths import Storage
 
-Item = TypeVar("Item")
-Found = TypeVar("Found")
 
 _NAMED = 5
-_ITEMS_OF_TASK = 8  # Fewer are not worth another task.
 
 
 @dataclass
@@ -64,7 +60,9 @@ class KeyProof:
         }
         return {"rows": self.after.rows, "key_digest": str(self.after), "proof": proof}
 
-    def of_compaction(self, table: HudiTable, plan: Mapping[str, Any], stats: Sequence[WriteStat]) -> None:
+    def of_compaction(
+        self, table: HudiTable, plan: Mapping[str, Any], stats: Sequence[WriteStat], context: JobContext
+    ) -> None:
         """Raises RowsDifferError unless each written file holds the keys of the base file that it replaces, without
         some that the logs delete, and with as many others as they insert."""
         # Without a new base file the old slice would still count, and logs that were written since would not.
@@ -78,8 +76,9 @@ class KeyProof:
         with self._reading(table, (path for pair in pairs for path in pair if path)) as storage:
             if storage is None:
                 return
-            compare = key_changes.compare if table.has_meta_fields else key_changes.count
-            found = _in_tasks(table, pairs, lambda pair: compare(storage, *pair))
+            # The file that is replaced is about as large.
+            sizes = [stat.bytes * (2 if old else 1) for stat, (old, _) in zip(stats, pairs, strict=True)]
+            found = key_job.compare(table, storage, pairs, sizes, context)
             merged = list(zip(stats, found, strict=True))
             _require(_of_file_group(stat, change) for stat, change in merged if not _is_explained(stat, change))
             self.before += KeyDigest.sum(change.before for change in found)
@@ -89,7 +88,10 @@ class KeyProof:
             self.corrupt_blocks += sum(stat.corrupt_blocks for stat in stats)
 
     def of_rewrite(
-        self, table: HudiTable, groups: Sequence[tuple[Sequence[FileSlice], Sequence[WriteStat]]]
+        self,
+        table: HudiTable,
+        groups: Sequence[tuple[Sequence[FileSlice], Sequence[WriteStat]]],
+        context: JobContext,
     ) -> list[tuple[KeyDigest, list[KeyDigest]]]:
         """Returns for each clustering group the digest of the base files that it had, and those of its new files.
 
@@ -103,7 +105,9 @@ class KeyProof:
         with self._reading(table, paths) as storage:
             if storage is None:
                 return [(KeyDigest(), [KeyDigest() for _ in stats]) for _, stats in groups]
-            found = iter(_in_tasks(table, paths, partial(key_changes.digest, storage)))
+            sizes = [item.base_bytes for slices, _ in groups for item in slices if item.base_file]
+            sizes += [stat.bytes for _, stats in groups for stat in stats]
+            found = iter(key_job.digests(table, storage, paths, sizes, context))
             before = [KeyDigest.sum([next(found) for _ in files]) for files in old]
             after = [[next(found) for _ in files] for files in new]
         if any(item.log_files for slices, _ in groups for item in slices):
@@ -181,18 +185,3 @@ def _require(details: Iterable[str]) -> None:
     if found:
         more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise RowsDifferError("; ".join(found[:_NAMED]) + more)
-
-
-def _in_tasks(table: HudiTable, items: Sequence[Item], read: Callable[[Item], Found]) -> list[Found]:
-    """Reads all items on the executors, and returns what was found in their order."""
-    if not items:
-        return []
-    spark = table.jvm.spark.sparkContext
-
-    def task(part: Iterable[Item]) -> Iterator[Found]:
-        reduce_task_overhead()
-        yield from map(read, part)
-
-    tasks = min(len(items), max(spark.defaultParallelism, -(-len(items) // _ITEMS_OF_TASK)))
-    with translated("comparing the record keys"):
-        return list(spark.parallelize(items, tasks).mapPartitions(task).collect())

@@ -82,7 +82,8 @@ def get_overview(
     cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
 ) -> Overview:
     """All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems and
-    backlogs are some seconds old, so that a call takes milliseconds also with a thousand tables."""
+    backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
+    milliseconds."""
     known = context.board.known(context.engine, context.clock)
     outlook = context.forecaster.outlook(context.engine, context.clock)
     now = context.clock()
@@ -90,8 +91,10 @@ def get_overview(
     with reading(context.engine) as connection:
         # First: what commits in the meantime may come twice, but not be missed.
         event_id = outbox.newest(connection)
+    remembered = None if table_type else context.board.tables(context.engine, context.clock)
+    with reading(context.engine) as connection:
         activity = overview_store.activity(connection)
-        tables = overview_store.tables(connection, activity.busy, with_type=bool(table_type))
+        tables = remembered or overview_store.tables(connection, activity.busy, with_type=bool(table_type))
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
         ids = [table.id for table in selected.tables]
         shapes = overview_store.shapes(connection, ids)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -52,10 +54,27 @@ def find(connection: Connection, table_id: str) -> Stored | None:
     return Stored(_snapshot(table_id, row.taken_at, row.summary), row.summary["hashing_config"])
 
 
-def every(connection: Connection, table_id: str | None = None) -> dict[str, TableSnapshot]:
-    """Returns the snapshots without their partitions, by table id, of all tables or of one."""
-    query = sa.select(_s) if table_id is None else sa.select(_s).where(_s.c.table_id == table_id)
-    return {row.table_id: _snapshot(row.table_id, row.taken_at, row.summary) for row in connection.execute(query)}
+KnownSnapshots = dict[str, tuple[bytes, TableSnapshot]]
+"""Snapshots by table id, each with a digest of what is stored of it."""
+
+
+def every(
+    connection: Connection, table_id: str | None = None, *, known: KnownSnapshots | None = None
+) -> dict[str, TableSnapshot]:
+    """Returns the snapshots without their partitions, by table id, of all tables or of one. With those that are `known`
+    only the others are made anew, and it remembers them there."""
+    query = sa.select(_s.c.table_id, _s.c.taken_at, sa.cast(_s.c.summary, sa.Text).label("summary"))
+    found: KnownSnapshots = {}
+    for row in connection.execute(query if table_id is None else query.where(_s.c.table_id == table_id)):
+        digest = blake2b(f"{row.taken_at} {row.summary}".encode(errors="surrogatepass"), digest_size=16).digest()
+        before = known.get(row.table_id) if known is not None else None
+        if before is None or before[0] != digest:
+            before = digest, _snapshot(row.table_id, row.taken_at, json.loads(row.summary))
+        found[row.table_id] = before
+    if known is not None:
+        known.clear()
+        known.update(found)
+    return {key: snapshot for key, (_, snapshot) in found.items()}
 
 
 def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from service.model.errors import GroundskeeperError
 from service.observability import database_metrics
-from service.observability.reading import read
+from service.observability.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,10 +37,8 @@ class Scrapes:
     called from any thread."""
 
     def __init__(self, engine: Engine, clock: Clock, process: ProcessMetrics, forecaster: Forecaster) -> None:
-        self._engine = engine
-        self._clock = clock
+        self._reader = Reader(engine, clock, forecaster)
         self._process = process
-        self._forecaster = forecaster
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         self._guard = threading.Lock()
         self._latest: Future[bytes] | None = None
@@ -66,7 +64,7 @@ class Scrapes:
 
     def _read(self) -> Reading | None:
         try:
-            return read(self._engine, self._clock, self._forecaster)
+            return self._reader.read()
         except GroundskeeperError as error:
             log.warning("The metrics of the database cannot be read: %s", error)
         except Exception:

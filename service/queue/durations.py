@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _DEFAULT_SECONDS = 30.0
 # Of a table's last job in the mean of its jobs: the last four of them are three quarters of it.
 _LAST = 0.3
+# Of older jobs so many count.
+_MOST = 4
 # A table of another size tells nothing if it is more than so many times doubled or halved.
 _DOUBLINGS = 3
 
@@ -55,25 +57,37 @@ class Durations:
     """
 
     def __init__(self, sizes: Mapping[str, int] | None = None) -> None:
-        self._sizes = sizes or {}
-        self._of_tables: defaultdict[tuple[str, bool], dict[str, float]] = defaultdict(dict)
+        self.sizes = sizes or {}
+        self._of_tables: defaultdict[tuple[str, bool], dict[str, tuple[float, int]]] = defaultdict(dict)
         self._of_sizes: defaultdict[tuple[str, bool], defaultdict[int, _Mean]] = defaultdict(lambda: defaultdict(_Mean))
         self._of_kinds: defaultdict[tuple[str, bool], _Mean] = defaultdict(_Mean)
 
     def learn(self, table_id: str, kind: str, *, dry_run: bool, seconds: float) -> None:
-        """Takes in a job that has ended; call it in the order in which they ended."""
+        """Takes in a job that has ended after all others."""
+        of_table = self._of_tables[kind, dry_run]
+        mean, number = of_table.get(table_id, (seconds, 0))
+        of_table[table_id] = mean + _LAST * (seconds - mean), number + 1
+        self._learn_at_large(table_id, kind, dry_run=dry_run, seconds=seconds)
+
+    def learn_older(self, table_id: str, kind: str, *, dry_run: bool, seconds: float) -> None:
+        """Takes in a job that has ended before all others."""
+        of_table = self._of_tables[kind, dry_run]
+        mean, number = of_table.get(table_id, (0.0, 0))
+        if number < _MOST:
+            of_table[table_id] = (mean * number + seconds) / (number + 1), number + 1
+        self._learn_at_large(table_id, kind, dry_run=dry_run, seconds=seconds)
+
+    def _learn_at_large(self, table_id: str, kind: str, *, dry_run: bool, seconds: float) -> None:
         key = (kind, dry_run)
-        mean = self._of_tables[key].get(table_id)
-        self._of_tables[key][table_id] = seconds if mean is None else mean + _LAST * (seconds - mean)
         self._of_kinds[key].add(seconds)
-        if (size := self._sizes.get(table_id)) is not None:
+        if (size := self.sizes.get(table_id)) is not None:
             self._of_sizes[key][size.bit_length()].add(seconds)
 
     def expected(self, table_id: str, kind: str, *, dry_run: bool) -> Duration:
         key = (kind, dry_run)
-        if (seconds := self._of_tables[key].get(table_id)) is not None:
-            return Duration(seconds, Basis.TABLE)
-        size, known = self._sizes.get(table_id), self._of_sizes[key]
+        if (of_table := self._of_tables[key].get(table_id)) is not None:
+            return Duration(of_table[0], Basis.TABLE)
+        size, known = self.sizes.get(table_id), self._of_sizes[key]
         if size is not None and known:
             nearest = min(known, key=lambda each: abs(each - size.bit_length()))
             if abs(nearest - size.bit_length()) <= _DOUBLINGS:

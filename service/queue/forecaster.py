@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from service.db.engine import reading
 from service.queue import demand_store, outlook_store, worker_store
-from service.queue.durations import Durations
 from service.queue.outlook import Goals, Outlook, outlook
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ _FRESH_SECONDS = 1.0
 _MOST_AGE = timedelta(seconds=10)
 # In so short a queue an answer knows a job that has just been submitted.
 _SHORT = 200
-_LEARN_ANEW_SECONDS = 3600.0
+_MEASURE_SECONDS = 3600.0
 
 
 class Forecaster:
@@ -38,9 +37,8 @@ class Forecaster:
         self._computing = threading.Lock()
         self._last: Outlook | None = None
         self._began_at = self._ended_at = self._took = 0.0
-        self._durations = Durations()
-        self._learned_until: datetime | None = None
-        self._learned_at: float | None = None
+        self._lessons = outlook_store.Lessons()
+        self._measured_at: float | None = None
 
     def outlook(
         self, engine: Engine, clock: Clock, job_ids: Collection[str] = (), *, is_scaled: bool = False
@@ -67,11 +65,10 @@ class Forecaster:
     def _compute(self, engine: Engine, now: datetime) -> None:
         began = time.monotonic()
         with reading(engine) as connection:
-            if self._learned_at is None or time.monotonic() - self._learned_at > _LEARN_ANEW_SECONDS:
-                self._durations, self._learned_until = outlook_store.learned(connection)
-                self._learned_at = time.monotonic()
-            else:
-                self._learned_until = outlook_store.learn_more(connection, self._durations, self._learned_until)
+            if self._measured_at is None or began - self._measured_at > _MEASURE_SECONDS:
+                self._lessons.durations.sizes = outlook_store.sizes(connection)
+                self._measured_at = began
+            self._lessons.go_on(connection)
             learned = time.monotonic()
             queued = outlook_store.queued(connection, now)
             is_all = len(queued) < outlook_store.MOST_QUEUED
@@ -80,7 +77,7 @@ class Forecaster:
                 outlook_store.held(connection),
                 outlook_store.used(connection),
                 worker_store.every(connection),
-                self._durations,
+                self._lessons.durations,
                 numbers=Counter(each.worker_group for each in queued)
                 if is_all
                 else demand_store.count_queued(connection),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
 
+_WINDOW = "the next maintenance window"
+
 LOOK_AGAIN = timedelta(seconds=15)
 """A pause ends when somebody ends it, and a policy may be changed at any time."""
 
@@ -46,8 +48,13 @@ def standstill(pause: Pause | None, policy: Policy, now: datetime) -> HeldBack |
     if policy.windows and windows.closes_at(policy.windows, policy.time_zone, now) is None:
         opens_at = windows.opens_at(policy.windows, policy.time_zone, now)
         until = now + LOOK_AGAIN if opens_at is None else min(opens_at, now + LOOK_AGAIN)
-        return HeldBack(until, f"the next maintenance window, at {_at(opens_at) if opens_at else 'an unknown time'}")
+        return HeldBack(until, f"{_WINDOW}, at {_at(opens_at) if opens_at else 'an unknown time'}")
     return None
+
+
+def is_window(because: str) -> bool:
+    """Returns whether a job is held back by its maintenance windows; otherwise it is by a pause."""
+    return because.startswith(_WINDOW)
 
 
 def _at(moment: datetime) -> str:

@@ -27,14 +27,6 @@ _a = schema.job_attempts
 
 _ANY: tuple[str | None, ...] = (None,)
 
-# Made once: every poll executes it.
-_UNKNOWN = (
-    sa.select(_j)
-    .where(_j.c.table_id == sa.bindparam("of_table"), schema.JOB_IS_UNKNOWN)
-    .order_by(_j.c.created_at)
-    .with_for_update()
-)
-
 
 def submit(connection: Connection, job: Job) -> Job:
     """Adds `job` and returns it, or returns the one that was submitted with the same idempotency key.
@@ -200,7 +192,8 @@ def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) ->
 
 def unknown(connection: Connection, table_id: str) -> list[Job]:
     """Returns the table's jobs of unknown outcome, the oldest first, and locks them."""
-    return [job_of(row) for row in connection.execute(_UNKNOWN, {"of_table": table_id})]
+    query = sa.select(_j).where(_j.c.table_id == table_id, schema.JOB_IS_UNKNOWN).order_by(_j.c.created_at)
+    return [job_of(row) for row in connection.execute(query.with_for_update())]
 
 
 def begun(connection: Connection, table_id: str | None = None) -> list[Job]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from service.model.formatting import count, duration
 from service.queue.durations import Basis
 from service.queue.forecast import HeldSlot, course, wanted_slots
+from service.queue.held_attempts import is_window
 from service.queue.slot_use import since
 from service.queue.turn import Candidate
 
@@ -27,12 +28,14 @@ _FOREVER = float("inf")
 
 
 class HeldBack(StrEnum):
-    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, or until the
-    table's lock is free."""
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
+    table's lock is free, a pause ends, or a maintenance window opens."""
 
     NEXT_ATTEMPT = "next_attempt"
     WRITERS = "writers"
     LOCK = "lock"
+    PAUSE = "pause"
+    WINDOW = "window"
 
 
 @dataclass(slots=True)
@@ -106,6 +109,8 @@ _WORDS = {
     HeldBack.NEXT_ATTEMPT: "until a next attempt",
     HeldBack.WRITERS: "until the writers stop",
     HeldBack.LOCK: "until a lock is free",
+    HeldBack.PAUSE: "until a pause ends",
+    HeldBack.WINDOW: "until a window opens",
 }
 
 
@@ -196,7 +201,8 @@ def outlook(
 
 
 def _candidate(row: QueuedRow, seconds: float, goals: Goals, now: datetime) -> Candidate:
-    due = _FOREVER if row.waits_for_writers or row.is_locked else (row.not_before - now).total_seconds()
+    has_end = _held_back(row, now) in (None, HeldBack.NEXT_ATTEMPT)
+    due = (row.not_before - now).total_seconds() if has_end else _FOREVER
     created = (row.created_at - now).total_seconds()
     is_last = row.is_of_policy and goals.requested_first
     return Candidate(row.id, row.table_id, row.priority, created, due, row.mutating, seconds, is_last)
@@ -207,4 +213,9 @@ def _held_back(row: QueuedRow, now: datetime) -> HeldBack | None:
         return HeldBack.WRITERS
     if row.is_locked:
         return HeldBack.LOCK
-    return HeldBack.NEXT_ATTEMPT if row.not_before > now else None
+    if row.not_before <= now:
+        return None
+    # Its time is only that of the next look.
+    if row.held_back is not None:
+        return HeldBack.WINDOW if is_window(row.held_back) else HeldBack.PAUSE
+    return HeldBack.NEXT_ATTEMPT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -23,7 +23,8 @@ _t = schema.turns
 
 MOST_QUEUED = 10_000
 """Jobs beyond this number are only counted."""
-_MOST_LEARNED = 50_000
+MOST_LEARNED = 50_000
+_AT_ONCE = 4000
 
 # Literals, not parameters: only then does SQLite use the small partial indexes of queued and of held jobs.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
@@ -45,6 +46,7 @@ class QueuedRow:
     waits_for_writers: bool
     is_of_policy: bool = False
     is_locked: bool = False
+    held_back: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
     is_locked = _j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))
     columns = (
         *(*_OF_JOB, _j.c.priority, _j.c.created_at, _j.c.not_before, _j.c.waits_for_writers),
-        *(_j.c.reason.is_not(None).label("is_of_policy"), is_locked.label("is_locked")),
+        *(_j.c.reason.is_not(None).label("is_of_policy"), is_locked.label("is_locked"), _j.c.held_back),
     )
     order = (_j.c.priority.desc(), _j.c.created_at, _j.c.id)
     query: sa.Select[Any] = sa.select(*columns).where(_IS_QUEUED).order_by(*order).limit(MOST_QUEUED)
@@ -82,22 +84,32 @@ def used(connection: Connection) -> dict[str, float]:
     return {row.table_id: row.used for row in connection.execute(query)}
 
 
-def learned(connection: Connection) -> tuple[Durations, datetime | None]:
-    """Returns what the last ended jobs tell, and when the last of them ended. It reads 50 000 rows at most."""
-    durations = Durations(_sizes(connection))
-    rows = list(connection.execute(_ended().order_by(_j.c.finished_at.desc()).limit(_MOST_LEARNED)))
-    for row in reversed(rows):
-        _learn(durations, row)
-    return durations, rows[0].finished_at if rows else None
+@dataclass
+class Lessons:
+    """What the jobs tell that ended from `since` until `until`, as far as they have been read: both None before the
+    first. Each reading is short, so that none takes long; the oldest jobs come last."""
 
+    durations: Durations = field(default_factory=Durations)
+    since: datetime | None = None
+    until: datetime | None = None
+    _read: int = 0
 
-def learn_more(connection: Connection, durations: Durations, since: datetime | None) -> datetime | None:
-    """Takes in the jobs that have ended after `since`, and returns when the last of them ended."""
-    query = _ended().order_by(_j.c.finished_at)
-    for row in connection.execute(query if since is None else query.where(_j.c.finished_at > since)):
-        _learn(durations, row)
-        since = row.finished_at
-    return since
+    def go_on(self, connection: Connection) -> None:
+        """Takes in the jobs that have ended since, and some thousand older ones until there are MOST_LEARNED."""
+        if self._read:
+            newer = _ended() if self.until is None else _ended().where(_j.c.finished_at > self.until)
+            for row in connection.execute(newer.order_by(_j.c.finished_at).limit(_AT_ONCE)):
+                self.durations.learn(row.table_id, row.kind, dry_run=row.dry_run, seconds=_seconds(row))
+                self.until = row.finished_at
+        if self._read >= MOST_LEARNED:
+            return
+        older = _ended() if self.since is None else _ended().where(_j.c.finished_at < self.since)
+        rows = connection.execute(older.order_by(_j.c.finished_at.desc()).limit(_AT_ONCE)).all()
+        for row in rows:
+            self.durations.learn_older(row.table_id, row.kind, dry_run=row.dry_run, seconds=_seconds(row))
+        self._read += _AT_ONCE if len(rows) == _AT_ONCE else MOST_LEARNED
+        if rows:
+            self.since, self.until = rows[-1].finished_at, self.until or rows[0].finished_at
 
 
 def _ended() -> sa.Select[Any]:
@@ -107,12 +119,11 @@ def _ended() -> sa.Select[Any]:
     return sa.select(*columns).where(_j.c.finished_at.is_not(None), _j.c.leased_at.is_not(None), is_ended)
 
 
-def _learn(durations: Durations, row: sa.Row[Any]) -> None:
-    seconds = max(0.0, (row.finished_at - row.leased_at).total_seconds())
-    durations.learn(row.table_id, row.kind, dry_run=row.dry_run, seconds=seconds)
+def _seconds(row: sa.Row[Any]) -> float:
+    return float(max(0.0, (row.finished_at - row.leased_at).total_seconds()))
 
 
-def _sizes(connection: Connection) -> dict[str, int]:
+def sizes(connection: Connection) -> dict[str, int]:
     """Returns the bytes of base files and logs of the tables that have been polled."""
     query = sa.select(_s.c.table_id, _bytes("base_bytes") + _bytes("log_bytes"))
     return {table_id: int(number) for table_id, number in connection.execute(query)}

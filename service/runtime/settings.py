@@ -76,7 +76,7 @@ class Settings(BaseSettings):
         5.0, ge=1, le=86_400, description="How long a job waits in its slot for a table's lock that others hold"
     )
     lock_look_seconds: float = Field(
-        2.0, gt=0, le=600, description="How often the locks are looked at that jobs in the queue wait for"
+        2.0, gt=0, le=30, description="How often the locks are looked at that jobs in the queue wait for"
     )
     lock_break_seconds: float = Field(
         3600.0, ge=300, le=604_800, description="Age from which a lock that never ends may be broken"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from service.catalog.snapshot_store import KnownSnapshots
     from service.policies.policy import Policy
 
 _t = schema.tables
@@ -43,15 +44,18 @@ def ids(connection: Connection) -> list[str]:
     return list(connection.execute(sa.select(_t.c.id).order_by(_t.c.id)).scalars())
 
 
-def facts(connection: Connection, now: datetime, table_id: str | None = None) -> list[TableFacts]:
-    """Returns the facts of all tables, or of one; of none if it is not registered."""
+def facts(
+    connection: Connection, now: datetime, table_id: str | None = None, *, snapshots: KnownSnapshots | None = None
+) -> list[TableFacts]:
+    """Returns the facts of all tables, or of one; of none if it is not registered. `snapshots` are those that are known
+    already (`snapshot_store.every`)."""
     query = sa.select(_t.c.id, _t.c.name, _t.c.base_path)
     rows = connection.execute(query if table_id is None else query.where(_t.c.id == table_id)).all()
     if not rows:
         return []
     watches = watch_store.every(connection, table_id)
     policies = _policies(connection, {row.id: row.name for row in rows}, table_id)
-    snapshots = snapshot_store.every(connection, table_id)
+    found = snapshot_store.every(connection, table_id, known=snapshots)
     decisions = decision_store.current(connection, now - CURRENT, table_id)
     incidents = incident_store.every_standing(connection, table_id)
     failures = _failures(connection, now, table_id)
@@ -75,7 +79,7 @@ def facts(connection: Connection, now: datetime, table_id: str | None = None) ->
             base_path=row.base_path,
             watch=watches[row.id],
             policy=policies[row.id],
-            snapshot=snapshots.get(row.id),
+            snapshot=found.get(row.id),
             decisions=decisions.get(row.id, {}),
             incidents=incidents.get(row.id, ()),
             failures=failures.get(row.id, ()),

@@ -261,7 +261,7 @@ class Clients(Callers):
             "decisions": lambda http, n: http.get(table(n, 43, "/decisions")),
             "policy": lambda http, n: http.get(table(n, 47, "/policy")),
             "timeline": lambda http, n: http.get(table(n, 53, "/timeline")),
-            "events": lambda http, _: http.get("/v1/events/types"),
+            "incidents": lambda http, _: http.get("/v1/incidents"),
             "metrics": lambda http, _: http.get("/metrics"),
         }
         for rate, calls in ((10, often), (2, seldom)):

@@ -21,8 +21,8 @@ _SAMPLE_SECONDS = 0.5
 class Cost:
     """Seconds on the clock, and for each role CPU seconds of all its processes and the largest peak RSS in bytes.
 
-    Roles are `jvm` (Spark's driver, which is the executor too in local mode), `worker` (any Python process below us)
-    and `driver` (this process).
+    Roles are `jvm` (Spark's driver, which is the executor too in local mode), `driver` (this process, if it is the root
+    of the tree) and `worker` (any other process, such as a Python worker).
     """
 
     seconds: float = 0.0
@@ -35,30 +35,32 @@ class Cost:
 
 
 @contextmanager
-def measured() -> Iterator[Cost]:
-    """The cost of what is done inside; its fields are set when the block ends."""
+def measured(root: int | None = None) -> Iterator[Cost]:
+    """The cost of what is done inside, in a process (this one by default) and all below it; its fields are set when the
+    block ends."""
     cost = Cost()
-    for pid in tree():
+    for pid in tree(root):
         _forget_peak(pid)
     ended = threading.Event()
     sampling: list[float] = []
     # What each process had used at the beginning, and when it was last seen: it may end any time, and then nobody
     # tells any more (Spark's Python workers are not waited for).
-    before = _cpu_seconds()
+    before = _cpu_seconds(root)
     latest = dict(before)
-    sampler = threading.Thread(target=_sample, args=(cost, latest, ended, sampling), daemon=True)
+    sampler = threading.Thread(target=_sample, args=(root, cost, latest, ended, sampling), daemon=True)
     started = time.monotonic()
     sampler.start()
     try:
         yield cost
     finally:
         cost.seconds = time.monotonic() - started
-        latest |= _cpu_seconds()
+        latest |= _cpu_seconds(root)
         ended.set()
         sampler.join()
         for (pid, role), seconds in latest.items():
             cost.cpu[role] = cost.cpu.get(role, 0.0) + seconds - before.get((pid, role), 0.0)
-        cost.cpu["driver"] -= sum(sampling)
+        if root is None:
+            cost.cpu["driver"] -= sum(sampling)
 
 
 def tree(root: int | None = None) -> list[int]:
@@ -84,11 +86,10 @@ def memory(root: int) -> int:
     return total * 1024
 
 
-def _cpu_seconds() -> dict[tuple[int, str], float]:
+def _cpu_seconds(root: int | None) -> dict[tuple[int, str], float]:
     """Of each living process of the tree and its role."""
-    return {
-        (pid, _role(pid)): sum(int(ticks) for ticks in stat[11:13]) / _TICKS for pid in tree() if (stat := _stat(pid))
-    }
+    living = ((pid, stat) for pid in tree(root) if (stat := _stat(pid)))
+    return {(pid, _role(pid)): sum(int(ticks) for ticks in stat[11:13]) / _TICKS for pid, stat in living}
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -98,19 +99,25 @@ def _stat(pid: int) -> list[str] | None:
     return None
 
 
-def _sample(cost: Cost, latest: dict[tuple[int, str], float], ended: threading.Event, sampling: list[float]) -> None:
+def _sample(
+    root: int | None,
+    cost: Cost,
+    latest: dict[tuple[int, str], float],
+    ended: threading.Event,
+    sampling: list[float],
+) -> None:
     """Peaks are kept by the kernel (VmHWM); they are looked at now and then only because processes may end.
 
     `sampling` gets the CPU seconds that this takes, which are not the cost of what is measured.
     """
     while True:
         is_last = ended.wait(_SAMPLE_SECONDS)
-        for pid in tree():
+        for pid in tree(root):
             role, peak = _role(pid), _peak_bytes(pid)
             cost.peak_bytes[role] = max(cost.peak_bytes.get(role, 0), peak)
         if is_last:
             return
-        latest.update(_cpu_seconds())
+        latest.update(_cpu_seconds(root))
         sampling[:] = [time.thread_time()]
 
 

@@ -4,7 +4,8 @@
 
 The sick ones: the lock of a dead writer, a lock server that accepts connections and says nothing, a table that cannot
 be written, one that has vanished, a damaged file of the timeline, a base file that is none, a job that waits until its
-timeout, and one that kills its worker each time. After three fifths of the time all are mended. Without `--lock-hosts`
+timeout, and one that kills its worker each time. After three fifths of the time all are mended, and the service is
+asked to look at them (`POST /v1/tables/{id}/poll`, which earlier versions do not have). Without `--lock-hosts`
 the service may not ask lock servers, so only attempts find out that one is silent.
 
 All tables are real Hudi tables, copies of one; the writer goes round the healthy ones, and every 20 seconds somebody
@@ -163,7 +164,8 @@ class Fleet:
         beat.parent.mkdir(exist_ok=True)
         beat.touch()
         self.beats.append(beat)
-        self.submit(sick.id, "bucket_expansion", timeout_seconds=TIMEOUT_SECONDS, wait_seconds=600)
+        job = self.submit(sick.id, "bucket_expansion", timeout_seconds=TIMEOUT_SECONDS, factor=2, wait_seconds=600)
+        assert job
 
     def end_write(self, sick: Sick) -> None:
         for beat in self.beats:
@@ -197,7 +199,8 @@ class Fleet:
 
     def problems(self, table_id: str) -> list[Json]:
         found: list[Json] = self.daemon.call("GET", "/v1/problems", params={"table_id": table_id}).json()["items"]
-        return [each for each in found if each["severity"] != "notice"]
+        # A queue as long as at the beginning leaves any table behind.
+        return [each for each in found if each["severity"] != "notice" and not each["kind"].endswith("-behind")]
 
     def jobs(self) -> list[Json]:
         found: list[Json] = []
@@ -320,6 +323,8 @@ def _watch(fleet: Fleet, seconds: float) -> Json:
         if mended is None and now > mend_at:
             for sick in fleet.sick:
                 sick.mend()
+                # Whoever mends a table asks for a look at it.
+                fleet.daemon.call("POST", f"/v1/tables/{sick.id}/poll", {})
             mended = time.monotonic()
         time.sleep(1)
     return {"begun": wall, "submitted": submitted}

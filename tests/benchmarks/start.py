@@ -67,7 +67,7 @@ def run(runs: int, jobs: int) -> dict[str, Any]:
                 table = daemon.register(own)
                 seconds["groundskeeper"].append(_timed(own, lambda table=table: daemon.succeed(table, "compaction")))
                 script.write_text(SCRIPT.format(base=other, options=OPTIONS))
-                seconds["spark_submit"].append(_timed(other, lambda: _submit(script)))
+                seconds["spark_submit"].append(_timed(other, lambda: submit(script)))
     medians = {
         side: {what: round(statistics.median(each[what] for each in every), 3) for what in ("at_work", "done")}
         for side, every in seconds.items()
@@ -104,7 +104,7 @@ def _timed(base: Path, compact: Callable[[], object]) -> dict[str, float]:
     return {"at_work": inflight.stat().st_mtime - began, "done": done}
 
 
-def _submit(script: Path) -> None:
+def submit(script: Path) -> None:
     options = [part for key, value in CONF.items() for part in ("--conf", f"{key}={value}")]
     program = Path(sys.executable).with_name("spark-submit")
     subprocess.run(

@@ -73,7 +73,7 @@ class OtherRunner:
         soon = dict.fromkeys(("compact.inline.max.delta.commits", "clustering.async.max.commits"), "1")
         due = {f"hoodie.{name}": value for name, value in soon.items()}
         config = builder.withProps(jvm.map({**options, **due})).build()
-        self.client: Any = jvm.hudi.client.SparkRDDWriteClient(jvm.engine_context(), config)
+        self.client: Any = jvm.hudi.client.SparkRDDWriteClient(jvm.engine_context, config)
         self._begun: Any = None
 
     def plan(self) -> str:

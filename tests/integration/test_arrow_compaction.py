@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.contract import BucketIndex, Outcome
+from jobs.dataplane import spark_tasks
 from jobs.errors import CancelledError, EngineRefusedError, RefusedError
 from tests.benchmarks import process_tree
 from tests.integration import tables
@@ -251,7 +252,10 @@ def test_a_slice_that_only_hudi_can_merge_makes_hudi_execute_the_whole_plan(
 
 
 @pytest.mark.exhaustive
-def test_a_failure_of_our_tasks_leaves_the_plan_to_hudi(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failure_of_our_tasks_leaves_the_plan_to_hudi(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_tasks, "MOST_BYTES", 0)
     base = tmp_path / "orders"
     tables.write_table(spark, base, count=60, updates=1)
     before = tables.snapshot(spark, base)
@@ -292,7 +296,7 @@ def test_a_task_whose_process_dies_is_done_again_and_leaves_nothing(spark: Spark
         while not ended.wait(0.005):
             found = set(copy.glob(markers))
             if found and not seen:
-                for pid in workers_of_spark():
+                for pid in workers():
                     os.kill(pid, signal.SIGKILL)
             seen.update(found)
 
@@ -310,10 +314,12 @@ def test_a_task_whose_process_dies_is_done_again_and_leaves_nothing(spark: Spark
     assert _data(spark, copy) == _data(spark, hudi.base)
 
 
-def workers_of_spark() -> list[int]:
-    """The Python processes that run tasks of this session: children of its daemon."""
+def workers() -> list[int]:
+    """The Python processes that run tasks of this session: children of Spark's daemon, and of the server that forks
+    those near the driver."""
     mine = process_tree.tree()
-    daemons = {pid for pid in mine if b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in mine}
+    daemons = {pid for pid, command in commands.items() if b"pyspark.daemon" in command or b"forkserver" in command}
     return [
         pid for pid in daemons if int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) in daemons
     ]

@@ -51,7 +51,7 @@ class Runner:
         """Takes the table as it is now, for whatever it does later."""
         self.table.reload()
         jvm = self.table.jvm
-        self.seen = jvm.hudi.table.HoodieSparkTable.create(self.client._config, jvm.engine_context(), self.table.meta)
+        self.seen = jvm.hudi.table.HoodieSparkTable.create(self.client._config, jvm.engine_context, self.table.meta)
         self.seen.getMetaClient().getActiveTimeline().countInstants()
 
     def execute(self, instant: str) -> Any:
@@ -66,7 +66,7 @@ class Runner:
 
     def roll_back(self, instant: str, *, by_markers: bool) -> None:
         """As a writer does with what it has seen pending (`HoodieTable.rollbackInflightClustering`)."""
-        context = self.table.jvm.engine_context()
+        context = self.table.jvm.engine_context
         pending = self.table.jvm.items(self.seen.getMetaClient().getActiveTimeline().getInstantsAsStream())
         (inflight,) = [item for item in pending if item.requestedTime() == instant]
         at = self.table.meta.createNewInstantTime(False)

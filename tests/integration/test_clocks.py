@@ -225,8 +225,11 @@ def test_services_are_refused_beside_two_processes_whose_clocks_disagree(
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(LIBRARY is None, reason=NOT_INSTALLED)
-@pytest.mark.parametrize("version", [9, 6])
-@pytest.mark.parametrize(("kind", "step"), [("compaction", "compacting"), ("clustering", "rewriting")])
+@pytest.mark.parametrize(
+    ("kind", "step", "version"),
+    # Before version 8 Hudi finds a conflict of such a write with a plan of a compaction.
+    [("compaction", "compacting", 9), ("clustering", "rewriting", 9), ("clustering", "rewriting", 6)],
+)
 def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
     spark: SparkSession, tmp_path: Path, kind: str, step: str, version: int
 ) -> None:
@@ -246,9 +249,8 @@ def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
             run_job(spark, base, kind, params, context=At(step, set_back), writers_retry_conflicts=True)
         # What Hudi itself makes of such a write is not ours; the job has changed nothing of it.
         assert tables.snapshot(spark, base) == seen
-        findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
-        assert "instants-out-of-order" in [each["type"] for each in findings]
-        assert _set_back_by(spark, base) > LATE_START
+        if version >= 8:
+            assert_noticed(spark, base)
 
 
 @pytest.mark.exhaustive
@@ -263,16 +265,17 @@ def test_a_clock_that_was_set_back_after_a_job_is_noticed(spark: SparkSession, t
         assert run_job(spark, base, "compaction").instants
         time.sleep(3)
         after.upsert(base, options, 0, 9, ts=2)
-    findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
-    assert "instants-out-of-order" in [each["type"] for each in findings]
-    assert _set_back_by(spark, base) > LATE_START
+    if version >= 8:
+        assert_noticed(spark, base)
     with pytest.raises(ClocksDisagreeError, match="behind the last instant"):
         run_job(spark, base, "compaction")
 
 
-def _set_back_by(spark: SparkSession, base: Path) -> timedelta:
-    """By how much a poll finds that a clock went back."""
+def assert_noticed(spark: SparkSession, base: Path) -> None:
+    """Before table version 8 that takes several commits, whose files appear as evenly as their instants."""
+    findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
+    assert "instants-out-of-order" in [each["type"] for each in findings]
     clock = hudi_table(spark, base, INDEX).clock
     clock.look()
     assert clock.frame.set_back is not None
-    return clock.frame.set_back.by
+    assert clock.frame.set_back.by < timedelta(seconds=300)

@@ -188,7 +188,7 @@ def test_no_service_builds_the_statistics_of_partitions(spark: SparkSession, tmp
     base = tmp_path / "trips"
     options = indexed.write(spark, base, indexed.STATISTICS, table_type=MOR)
     table = hudi_table(spark, base, None)
-    context = table.jvm.engine_context()
+    context = table.jvm.engine_context
     table.jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTablePartition(
         table.meta, context, "partition_stats", False
     )

@@ -71,7 +71,7 @@ def in_halves(path: Path, bucket: int = 1) -> Source:
 
 def try_copy(what: Rewrite, source: Source) -> list[Any] | None:
     with what.storage.open_file(source.base_file or "") as file:
-        return copied(what, source, "0-0-0", file, None)
+        return copied(what, source, "0-0-0", file)
 
 
 def without_name(table: pa.Table) -> pa.Table:
@@ -234,7 +234,7 @@ def test_files_of_a_contraction_are_put_one_after_the_other_unless_their_row_gro
         parts.append(Source("", path.stem, bucket, 8, (bucket,), str(path), contracted_to=4))
     source = replace(parts[0], merged_with=(parts[1],))
 
-    assert (copied(work(tmp_path), source, "0-0-0", None, None) is None) == (least > 0)
+    assert (copied(work(tmp_path), source, "0-0-0", None) is None) == (least > 0)
     [file] = rewrite_base_file(work(tmp_path), source, "0-0-0")
 
     found = pq.ParquetFile(tmp_path / file.file_name)
@@ -253,12 +253,12 @@ def test_files_of_several_schemas_or_writers_are_not_put_together(
     write(other, [rows(keys_of(5, 8))], version="1.0", use_deprecated_int96_timestamps=True)
     part = Source("", "00000005-in", 5, 8, (5,), str(other), contracted_to=4)
     source = Source("", "00000001-in", 1, 8, (1,), str(first), contracted_to=4, merged_with=(part,))
-    assert copied(work(tmp_path), source, "0-0-0", None, None)
+    assert copied(work(tmp_path), source, "0-0-0", None)
     table = rows(keys_of(5, 8))
     write(other, [table.replace_schema_metadata({"parquet.avro.schema": "{}"})])
-    assert copied(work(tmp_path), source, "0-0-0", None, None) is None
+    assert copied(work(tmp_path), source, "0-0-0", None) is None
     write(other, [table.set_column(0, "_hoodie_commit_time", table.column(0).cast(pa.large_binary()))])
-    assert copied(work(tmp_path), source, "0-0-0", None, None) is None
+    assert copied(work(tmp_path), source, "0-0-0", None) is None
 
 
 def test_a_damaged_file_is_copied_or_refused_with_one_typed_error(tmp_path: Path) -> None:

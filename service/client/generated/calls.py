@@ -569,7 +569,8 @@ def get_overview(
     """Show the state of everything, and a page of tables with their last jobs.
 
     All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems
-    and backlogs are some seconds old, so that a call takes milliseconds also with a thousand tables.
+    and backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
+    milliseconds.
 
     `q`: A part of the name or path, in capitals or not
 
@@ -1212,8 +1213,9 @@ def list_problems(
     """List what is wrong now, the most serious first.
 
     Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy
-    has helped; the events `problem.opened` and `problem.resolved` follow by a check every half minute. Equally
-    serious problems are listed oldest first. `since` and `until` are about their own `since`.
+    has helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events
+    `problem.opened` and `problem.resolved` follow by a check every half minute. Equally serious problems are
+    listed oldest first. `since` and `until` are about their own `since`.
 
     `table_id`: Only the problems of this table
 

@@ -2152,13 +2152,15 @@ class HealthOut(Model, frozen=True, kw_only=True):
 
 
 class HeldBack(Word):
-    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, or until
-    the table's lock is free.
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
+    table's lock is free, a pause ends, or a maintenance window opens.
     """
 
     NEXT_ATTEMPT = "next_attempt"
     WRITERS = "writers"
     LOCK = "lock"
+    PAUSE = "pause"
+    WINDOW = "window"
 
 
 class HeldLockOut(Model, frozen=True, kw_only=True):

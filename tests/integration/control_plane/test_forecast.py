@@ -6,6 +6,7 @@ import heapq
 import time
 from collections import Counter
 from datetime import datetime, timedelta
+from datetime import time as moment
 from itertools import product
 from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,9 +17,11 @@ from jobs.contract import JobKind, Outcome, Result, WorkerInfo, WorkerState
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
-from service.queue import job_store, lease_store, worker_store
+from service.policies.policy import Pause, Policy, Window
+from service.queue import held_store, job_store, lease_store, worker_store
 from service.queue.durations import Basis, Duration, Durations
 from service.queue.forecaster import Forecaster
+from service.queue.held_attempts import standstill
 from service.queue.job import AttemptOutcome, Job, JobState
 from service.queue.outlook import Goals, HeldBack, Outlook, outlook
 from service.queue.outlook_store import QueuedRow
@@ -177,16 +180,28 @@ def test_so_many_slots_as_are_wanted_hold_the_goal(fleet: Fleet, clock: Clock) -
 
 
 def test_what_holds_jobs_back_is_told_apart(fleet: Fleet, clock: Clock) -> None:
-    fleet.register("a", "b", "c")
+    fleet.register("a", "b", "c", "d", "e")
     due = fleet.add("a", AUDIT)
     again = fleet.add("b", AUDIT, not_before=clock() + timedelta(seconds=300))
     writers = fleet.add("c", COMPACTION, waits_for_writers=True)
+    paused, windowed = fleet.add("d", AUDIT), fleet.add("e", AUDIT)
+    policy = Policy(windows=(Window(moment(3), moment(4)),))
+    with writing(fleet.engine) as connection:
+        for job_id, held in (
+            (paused, standstill(Pause(clock(), "anna", ""), Policy(), clock())),
+            (windowed, standstill(None, policy, clock())),
+        ):
+            assert held is not None
+            held_store.hold(connection, job_id, until=held.until, because=held.because)
     told = fleet.outlook()
+    assert (told.jobs[paused].held_back, told.jobs[paused].start) == (HeldBack.PAUSE, None)
+    assert (told.jobs[windowed].held_back, told.jobs[windowed].start) == (HeldBack.WINDOW, None)
     assert told.jobs[due].held_back is None
     assert (told.jobs[again].held_back, told.jobs[again].start) == (HeldBack.NEXT_ATTEMPT, 300.0)
     assert (told.jobs[writers].held_back, told.jobs[writers].start) == (HeldBack.WRITERS, None)
     assert told.group("default").summary == (
-        "3 queued, about 30 s with 1 slot; 2 held back (1 until a next attempt, 1 until the writers stop); a guess"
+        "5 queued, about 30 s with 1 slot; 4 held back (1 until a next attempt, 1 until the writers stop,"
+        " 1 until a pause ends, 1 until a window opens); a guess"
     )
     # It guesses what it does not know, and says so.
     assert told.jobs[due].duration.basis is Basis.DEFAULT

@@ -1,0 +1,138 @@
+"""Processes beside the driver for what is too small for Spark, whose job costs more than merging a few small files.
+
+Like Spark's own Python workers they are no part of this process: a file that crashes Arrow ends one of them, not the
+worker and the jobs of its other slots. They are forked from a server process that has imported the data plane.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jobs.errors import HudiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from multiprocessing.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+
+# Compressed bytes and pieces of what counts as small: about two CPU seconds of work.
+MOST_BYTES, MOST_PIECES = 32 * 1024 * 1024, 64
+
+_MOST_PROCESSES = 4
+_LOOK_SECONDS = 0.5
+_MODULES = ["jobs.dataplane.compaction_job", "jobs.dataplane.rewrite_job", "jobs.dataplane.key_job"]
+_forks = multiprocessing.get_context("forkserver")
+
+
+class ProcessDiedError(Exception):
+    """A process has died, and with it all that the others of the pool had begun."""
+
+
+class _Pool:
+    """The processes of this worker, shared by its slots; a pool of which one has died is replaced as a whole."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._executor: ProcessPoolExecutor | None = None
+        self._ours: Connection[Any, Any] | None = None
+
+    def get(self) -> ProcessPoolExecutor:
+        with self._guard:
+            if self._executor is None:
+                _forks.set_forkserver_preload(_MODULES)
+                most = min(os.cpu_count() or 1, _MOST_PROCESSES)
+                # Only this process has the other end, so that it is closed when this process ends, however it does.
+                theirs, self._ours = _forks.Pipe(duplex=False)
+                self._executor = ProcessPoolExecutor(most, mp_context=_forks, initializer=_begin, initargs=(theirs,))
+            return self._executor
+
+    def forget(self, broken: ProcessPoolExecutor) -> None:
+        with self._guard:
+            if self._executor is broken:
+                self._executor = None
+        broken.shutdown(wait=False)
+
+
+_pool = _Pool()
+
+
+def run_near(
+    function: Callable[..., Found],
+    pieces: Sequence[tuple[Any, ...]],
+    checkpoint: Callable[[], None],
+    done: Callable[[int], None] = lambda _: None,
+) -> list[Found]:
+    """Returns what the function returns for the arguments of each piece, in their order; `done` gets the number of each
+    that has ended. The function must be importable, and all that is passed picklable.
+
+    `checkpoint` may end it by raising; then, and after an error, it returns when no process works on a piece any more.
+    Raises HudiError for whatever the function raises, and ProcessDiedError.
+    """
+    executor = _pool.get()
+    try:
+        futures = [executor.submit(_answered, function, piece) for piece in pieces]
+        for number, future in enumerate(futures):
+            future.add_done_callback(partial(_tell, done, number))
+        try:
+            waiting = set(futures)
+            while waiting:
+                checkpoint()
+                _, waiting = wait(waiting, _LOOK_SECONDS, FIRST_COMPLETED)
+        finally:
+            for future in futures:
+                future.cancel()
+            wait(futures)
+        answers = [future.result() for future in futures]
+    except BrokenProcessPool as error:
+        _pool.forget(executor)
+        raise ProcessDiedError from error
+    for answer in answers:
+        if isinstance(answer, _Failure):
+            raise HudiError(answer.detail)
+    return [answer for answer in answers if not isinstance(answer, _Failure)]
+
+
+def _tell(done: Callable[[int], None], number: int, _: object) -> None:
+    done(number)
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What a function has raised. Not every exception survives the way between processes."""
+
+    detail: str
+
+
+def _answered(function: Callable[..., Found], arguments: tuple[Any, ...]) -> Found | _Failure:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        logger.exception("a piece of work has failed")
+        return _Failure(f"{type(error).__name__}: {str(error) or error.__class__.__name__}"[:300])
+
+
+def _begin(worker: Connection[Any, Any]) -> None:
+    """Ends this process at once with the worker: what it writes later would be found by nobody."""
+
+    def watch() -> None:
+        with suppress(EOFError, OSError):
+            worker.recv_bytes()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="worker watch", daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()

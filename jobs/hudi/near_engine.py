@@ -1,0 +1,235 @@
+"""Hudi's engine for Spark that does in the driver what is too small for a Spark job.
+
+Hudi 1.2.0 lists folders, plans, deletes markers and files by jobs of Spark, mostly of one task: each takes 10 to 20 ms
+and as much CPU, of which the work itself is the least part. `NearEngine` runs functions over short lists in the calling
+thread, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`); `NearData` are the statuses of files that
+are written already, which Hudi otherwise fetches by two jobs.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi import janino
+
+if TYPE_CHECKING:
+    from jobs.hudi.jvm import Jvm
+
+# Most pieces are a request to the storage: more of them are worth a Spark job where each takes its time.
+_MOST_PIECES = 16
+
+_SOURCE = """
+package groundskeeper;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.hudi.client.WriteStatus;
+import org.apache.hudi.client.common.HoodieSparkEngineContext;
+import org.apache.hudi.common.function.SerializableBiFunction;
+import org.apache.hudi.common.function.SerializableConsumer;
+import org.apache.hudi.common.function.SerializableFunction;
+import org.apache.hudi.common.function.SerializablePairFlatMapFunction;
+import org.apache.hudi.common.function.SerializablePairFunction;
+import org.apache.hudi.common.model.HoodieWriteStat;
+import org.apache.hudi.common.util.collection.ImmutablePair;
+import org.apache.hudi.common.util.collection.Pair;
+import org.apache.hudi.exception.HoodieException;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.java.function.Function;
+
+public class NearEngine extends HoodieSparkEngineContext {
+  private final int most;
+
+  public NearEngine(JavaSparkContext spark, int most) {
+    super(spark);
+    this.most = most;
+  }
+
+  // The statuses of files that are written, by their `HoodieWriteStat`.
+  public JavaRDD written(List stats) {
+    List statuses = new ArrayList();
+    for (Iterator each = stats.iterator(); each.hasNext();) {
+      HoodieWriteStat stat = (HoodieWriteStat) each.next();
+      WriteStatus status = new WriteStatus(Boolean.FALSE, Double.valueOf(0.0));
+      status.setFileId(stat.getFileId());
+      status.setPartitionPath(stat.getPartitionPath());
+      status.setTotalRecords(stat.getNumWrites());
+      status.setStat(stat);
+      statuses.add(status);
+    }
+    return new NearData(jsc().parallelize(statuses, 1), statuses);
+  }
+
+  public List map(List data, SerializableFunction function, int parallelism) {
+    if (data.size() > most) {
+      return super.map(data, function, parallelism);
+    }
+    List found = new ArrayList();
+    for (Iterator each = data.iterator(); each.hasNext();) {
+      found.add(applied(function, each.next()));
+    }
+    return found;
+  }
+
+  public List flatMap(List data, SerializableFunction function, int parallelism) {
+    if (data.size() > most) {
+      return super.flatMap(data, function, parallelism);
+    }
+    List found = new ArrayList();
+    for (Iterator each = data.iterator(); each.hasNext();) {
+      addAll(found, (Stream) applied(function, each.next()));
+    }
+    return found;
+  }
+
+  public void foreach(List data, SerializableConsumer consumer, int parallelism) {
+    if (data.size() > most) {
+      super.foreach(data, consumer, parallelism);
+      return;
+    }
+    for (Iterator each = data.iterator(); each.hasNext();) {
+      try {
+        consumer.accept(each.next());
+      } catch (Exception e) {
+        throw failed(e);
+      }
+    }
+  }
+
+  public Map mapToPair(List data, SerializablePairFunction function, Integer parallelism) {
+    if (data.size() > most) {
+      return super.mapToPair(data, function, parallelism);
+    }
+    Map found = new HashMap();
+    for (Iterator each = data.iterator(); each.hasNext();) {
+      Pair pair = called(function, each.next());
+      found.put(pair.getKey(), pair.getValue());
+    }
+    return found;
+  }
+
+  public List mapToPairAndReduceByKey(List data, SerializablePairFunction function, SerializableBiFunction reduce,
+                                      int parallelism) {
+    if (data.size() > most) {
+      return super.mapToPairAndReduceByKey(data, function, reduce, parallelism);
+    }
+    List pairs = new ArrayList();
+    for (Iterator each = data.iterator(); each.hasNext();) {
+      pairs.add(called(function, each.next()));
+    }
+    return new ArrayList(reduced(pairs, reduce).values());
+  }
+
+  public List reduceByKey(List data, SerializableBiFunction reduce, int parallelism) {
+    return data.size() > most
+        ? super.reduceByKey(data, reduce, parallelism) : new ArrayList(reduced(data, reduce).values());
+  }
+
+  public Stream mapPartitionsToPairAndReduceByKey(Stream data, SerializablePairFlatMapFunction function,
+                                                  SerializableBiFunction reduce, int parallelism) {
+    List all = new ArrayList();
+    addAll(all, data);
+    if (all.size() > most) {
+      return super.mapPartitionsToPairAndReduceByKey(all.stream(), function, reduce, parallelism);
+    }
+    List pairs = new ArrayList();
+    try {
+      addAll(pairs, function.call(all.iterator()));
+    } catch (Exception e) {
+      throw failed(e);
+    }
+    List found = new ArrayList();
+    for (Iterator each = reduced(pairs, reduce).entrySet().iterator(); each.hasNext();) {
+      Map.Entry entry = (Map.Entry) each.next();
+      found.add(new ImmutablePair(entry.getKey(), entry.getValue()));
+    }
+    return found.stream();
+  }
+
+  private static void addAll(List found, Stream stream) {
+    for (Iterator each = stream.iterator(); each.hasNext();) {
+      found.add(each.next());
+    }
+  }
+
+  private static Map reduced(List pairs, SerializableBiFunction reduce) {
+    Map found = new LinkedHashMap();
+    for (Iterator each = pairs.iterator(); each.hasNext();) {
+      Pair pair = (Pair) each.next();
+      Object key = pair.getKey();
+      found.put(key, found.containsKey(key) ? reduce.apply(found.get(key), pair.getValue()) : pair.getValue());
+    }
+    return found;
+  }
+
+  private static Object applied(SerializableFunction function, Object value) {
+    try {
+      return function.apply(value);
+    } catch (Exception e) {
+      throw failed(e);
+    }
+  }
+
+  private static Pair called(SerializablePairFunction function, Object value) {
+    try {
+      return function.call(value);
+    } catch (Exception e) {
+      throw failed(e);
+    }
+  }
+
+  private static RuntimeException failed(Exception e) {
+    return e instanceof RuntimeException ? (RuntimeException) e : new HoodieException(e.getMessage(), e);
+  }
+}
+
+class NearData extends JavaRDD {
+  private final transient List values;
+
+  // Whatever else is asked of it, Spark answers, by the same values.
+  NearData(JavaRDD same, List values) {
+    super(same.rdd(), same.classTag());
+    this.values = values;
+  }
+
+  public JavaRDD map(Function function) {
+    List found = new ArrayList();
+    try {
+      for (Iterator each = values.iterator(); each.hasNext();) {
+        found.add(function.call(each.next()));
+      }
+    } catch (Exception e) {
+      throw new HoodieException(e.getMessage(), e);
+    }
+    return new NearData(super.map(function), found);
+  }
+
+  public List collect() {
+    return values;
+  }
+}
+"""
+
+
+@lru_cache(maxsize=1)
+def _kind(java: Any) -> Any:
+    engine = java.org.apache.hudi.client.common.HoodieSparkEngineContext
+    return janino.compiled(java, _SOURCE, "groundskeeper.NearEngine", beside=engine)
+
+
+_making = threading.Lock()
+
+
+def near_engine(jvm: Jvm, spark_context: Any) -> Any:
+    """Returns a `HoodieSparkEngineContext` (a `NearEngine`); the first one of a JVM takes about a second."""
+    with _making:
+        kind = _kind(jvm.java)
+    return kind.getConstructors()[0].newInstance(jvm.array((spark_context, _MOST_PIECES)))
