@@ -220,6 +220,9 @@ class Result(JsonMapped):
 TABLE_LOCKED = "table-locked"
 """The type of the problem with which an attempt ends that waited too long for the table's lock."""
 
+LOCK_UNAVAILABLE = "lock-unavailable"
+"""The type of the problem with which an attempt ends that could not ask for the lock."""
+
 DEFAULT_GROUP = "default"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import TABLE_LOCKED, Problem
+from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,12 +57,6 @@ class FileMissingError(HudiError):
     """A file that was listed or requested no longer exists; another process removed it in the meantime."""
 
 
-class StorageLoginError(HudiError):
-    type = "storage-login-failed"
-    title = "The worker has no valid login for the table's storage"
-    hint = "Give the worker a keytab (spark.kerberos.keytab, spark.kerberos.principal) or a ticket, and start it again."
-
-
 class TableGoneError(JobError):
     """Its own `hoodie.properties` is gone, and there is no backup of it."""
 
@@ -88,6 +82,17 @@ class MetadataTableError(HudiError):
     hint = (
         "Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job with"
         " `action` `rebuild` builds it anew. The worker's log has the details."
+    )
+
+
+class PartitionValuesError(JobError):
+    """Hudi's data source takes the values of partition columns from the paths; whatever reads rows by it fails."""
+
+    type = "partition-values-unreadable"
+    title = "Hudi cannot make the values of the partition columns from the table's paths"
+    hint = (
+        "Every query by Spark fails at the table alike. Its key generator writes to the paths what the column's type"
+        " cannot hold: write the table anew with another output format, such as yyyyMMdd for a number."
     )
 
 
@@ -123,7 +128,7 @@ class TableLockedError(JobError):
 class LockUnavailableError(JobError):
     """Nobody is known to hold the lock: its server cannot be asked."""
 
-    type = "lock-unavailable"
+    type = LOCK_UNAVAILABLE
     title = "The server or storage of the table's lock cannot be reached"
     hint = (
         "Nothing was changed. See that it runs, that this worker may connect to it, and that the `lock` of the table's "
@@ -241,6 +246,13 @@ class IndexesChangedError(JobError):
     type = "indexes-changed"
     title = "An index of the table was built or dropped while the job ran"
     hint = "Nothing was committed; the next attempt starts over."
+    retriable = True
+
+
+class TableUpgradedError(JobError):
+    type = "table-upgraded"
+    title = "Another version of Hudi has changed the version of the table while the job ran"
+    hint = "Nothing was committed; the next attempt works on the new version."
     retriable = True
 
 

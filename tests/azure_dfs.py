@@ -27,7 +27,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
-from jobs.hudi.session import TRUST_STORE_PASSWORD
+from jobs.hudi.java import TRUST_STORE_PASSWORD
 from jobs.storage.stores import store_of
 from tests.azure_front import REQUESTS
 from tests.azurite import KEY, ROOT, accepts

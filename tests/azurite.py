@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.hudi.session import CACHE
+from jobs.hudi.java import CACHE
 from jobs.storage.stores import store_of
 
 if TYPE_CHECKING:

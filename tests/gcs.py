@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import fs
 
-from jobs.hudi.session import CACHE
+from jobs.hudi.java import CACHE
 from jobs.storage.stores import store_of
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections import deque
@@ -9,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from tests import kerberos, maven
+from tests.wall_clock import shifted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,21 +74,27 @@ class Cluster:
 
 @contextmanager
 def running(
-    *, data_nodes: int = 1, is_highly_available: bool = False, with_kerberos: bool = False
+    *,
+    data_nodes: int = 1,
+    is_highly_available: bool = False,
+    with_kerberos: bool = False,
+    ahead_seconds: float = 0,
 ) -> Iterator[Cluster]:
-    """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm."""
+    """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm. By
+    `ahead_seconds` its clock is ahead of this machine's."""
     folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
     # Not a file: what the JVM says at its end comes when this has ended, too.
     said: deque[str] = deque(maxlen=1000)
-    port = launch_gateway(
-        classpath=":".join([_class_path(), *([kerberos.class_path()] if with_kerberos else [])]),
-        javaopts=["-Xmx512m", *_OPENED, "-Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog"],
-        java_path=maven.java()[0],
-        die_on_exit=True,
-        redirect_stdout=said,
-        redirect_stderr=said,
-        cwd=str(folder),
-    )
+    with patch.dict(os.environ, shifted(ahead_seconds) if ahead_seconds else {}):
+        port = launch_gateway(
+            classpath=":".join([_class_path(), *([kerberos.class_path()] if with_kerberos else [])]),
+            javaopts=["-Xmx512m", *_OPENED, "-Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog"],
+            java_path=maven.java()[0],
+            die_on_exit=True,
+            redirect_stdout=said,
+            redirect_stderr=said,
+            cwd=str(folder),
+        )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     try:
         realm = kerberos.start(gateway, folder) if with_kerberos else None

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pyspark
 
-from jobs.hudi import session
+from jobs.hudi.java import CACHE, chosen_java
 
 JARS_OF_SPARK = Path(pyspark.__file__).parent / "jars"
 
 
 def java() -> list[str]:
     """The one that jobs run with, and its options."""
-    home, options = session._java()
+    home, options = chosen_java()
     return [str(home / "bin" / "java"), *options.split()]
 
 
 def class_path(group: str, name: str, version: str) -> str:
     """An artifact with all that it needs. The first call on a machine fetches it with the Ivy that PySpark brings."""
     [ivy] = JARS_OF_SPARK.glob("ivy-*.jar")
-    folder = session.CACHE / "servers"
+    folder = CACHE / "servers"
     folder.mkdir(parents=True, exist_ok=True)
     found = folder / f"{name}-{version}.class-path"
     with (folder / "fetching.lock").open("w") as file:

@@ -1,6 +1,6 @@
 """An S3 server (moto's) in a process of its own, which counts requests and can be told to fail some.
 
-`python -m tests.s3 PORT` serves it; `running` starts that.
+`python -m tests.s3 PORT AHEAD` serves it, with a clock that is so many seconds ahead; `running` starts that.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import urllib.request
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs
@@ -28,15 +29,19 @@ _CONTROL = "/-control"
 _START_SECONDS = 30.0
 SLOW_DOWN = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"""
+ACCESS_DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
+<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"""
 
 
 @dataclass
 class Front:
-    """Stands before the server. `refused_share` of the requests get 503, listings take `listing_seconds` longer."""
+    """Stands before the server. `refused_share` of the requests get 503, listings take `listing_seconds` longer.
+    `denies_writes` as a policy of the bucket would; `needs_keys`: none is known."""
 
     application: Callable[..., Iterable[bytes]]
     refused_share: float = 0.0
     listing_seconds: float = 0.0
+    denies_writes: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     _random: random.Random = field(default_factory=lambda: random.Random(7))
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -54,12 +59,9 @@ class Front:
             if "aws-chunked" in environ.get("HTTP_CONTENT_ENCODING", "") or "HTTP_X_AMZ_TRAILER" in environ:
                 self.counts["with a trailing checksum"] += 1
         if is_refused:
-            # Read: the client would see a broken connection instead of the answer.
-            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            start_response(
-                "503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", str(len(SLOW_DOWN)))]
-            )
-            return [SLOW_DOWN]
+            return _refuse(environ, start_response, "503 Slow Down", SLOW_DOWN)
+        if self.denies_writes and environ["REQUEST_METHOD"] in ("PUT", "POST", "DELETE"):
+            return _refuse(environ, start_response, "403 Forbidden", ACCESS_DENIED)
         if is_listing:
             time.sleep(self.listing_seconds)
         if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
@@ -76,8 +78,21 @@ class Front:
             self._random.seed(7)  # its second value is below a fifth, so that few requests are enough for a refusal
             self.refused_share = wanted.get("refused_share", 0.0)
             self.listing_seconds = wanted.get("listing_seconds", 0.0)
+            self.denies_writes = bool(wanted.get("denies_writes"))
+        if wanted.get("needs_keys"):
+            from moto import settings
+
+            # Calls that need no key.
+            settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))])
         return [answer]
+
+
+def _refuse(environ: dict[str, Any], start_response: Callable[..., Any], status: str, answer: bytes) -> Iterable[bytes]:
+    # Read: the client would see a broken connection instead of the answer.
+    environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    start_response(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(answer)))])
+    return [answer]
 
 
 class Server:
@@ -114,12 +129,13 @@ class Server:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(*, ahead: timedelta = timedelta()) -> Iterator[Server]:
+    """`ahead`: by how much its clock, and so the times of its files, are ahead of this machine's."""
     # A process of its own: Arrow may wait for the server while it holds the interpreter's lock.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "tests.s3", str(port)]
+    command = [sys.executable, "-m", "tests.s3", str(port), str(ahead.total_seconds())]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + _START_SECONDS
@@ -143,12 +159,15 @@ def _accepts(port: int) -> bool:
     return True
 
 
-def main(port: int) -> None:
+def main(port: int, ahead: timedelta) -> None:
+    from moto.core.utils import utcnow
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import run_simple
 
+    for module in [each for each in sys.modules.values() if getattr(each, "utcnow", None) is utcnow]:
+        vars(module)["utcnow"] = lambda: utcnow() + ahead
     run_simple("127.0.0.1", port, Front(DomainDispatcherApplication(create_backend_app)), threaded=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 import pyspark
 
-from jobs.hudi.session import java_home
+from jobs.hudi.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

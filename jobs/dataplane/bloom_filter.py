@@ -98,26 +98,34 @@ class BloomFilter:
         self._beyond = 0
 
     @classmethod
+    def stored(cls, serialized: bytes, code: str) -> BloomFilter:
+        """Returns a serialised filter to look for keys in; how many more it takes is not known. Raises
+        `UnknownFilterError`."""
+        kind = FilterKind.of(serialized, code)
+        size = _HEADER.size + (kind.bits + 7) // 8
+        first = _HEADER.size + _ROWS.size if kind.code == DYNAMIC else 0
+        try:
+            data = base64.b64decode(serialized)
+            parts = np.frombuffer(data, np.uint8, offset=first).reshape(-1, size)
+        except ValueError as error:
+            raise UnknownFilterError(f"a filter that cannot be read: {error}") from error
+        if any(part[: _HEADER.size].tobytes() != data[: _HEADER.size] for part in parts):
+            raise UnknownFilterError("rows of several kinds")
+        restored = cls(kind)
+        restored._rows = [restored._unpacked(part[_HEADER.size :]) for part in parts]
+        return restored
+
+    @classmethod
     def of(cls, serialized: bytes, kind: FilterKind) -> BloomFilter:
         """Returns a filter of this kind, which is `DYNAMIC_V0`, that goes on where a serialised one ends. Raises
         `UnknownFilterError` for one of another kind."""
         if kind.code != DYNAMIC or FilterKind.of(serialized, DYNAMIC) != kind:
             raise UnknownFilterError(f"not a filter of {kind}")
-        try:
-            data = base64.b64decode(serialized)
-        except ValueError as error:
-            raise UnknownFilterError(f"a filter that cannot be read: {error}") from error
-        _, in_row, rows = _ROWS.unpack_from(data, _HEADER.size)
-        size = _HEADER.size + (kind.bits + 7) // 8
-        first = _HEADER.size + _ROWS.size
+        restored = cls.stored(serialized, DYNAMIC)
+        _, in_row, rows = _ROWS.unpack_from(base64.b64decode(serialized), _HEADER.size)
         is_full = rows == kind.most_rows
-        if rows < 1 or in_row < 0 or len(data) != first + rows * size or (in_row > kind.keys_per_row and not is_full):
-            raise UnknownFilterError(f"{rows} rows, of which the last has {in_row} keys, in {len(data)} bytes")
-        parts = np.frombuffer(data, np.uint8, offset=first).reshape(rows, size)
-        if any(part[: _HEADER.size].tobytes() != data[: _HEADER.size] for part in parts):
-            raise UnknownFilterError("rows of several kinds")
-        restored = cls(kind)
-        restored._rows = [restored._unpacked(part[_HEADER.size :]) for part in parts]
+        if rows < 1 or in_row < 0 or rows != len(restored._rows) or (in_row > kind.keys_per_row and not is_full):
+            raise UnknownFilterError(f"{len(restored._rows)} of {rows} rows, of which the last has {in_row} keys")
         restored._in_row, restored._beyond = in_row, max(0, in_row - kind.keys_per_row)
         return restored
 
@@ -126,13 +134,13 @@ class BloomFilter:
         """The number of keys that were added, as far as a filter of this kind counts them: `DYNAMIC_V0`."""
         return (len(self._rows) - 1) * self._kind.keys_per_row + self._in_row
 
-    def has_all(self, keys: pa.Array) -> bool:
-        """Returns whether a reader would look for each of these keys, which are not empty, in the file."""
+    def has(self, keys: pa.Array) -> NDArray[np.bool_]:
+        """Returns for each of these keys whether a reader would look for it in the file. An empty one has no place."""
         found = np.ones((len(self._rows), len(keys)), np.bool_)
         for numbers, places in self._places(keys):
             for row, of_row in zip(self._rows, found, strict=True):
                 of_row[numbers] &= self._is_set(row, places)
-        return bool(found.any(axis=0).all())
+        return np.asarray(found.any(axis=0), np.bool_)
 
     def add(self, keys: pa.Array) -> None:
         """Adds strings of any Arrow layout except dictionaries. Skips empty strings: Hudi cannot look them up."""

@@ -23,6 +23,7 @@ from jobs.errors import NotProvedError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.log_blocks import BlockType, Header, avro_content, blocks_of, deletes_of, read_content
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.storage.local_copy import local_copy
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _counts(block: LogBlock, rules: MergeRules) -> bool:
         raise NotProvedError("a log holds blocks of a log compaction")
     if block.header.get(Header.IS_PARTIAL, "false").lower() != "false":
         raise NotProvedError("a log holds partial updates")
-    has_completed = rules.table_version >= 8 or rules.has_completed(block.instant)
+    has_completed = rules.table_version >= WITH_COMPLETION_TIMES or rules.has_completed(block.instant)
     if has_completed and block.instant > rules.latest:
         # Hudi's executor and its readers choose the newest instant by different actions.
         raise NotProvedError("a log holds a block that is newer than the latest commit")

@@ -16,7 +16,9 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from jobs.format.instants import wall_clock
+from jobs.format.clock_set_back import SetBack, set_back
+from jobs.format.instants import utc_text, wall_clock
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,7 +77,7 @@ class Disagreement:
         return {
             "one_seconds": round(self.one.total_seconds(), 1),
             "other_seconds": round(self.other.total_seconds(), 1),
-            "since": _utc_text(self.since),
+            "since": utc_text(self.since),
         }
 
 
@@ -95,6 +97,7 @@ class ClockFrame:
     samples: int = 0
     latest: datetime | None = None
     disagreement: Disagreement | None = None
+    set_back: SetBack | None = None
     tolerance: timedelta = TOLERANCE
     offset_of_files: timedelta = timedelta()
 
@@ -122,9 +125,10 @@ class ClockFrame:
             "utc_offset_seconds": round(self.offset.total_seconds(), 1) if self.offset is not None else None,
             "zone_seconds": int(self.zone.total_seconds()) if is_known else None,
             "ahead_seconds": round(self.skew.total_seconds(), 1) if is_known else None,
-            "since": _utc_text(self.since) if self.since is not None else None,
+            "since": utc_text(self.since) if self.since is not None else None,
             "samples": self.samples,
             "disagreement": self.disagreement.to_json() if self.disagreement is not None else None,
+            "set_back": self.set_back.to_json() if self.set_back is not None else None,
         }
 
     def behind(self, now: datetime) -> timedelta:
@@ -144,12 +148,12 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
     Only these count, since services, ours among them, complete as other actions.
     """
     listed = list(files)
-    tolerance = TOLERANCE if version >= 8 else LATE_START
+    tolerance = TOLERANCE if version >= WITH_COMPLETION_TIMES else LATE_START
     named = [moment for each in listed for moment in _moments(each.name, version)]
     latest = max(named, default=None)
     samples = _samples(listed, version, ingestion)
     completed = [each for each in listed if _parts(each.name) and not each.name.endswith((".requested", ".inflight"))]
-    ends = [each.written for each in completed] if version < 8 else []
+    ends = [each.written for each in completed] if version < WITH_COMPLETION_TIMES else []
     if not samples:
         # Files of a copy are newer than their instants, so the newest of them is taken for the last one.
         of_files = latest - max(ends) if latest and ends else timedelta()
@@ -166,6 +170,7 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
         samples=len(newest),
         latest=max([*named, *(end - lags[0] for end in ends)]),
         disagreement=_disagreement(samples, clocks, tolerance),
+        set_back=set_back({each.name: each.written for each in listed}, tolerance),
         tolerance=tolerance,
         offset_of_files=-lags[0],
     )
@@ -175,9 +180,12 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     """Returns the files of writers that appeared after our `instant` did, with a moment before it in their name.
 
     So the clock of their writer is behind ours, or it was set back. What completed under the lock cannot be late; a
-    requested instant may be, by `tolerance`.
+    requested instant may be, by `tolerance`. What was stamped at once tells nothing: by a copy, or by an upgrade of the
+    table, which writes the files of earlier commits anew.
     """
     listed = list(files)
+    instants = _instants_of(listed, ingestion)
+    cut = max((each.written for each in instants if each.is_at_once), default=datetime.min)  # noqa: DTZ901 - UTC
     begun = min((each.written for each in listed if each.name.startswith(f"{instant}.")), default=None)
     if begun is None:
         return []
@@ -185,7 +193,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     found = []
     for each in listed:
         parts = _parts(each.name)
-        if parts is None or parts["action"] != ingestion or each.written <= begun + grain:
+        if parts is None or parts["action"] != ingestion or each.written <= max(begun + grain, cut):
             continue
         is_requested = each.name.endswith(".requested")
         text = parts["requested"] if is_requested else parts["completed"]
@@ -203,7 +211,7 @@ def _moments(name: str, version: int) -> list[datetime]:
     if parts is None:
         return []
     found = []
-    for text in (parts["requested"], parts["completed"] if version >= 8 else None):
+    for text in (parts["requested"], parts["completed"] if version >= WITH_COMPLETION_TIMES else None):
         if text and (moment := _moment(text)):
             found.append(moment)
     return found
@@ -224,6 +232,35 @@ def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sam
     A copy stamps all files of an instant at once, or in any order; so the time between them is not that between the
     moments in their names. Whatever was stamped until then says nothing.
     """
+    instants = _instants_of(files, ingestion)
+    found = [Sample(each.ended, each.written) for each in instants if each.ended is not None and not each.is_copied]
+    if version < WITH_COMPLETION_TIMES:
+        for each in files:
+            parts = _parts(each.name)
+            is_request = parts is not None and parts["action"] == ingestion and each.name.endswith(".requested")
+            if parts and is_request and (at := _moment(parts["requested"])):
+                found.append(Sample(at, each.written))
+    cut = max((each.written for each in instants if each.is_copied), default=datetime.min)  # noqa: DTZ901 - UTC
+    live = sorted(
+        (each for each in found if each.written > cut and abs(each.lag) <= _FURTHEST),
+        key=lambda each: (each.written, each.shown),
+    )
+    return [each for each in live if live[-1].written - each.written <= _RECENT][-_MOST:]
+
+
+@dataclass(frozen=True)
+class _Completed:
+    """A completed instant: when it ended by its name, None before table version 8, and when the last of its files was
+    written. `is_at_once`: its files were written in less time than its writer took."""
+
+    ended: datetime | None
+    written: datetime
+    is_copied: bool
+    is_at_once: bool
+
+
+def _instants_of(files: Sequence[Stamped], ingestion: str) -> list[_Completed]:
+    """Returns the completed instants of writers whose files of both states are there."""
     requested: dict[str, datetime] = {}
     completed: dict[str, tuple[str | None, datetime]] = {}
     for each in files:
@@ -235,33 +272,24 @@ def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sam
         elif not each.name.endswith(".inflight"):
             completed[parts["requested"]] = (parts["completed"], each.written)
     grain = _grain(files)
-    found: list[Sample] = []
-    copied: list[datetime] = []
+    found = []
     for instant, (text, written) in completed.items():
         begun = requested.get(instant)
         if _moment(instant) is None or begun is None:
             continue
         ended = _moment(text) if text else None
         took = ended - wall_clock(instant) if ended else None
-        if _is_copied(written - begun, took, grain):
-            copied.append(max(begun, written))
-        elif ended is not None:
-            found.append(Sample(ended, written))
-    if version < 8:
-        found += [Sample(at, written) for instant, written in requested.items() if (at := _moment(instant))]
-    cut = max(copied, default=datetime.min)  # noqa: DTZ901 - all of these are in UTC, without zone
-    live = sorted(
-        (each for each in found if each.written > cut and abs(each.lag) <= _FURTHEST),
-        key=lambda each: (each.written, each.shown),
-    )
-    return [each for each in live if live[-1].written - each.written <= _RECENT][-_MOST:]
+        is_at_once = _is_at_once(written - begun, took, grain)
+        is_copied = is_at_once or (took is not None and written - begun > took * 2 + TOLERANCE + grain)
+        found.append(_Completed(ended, max(begun, written) if is_copied else written, is_copied, is_at_once))
+    return found
 
 
-def _is_copied(stamped: timedelta, took: timedelta | None, grain: timedelta) -> bool:
+def _is_at_once(stamped: timedelta, took: timedelta | None, grain: timedelta) -> bool:
     """Returns whether the files of one instant were stamped without the time between them that its writer took."""
     if took is None:
         return stamped < timedelta() if grain else stamped < timedelta(milliseconds=20)
-    return stamped < took / 2 - grain or stamped > took * 2 + TOLERANCE + grain
+    return stamped < took / 2 - grain
 
 
 def _grain(samples: Sequence[Sample] | Sequence[Stamped]) -> timedelta:
@@ -308,10 +336,6 @@ def _is_confirmed(clock: Sequence[Sample], tolerance: timedelta) -> bool:
 
 def _nearest(value: timedelta, unit: timedelta) -> timedelta:
     return unit * round(value / unit)
-
-
-def _utc_text(at: datetime) -> str:
-    return f"{at.isoformat(timespec='seconds')}Z"
 
 
 def spoken(offset: timedelta) -> str:

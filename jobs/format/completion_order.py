@@ -14,10 +14,6 @@ from jobs.format.appearance import appearances, seen_to_appear
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WITH_COMPLETION_TIMES = 8
-"""The first table version whose completed instants have their completion time in their name. From it on a log is named
-by its writer and belongs to a file slice by the time of its completion; before, it is named by its slice."""
-
 
 @dataclass(frozen=True)
 class CompletionOrder:

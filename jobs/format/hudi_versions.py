@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import re
 
+BUCKETS_BY_TABLE = 9
+"""Table version that only writers know which follow a table's hashing config."""
+
+WITH_HASHING_CONFIG = (1, 1)
+
 
 def release(version: str) -> tuple[int, int]:
     """Returns the first two numbers of a version, such as (0, 15); they decide what it knows."""
     first, second = [*re.findall(r"\d+", version), "0", "0"][:2]
     return int(first), int(second)
+
+
+def may_ignore_hashing_config(table_version: int, writers: str | None) -> bool:
+    """Returns whether a table may have writers that use the number of buckets in their own options, as Hudi before 1.1
+    does. `writers` is the declared version, None if nothing is declared."""
+    return table_version < BUCKETS_BY_TABLE and (writers is None or release(writers) < WITH_HASHING_CONFIG)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Archiver:
             method.setAccessible(True)
             found = method.invoke(archiver, self._no("Object"))
             # Before table version 8 it is a stream. The Java object does not tell: py4j takes any name for a method.
-            stream = found if self._table.version < 8 else found.stream()
+            stream = found if self._table.version < WITH_COMPLETION_TIMES else found.stream()
             return [str(item.requestedTime()) for item in self._jvm.items(stream)]
 
     def archive(self) -> None:

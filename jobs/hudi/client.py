@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from py4j.java_gateway import get_java_class
 
-from jobs.errors import IndexesChangedError, JobError
+from jobs.errors import JobError
 from jobs.hudi import hashing_config, indexes, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.clusterings import Clusterings
+from jobs.hudi.heartbeats import has_expired
 from jobs.hudi.jvm import translated
 from jobs.hudi.keyed_writes import KeyedWrites
 from jobs.hudi.late_files import LateFiles
@@ -60,7 +61,7 @@ class WriteClient:
             builder = builder.withPath(table.base_path).withSchema(self._schema).withProps(self._jvm.map(options))
             self._config = builder.build()
             self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, self._config)
-        self.clusterings = Clusterings(table, self._config, self._client)
+        self.clusterings = Clusterings(table, self._config, self._client, self._indexes)
         self.late_files = LateFiles(table, self._config)
         self.archiver = Archiver(table, self._config)
         self.metadata_table = MetadataTable(table, self._config)
@@ -117,10 +118,11 @@ class WriteClient:
             return write_stats.put(self._jvm, begun, stats)
 
     def commit_compaction(self, instant: str, begun: Any) -> None:
-        """Completes the instant; the lock must be held."""
+        """Completes the instant; the lock must be held. Raises IndexesChangedError as `commit_replacement` does."""
         self._table.clock.verify(instant)
         with translated("committing the compaction"), span("commit", hudi__instant=instant):
             self._present_schema()
+            indexes.require_state(self._table, self._indexes)
             self._client.commitCompaction(instant, begun, self._jvm.nothing())
             self._client.getHeartbeatClient().stop(instant)
 
@@ -267,8 +269,7 @@ class WriteClient:
 
         False for an instant without any heartbeat: see `dead_writes` in `jobs.protocol.writers`.
         """
-        with translated("reading a heartbeat"):
-            return self.has_heartbeat(instant) and bool(self._client.getHeartbeatClient().isHeartbeatExpired(instant))
+        return has_expired(self._table, instant)
 
     def has_heartbeat(self, instant: str) -> bool:
         with translated("checking for a heartbeat"):
@@ -321,8 +322,7 @@ class WriteClient:
         """
         self._table.clock.verify(instant)
         schema = self._present_schema()
-        if changed := indexes.state(self._table) ^ self._indexes:
-            raise IndexesChangedError(", ".join(sorted(changed)))
+        indexes.require_state(self._table, self._indexes)
         metadata: dict[str, Any] = {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}}
         for file in written:
             metadata["partitionToWriteStats"].setdefault(file.partition, []).append(write_stats.of_new_file(file))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import plan_firewall, write_stats
 from jobs.hudi.clustering_groups import ClusteringGroups
+from jobs.hudi.indexes import require_state
 from jobs.hudi.jvm import translated
 from jobs.tracing import span
 
@@ -19,10 +20,12 @@ _NO_INSTANT = "99991231235959999"
 
 
 class Clusterings:
-    """The clusterings of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`."""
+    """The clusterings of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`; `indexes` are those for
+    which it was opened (`indexes.state`)."""
 
-    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
+    def __init__(self, table: HudiTable, config: Any, client: Any, indexes: frozenset[str]) -> None:
         self._table = table
+        self._indexes = indexes
         self._config = config
         self._client = client
 
@@ -53,8 +56,10 @@ class Clusterings:
             return write_stats.written_by(self._table.jvm, self._client, begun)
 
     def commit(self, instant: str, begun: Any) -> None:
-        """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once."""
+        """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once. Raises
+        IndexesChangedError as the client's other commits do."""
         self._table.reload()
+        require_state(self._table, self._indexes)
         self._table.clock.look()
         self._table.clock.verify(instant)
         jvm = self._table.jvm

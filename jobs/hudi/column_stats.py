@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.hudi import base_files
+from jobs.hudi import base_files, indexes, metadata_table
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column
 
-    from jobs.hudi.jvm import Jvm
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
@@ -51,30 +50,32 @@ def compare(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
 
     At most `_MOST_FILES` files of together about `_MOST_BYTES` bytes, and `_MOST_COLUMNS` columns.
     """
-    sample = _sample(slices) if "column_stats" in table.metadata_partitions else []
-    if not sample:
+    chosen = sample(slices) if indexes.COLUMN_STATISTICS in table.metadata_partitions else []
+    if not chosen:
         return Compared(0, (), {})
     with translated("comparing the column statistics with the files"):
-        frame = base_files.read(table, [item.base_file or "" for item in sample])
+        frame = base_files.read(table, [item.base_file or "" for item in chosen])
         types = {name: kind for name, kind in frame.dtypes if not name.startswith("_hoodie_")}
         flat = [name for name, kind in types.items() if not kind.startswith(("array", "map", "struct"))][:_MOST_COLUMNS]
-        stored = _stored(table, sample, flat)
+        stored = _stored(table, chosen, flat)
         known = [name for name in flat if any(column == name for _, column in stored)]
         if not known:
             return Compared(0, (), {})
-        figures = [figure for name in known for figure in _figures(name, types[name])]
-        actual = frame.groupBy(F.col(base_files.FILE).alias("file")).agg(*figures).collect()
+        wanted = [figure for name in known for figure in figures(name, types[name])]
+        actual = frame.groupBy(F.col(base_files.FILE).alias("file")).agg(*wanted).collect()
     hiding: dict[str, list[str]] = {}
     for row in actual:
         for number, name in enumerate(known):
             count, low, high = row[1 + 3 * number : 4 + 3 * number]
             record = stored.get((row[0], name))
-            if record and count and _hides(record, low, high, _RANGED.get(types[name])):
+            if record and count and hides(record, low, high, types[name]):
                 hiding.setdefault(name, []).append(row[0])
-    return Compared(len(sample), tuple(known), hiding)
+    return Compared(len(chosen), tuple(known), hiding)
 
 
-def _sample(slices: Sequence[FileSlice]) -> list[FileSlice]:
+def sample(slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """Returns slices with base files of Parquet, from all partitions alike: at most `_MOST_FILES` files of together
+    about `_MOST_BYTES` bytes."""
     based = [item for item in slices if item.base_file and item.base_file.endswith(".parquet")]
     found: list[FileSlice] = []
     total = 0
@@ -86,7 +87,8 @@ def _sample(slices: Sequence[FileSlice]) -> list[FileSlice]:
     return found
 
 
-def _figures(name: str, kind: str) -> list[Column]:
+def figures(name: str, kind: str) -> list[Column]:
+    """Returns how many values, the least and the greatest of a column of this type, as an aggregation's columns."""
     column = F.col(f"`{name}`")
     count = F.count(column)
     if kind not in _RANGED:
@@ -96,36 +98,21 @@ def _figures(name: str, kind: str) -> list[Column]:
     return [count, F.min(ranged), F.max(ranged)]
 
 
-def _stored(table: HudiTable, sample: Sequence[FileSlice], columns: Sequence[str]) -> dict[tuple[str, str], Any]:
+def _stored(table: HudiTable, chosen: Sequence[FileSlice], columns: Sequence[str]) -> dict[tuple[str, str], Any]:
     """Returns the records (`HoodieMetadataColumnStats`) by file name and column."""
     jvm = table.jvm
-    config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
-    metadata = jvm.hudi.metadata.HoodieBackedTableMetadata(
-        jvm.engine_context, table.meta.getStorage(), config, table.base_path
-    )
-    try:
-        files = [jvm.hudi.common.util.collection.Pair.of(item.partition, _name_of(item)) for item in sample]
-        found = metadata.getColumnStats(_list(jvm, files), _list(jvm, columns))
+    with metadata_table.reader(table) as metadata:
+        files = [jvm.hudi.common.util.collection.Pair.of(item.partition, item.base_name) for item in chosen]
+        found = metadata.getColumnStats(jvm.objects(files), jvm.list(columns))
         # Avro prints a record as JSON.
         groups = [json.loads(str(records.toString())) for file in files if (records := found.get(file)) is not None]
-    finally:
-        metadata.close()
     return {(each["fileName"], each["columnName"]): each for group in groups for each in group}
 
 
-def _list(jvm: Jvm, items: Iterable[Any]) -> Any:
-    result = jvm.java.java.util.ArrayList()
-    for item in items:
-        result.add(item)
-    return result
-
-
-def _name_of(item: FileSlice) -> str:
-    return (item.base_file or "").rpartition("/")[2]
-
-
-def _hides(record: Mapping[str, Any], low: Any, high: Any, typed: Callable[[Any], Any] | None) -> bool:
-    """Returns whether a filter on the column may leave out the file, which has values from `low` to `high` there."""
+def hides(record: Mapping[str, Any], low: Any, high: Any, kind: str) -> bool:
+    """Returns whether by a record a filter on its column of type `kind` may leave out the file, which has values from
+    `low` to `high` there."""
+    typed = _RANGED.get(kind)
     if record.get("isDeleted"):
         return False
     if record["nullCount"] == record["valueCount"]:  # Then the file has no value at all, by these statistics.

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.format.appearance import appearances, inversions
-from jobs.format.completion_order import WITH_COMPLETION_TIMES, CompletionOrder
+from jobs.format.completion_order import CompletionOrder
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

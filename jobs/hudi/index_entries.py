@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 _MOST_BYTES = 4 << 30
-_MOST_NAMED = 100
+MOST_NAMED = 100
 # `SecondaryIndexKeyUtils`: the value and the record key, both with escapes, between them a dollar sign.
 _SPECIAL, _OF_RECORD_KEY = r"([\\$\x00])", r"\$((?:[^\\$]|\\.)*)$"
 # Columns whose values are written in the index as Spark writes them.
-_SAME_TEXT = frozenset({"string", "tinyint", "smallint", "int", "bigint"})
+SAME_TEXT = frozenset({"string", "tinyint", "smallint", "int", "bigint"})
 _PARTS_OF_UUID = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
 @dataclass(frozen=True)
 class Differences:
-    """What one index and the rows do not have in common, at most `_MOST_NAMED` of each. `missing` are the rows that the
+    """What one index and the rows do not have in common, at most `MOST_NAMED` of each. `missing` are the rows that the
     index does not name where they are, `beyond` the entries without such a row; both as texts for users."""
 
     index: str
@@ -79,7 +79,7 @@ def _of_values(table: HudiTable, defined: IndexDefinition, every: int) -> Differ
         (column,) = defined.columns
         frame = current(table)
         key, value = _escaped(F.col(RECORD_KEY)), F.col(f"`{column}`")
-        is_same = dict(frame.dtypes).get(column) in _SAME_TEXT
+        is_same = dict(frame.dtypes).get(column) in SAME_TEXT
         text = F.coalesce(_escaped(value.cast("string")), F.lit("\0")) if is_same else F.lit("")
         rows = frame.select(text, key)
         kept = _entries(table, defined.name).where(~F.col("SecondaryIndexMetadata.isDeleted"))
@@ -97,7 +97,7 @@ def _differences(index: str, rows: DataFrame, entries: DataFrame, names: tuple[s
     counted = both.groupBy(*names).agg(F.max("is_row").alias("row"), F.min("is_row").alias("entry"))
     differing = counted.where(F.col("row") == F.col("entry")).orderBy("key", *names)
     missing, beyond = (
-        tuple(_text(row.asDict()) for row in differing.where(F.col("row") == is_row).limit(_MOST_NAMED).collect())
+        tuple(_text(row.asDict()) for row in differing.where(F.col("row") == is_row).limit(MOST_NAMED).collect())
         for is_row in (1, 0)
     )
     return Differences(index, missing, beyond)

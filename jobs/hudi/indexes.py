@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jobs.errors import IndexesChangedError
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from jobs.contract import Json
     from jobs.hudi.table import HudiTable
 
 FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
 PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"
 SECONDARY, EXPRESSION = "secondary_index_", "expr_index_"  # and the name that the owner gave
+
+_OF_KEYS = (RECORDS, SECONDARY.rstrip("_"), EXPRESSION.rstrip("_"), BLOOM_FILTERS)
 
 _ENABLE = {
     COLUMN_STATISTICS: "hoodie.metadata.index.column.stats.enable",
@@ -42,11 +47,14 @@ METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """Hudi's `HoodieIndexDefinition`. `columns` are the source fields, Hudi's own among them."""
+    """Hudi's `HoodieIndexDefinition`. `columns` are the source fields, Hudi's own among them. `kind` says how an
+    expression index tells what is in a file: by `column_stats` or by `bloom_filters`."""
 
     name: str
     columns: tuple[str, ...]
     options: Mapping[str, str]
+    kind: str = ""
+    function: str = ""
 
     @property
     def is_by_partition(self) -> bool:
@@ -54,27 +62,59 @@ class IndexDefinition:
         return self.options.get("isPartitioned") == "true"
 
 
-def definitions(table: HudiTable) -> dict[str, IndexDefinition]:
-    """Returns the definitions as of the table's last reload, by the names of their partitions."""
+@dataclass(frozen=True)
+class Indexes:
+    """The indexes that a table has or had: the partitions of its metadata table, and all definitions by their names as
+    Hudi stores them."""
+
+    partitions: frozenset[str]
+    stored: Mapping[str, Json]
+
+    @cached_property
+    def defined(self) -> dict[str, IndexDefinition]:
+        return {
+            name: IndexDefinition(
+                name,
+                tuple(each.get("sourceFields") or ()),
+                each.get("indexOptions") or {},
+                (each.get("indexType") or "").lower(),
+                each.get("indexFunction") or "",
+            )
+            for name, each in self.stored.items()
+        }
+
+    @property
+    def has_records_by_partition(self) -> bool:
+        return RECORDS in self.partitions & self.defined.keys() and self.defined[RECORDS].is_by_partition
+
+
+def indexes_of(table: HudiTable) -> Indexes:
+    """Returns the indexes as of the table's last reload."""
     with translated("reading the definitions of the indexes"):
         found = table.meta.getIndexMetadata()
         stored: dict[str, Any] = json.loads(str(found.get().toJson()))["indexDefinitions"] if found.isPresent() else {}
-    return {
-        name: IndexDefinition(name, tuple(each.get("sourceFields") or ()), each.get("indexOptions") or {})
-        for name, each in stored.items()
-    }
+    return Indexes(table.metadata_partitions, stored)
+
+
+def definitions(table: HudiTable) -> dict[str, IndexDefinition]:
+    """Returns the definitions as of the table's last reload, by the names of their partitions."""
+    return indexes_of(table).defined
 
 
 def has_record_index_by_partition(table: HudiTable) -> bool:
-    defined = definitions(table) if RECORDS in table.metadata_partitions else {}
-    return RECORDS in defined and defined[RECORDS].is_by_partition
+    return RECORDS in table.metadata_partitions and indexes_of(table).has_records_by_partition
 
 
-def options(table: HudiTable) -> dict[str, str]:
-    """Returns the options of a client that keeps the indexes which the table has, as they are, and builds no others."""
-    partitions = table.metadata_partitions
-    defined = definitions(table) if partitions else {}
-    by_partition = has_record_index_by_partition(table)
+def of_keys(partitions: Iterable[str]) -> list[str]:
+    """Returns those of these partitions that map keys to files."""
+    return sorted(name for name in partitions if name.startswith(_OF_KEYS))
+
+
+def options(table: HudiTable, had: Indexes | None = None) -> dict[str, str]:
+    """Returns the options of a client that keeps the indexes which the table has, or `had`, as they are, and builds no
+    others."""
+    had = had or (indexes_of(table) if table.metadata_partitions else Indexes(frozenset(), {}))
+    partitions, defined, by_partition = had.partitions, had.defined, had.has_records_by_partition
     chosen = {
         **_AS_THEY_ARE,
         "hoodie.metadata.enable": _flag(FILES in partitions),
@@ -87,7 +127,7 @@ def options(table: HudiTable) -> dict[str, str]:
     if columns and not any("," in name for name in columns):
         # By default a client takes the first 32, and makes them the definition.
         chosen["hoodie.metadata.index.column.stats.column.list"] = ",".join(columns)
-    if table.indexes_of_keys:
+    if of_keys(partitions):
         chosen |= _TIMELINE_SERVER
     if COLUMN_STATISTICS in partitions and PARTITION_STATISTICS not in partitions:
         # Only writers of Hudi 1.0 leave it so, and they do not stream; with streaming a client writes both.
@@ -99,6 +139,13 @@ def state(table: HudiTable) -> frozenset[str]:
     """Returns what a commit must know of the indexes: the partitions, and of which kind the record index is."""
     kind = {f"{RECORDS} by partition"} if has_record_index_by_partition(table) else set()
     return table.metadata_partitions | kind
+
+
+def require_state(table: HudiTable, known: frozenset[str]) -> None:
+    """Raises IndexesChangedError unless the indexes are those for which a client was opened: its commit would leave the
+    others without the new files, or build anew what a writer has dropped."""
+    if changed := state(table) ^ known:
+        raise IndexesChangedError(", ".join(sorted(changed)))
 
 
 def _columns(defined: Mapping[str, IndexDefinition]) -> tuple[str, ...]:

@@ -21,15 +21,17 @@ from jobs.errors import (
     JobError,
     MetadataTableError,
     MetadataTableGoneError,
-    StorageLoginError,
+    PartitionValuesError,
     TableGoneError,
     TableLockedError,
 )
 from jobs.hudi.near_engine import near_engine
+from jobs.hudi.storage_errors import StorageRefusedError, error_of
 from jobs.hudi.storage_reads import storage_reads
+from jobs.storage.refusal import refusal_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -58,12 +60,8 @@ _OF_METADATA_TABLE = re.compile(r"/\.hoodie/metadata\b")
 # What Spark says of the last task that failed (`DAGScheduler.abortStage`), before what the task has thrown.
 _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?=[\w.$]+)")
 
-# Of Hadoop's client without a ticket (`SaslRpcClient`, `Server`), and of a task whose token has expired. The exceptions
-# are those of files without permission.
-_WANTS_LOGIN = re.compile(
-    r"Client cannot authenticate via|SIMPLE authentication is not enabled|GSS initiate failed|\bLoginError:"
-    r"|SecretManager\$InvalidToken"
-)
+# `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
+_OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
 
 
 class Jvm:
@@ -128,6 +126,13 @@ class Jvm:
     @cached_property
     def _list(self) -> Any:
         return get_java_class(self.java.java.util.ArrayList)
+
+    def objects(self, items: Iterable[Any]) -> Any:
+        """Returns a Java list of objects of the JVM."""
+        result = self.java.java.util.ArrayList()
+        for item in items:
+            result.add(item)
+        return result
 
     def array(self, values: Sequence[Any]) -> Any:
         result = self._session._sc._gateway.new_array(self.java.java.lang.Object, len(values))
@@ -217,22 +222,25 @@ def reread(read: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
 def translated(what: str, *, expected: type[JobError] | None = None, by: Judge | None = None) -> Iterator[None]:
     """Turns errors of the JVM into `JobError`s. `what` names the step.
 
-    The Java stack trace is logged as a warning, at DEBUG level if the error is `expected`. `by` chooses the error from
-    class name and message of the Java exception and of its causes, outermost first.
+    The Java stack trace is logged as a warning, at DEBUG level if the error is `expected` or names what the storage
+    refused. `by` chooses the error from class name and message of the Java exception and of its causes, outermost
+    first.
     """
     try:
         yield
     except (Py4JError, PySparkException) as error:
         typed = by(list(_causes(error))) if by else _translate(what, error)
-        is_expected = expected is not None and isinstance(typed, expected)
+        is_expected = isinstance(typed, (StorageRefusedError, *([expected] if expected else [])))
         logger.log(logging.DEBUG if is_expected else logging.WARNING, "%s failed in the JVM:\n%s", what, error)
         raise typed from error
 
 
 def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
     causes = list(_causes(error))
-    if any(_WANTS_LOGIN.search(message) for _, message in causes):
-        return StorageLoginError(f"{what}: {_first_line(causes)}")
+    if any(_OF_PARTITION_VALUES.match(message) for _, message in causes):
+        return PartitionValuesError(f"{what}: {_first_line(causes)}")
+    if refused := refused_by_storage(what, causes):
+        return refused
     for name, message in causes:
         typed = _TYPED.get(_simple(name))
         if typed is TableGoneError and _OF_METADATA_TABLE.search(message):
@@ -241,6 +249,13 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
             said = thrown(causes) if issubclass(typed, MetadataTableError) else _first_line(causes)
             return typed(f"{what}: {said}")
     return HudiError(f"{what}: {thrown(causes) or error.__class__.__name__}")
+
+
+def refused_by_storage(what: str, causes: Sequence[tuple[str, str]]) -> StorageRefusedError | None:
+    """Returns what the storage refused, by class name and message of an exception and of its causes; None if that was
+    not the reason."""
+    refusal = refusal_in("\n".join(f"{name}: {message}" for name, message in causes))
+    return None if refusal is None else error_of(refusal, f"{what}: {thrown(list(causes))}")
 
 
 def first_line(error: Py4JError | PySparkException) -> str:

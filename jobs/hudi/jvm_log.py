@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import threading
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,10 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 # Of the context of log4j: the attempt, `<job>/<number>`, that a thread works for; with the prefix `mdc.` a Spark task.
 ATTEMPT = "attempt_of"
 _LONGEST_LINE = 1024 * 1024
+# What is kept of the last lines, to say why a JVM has ended.
+_LAST, _LONGEST_LAST = 300, 4000
+# Our own line, after all that the JVM has written.
+_END = "groundskeeper: the JVM has ended"
 _LEVELS = {"FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "DEBUG": logging.DEBUG}
 _raw = logging.getLogger("jvm")
 
@@ -50,14 +55,23 @@ class JvmLog:
 
     def __init__(self, sole: Callable[[], tuple[str, int] | None]) -> None:
         self._sole = sole
+        self._last: deque[str] = deque(maxlen=_LAST)
+        self._is_read = threading.Event()
         read, self._write = os.pipe()
         self._reader = threading.Thread(target=self._keep, args=(os.fdopen(read, "rb"),), name="JVM log", daemon=True)
         self._reader.start()
 
     @property
     def stderr(self) -> int:
-        """The file descriptor for the JVM."""
+        """The file descriptor for the JVM, for its standard output as well."""
         return self._write
+
+    def last_lines(self, seconds: float) -> str:
+        """Returns the last lines of a JVM that has ended; waits at most so long until they are read."""
+        os.write(self._write, f"{_END}\n".encode())
+        self._is_read.wait(seconds)
+        self._is_read.clear()
+        return "\n".join(self._last)
 
     def started(self) -> None:
         """Closes our own end, so that the log ends with the JVM."""
@@ -74,6 +88,10 @@ class JvmLog:
         with stream:
             while line := stream.readline(_LONGEST_LINE):
                 text = line.decode(errors="replace").rstrip()
+                if text == _END:
+                    self._is_read.set()
+                    continue
+                self._last.append(text[:_LONGEST_LAST])
                 # Nothing that a JVM writes may end this thread: it would wait for us for ever.
                 try:
                     self._log(text)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError
 from jobs.format.instants import wall_clock
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.boundaries import relative
 from jobs.hudi.jvm import translated
 
@@ -87,7 +88,7 @@ class LateFiles:
                 for entry in self._jvm.items(storage.listDirectEntries(folder).stream()):
                     name = str(entry.getPath().getName())
                     relative = f"{partition}/{name}" if partition else name
-                    if ".log." in name and self._table.version < 8:
+                    if ".log." in name and self._table.version < WITH_COMPLETION_TIMES:
                         if self._table.moment(int(entry.getModificationTime())) >= suspicious:
                             for instant in undone:
                                 found.setdefault(instant, set()).add(relative)

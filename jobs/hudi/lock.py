@@ -19,12 +19,14 @@ from jobs.errors import (
 )
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
-from jobs.hudi.jvm import translated
+from jobs.hudi.jvm import refused_by_storage, translated
 from jobs.hudi.lock_look import LockLook, duration, on_server
 from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
 from jobs.hudi.small_file import read_object
+from jobs.hudi.storage_errors import StorageRefusedError
+from jobs.hudi.write_probe import require_writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -70,8 +72,8 @@ class TableLock:
         """Waits for the lock (`checkpoint` may end the wait by raising), holds it, and releases it.
 
         Raises `TableLockedError` if others hold it for longer than the table's `wait_seconds` and than the job has
-        worked, which a new attempt would repeat; `LockUnavailableError` when its server has been away for
-        `AWAY_SECONDS`; and `LockUnusableError`.
+        worked, which a new attempt would repeat; `LockUnavailableError` when its server has been away for as long, or
+        for `AWAY_SECONDS`; at once `StorageRefusedError` when its storage refuses; and `LockUnusableError`.
         """
         sign = self._signature()
         started = time.monotonic()
@@ -82,6 +84,13 @@ class TableLock:
         self._proof = SignedFile(self._read, self._note) if self._in_a_file else Unproved()
         try:
             sign()
+        except JobError:
+            # Without a signature it would not count as ours, and stay.
+            with suppress(JobError):
+                provider.release()
+            self._close(provider)
+            raise
+        try:
             if not self._in_a_file:
                 self._proof = proof_of(self._table, provider.kind, provider.instance)
             self._table.clock.look()
@@ -111,7 +120,7 @@ class TableLock:
                     return on_server(self._table.jvm, provider.kind, provider.instance)
                 finally:
                     self._close(provider)
-        except (LockUnavailableError, LockUnusableError) as error:
+        except (LockUnavailableError, LockUnusableError, StorageRefusedError) as error:
             return LockLook(problems=(error.problem(),))
 
     def left_behind(self) -> str | None:
@@ -152,9 +161,15 @@ class TableLock:
 
     def _acquire(self, checkpoint: Checkpoint) -> Provider:
         begun = time.monotonic()
-        most = max(self._table.declared.lock.wait_seconds or WAIT_SECONDS, begun - self._begun)
+        patience, worked = self._table.declared.lock.wait_seconds or WAIT_SECONDS, begun - self._begun
+        most = max(patience, worked)
+        keeps = f"; it keeps the work of {duration(worked)}" if worked > patience else ""
         away_since: float | None = None
         waits_for = ""
+        if self._in_a_file:
+            # Hudi's provider takes a refusal for a lock that is held; and on a full disk it leaves its file behind,
+            # which then counts as held for ever.
+            require_writable(self._table.jvm, self._path.getParent().toString())
         while True:
             checkpoint(waits_for)
             started = time.monotonic()
@@ -169,12 +184,12 @@ class TableLock:
                 if waited > most:
                     raise TableLockedError(f"{self.holder() or error.detail}; waited {waited:.0f} s") from error
                 if waited > _SAID_AFTER_SECONDS:
-                    waits_for = f"the table's lock, {self.holder() or 'which others hold'}"
+                    waits_for = f"the table's lock, {self.holder() or 'which others hold'}{keeps}"
             except LockUnavailableError as error:
                 checkpoint()
                 now = time.monotonic()
                 away_since = away_since or started
-                if now - away_since >= AWAY_SECONDS:
+                if now - away_since >= min(most, AWAY_SECONDS):
                     raise
                 logger.warning("waiting for the lock of %s: %s", self._table.name, error.detail)
                 time.sleep(_PAUSE_SECONDS)
@@ -324,5 +339,7 @@ def _either(*checkpoints: Checkpoint) -> Checkpoint:
 
 
 def _unreadable(causes: Sequence[tuple[str, str]]) -> JobError:
+    if refused := refused_by_storage("reading the table's lock", causes):
+        return refused
     messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
     return LockUnavailableError(f"The lock file: {messages[-1][:300] if messages else causes[0][0]}")

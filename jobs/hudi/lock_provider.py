@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError, LockUnavailableError, LockUnusableError, TableLockedError
 from jobs.format import lock_providers
-from jobs.hudi.jvm import translated
+from jobs.hudi.jvm import refused_by_storage, translated
 from jobs.hudi.lock_proof import field_of, storage_answers
 from jobs.hudi.options import MULTI_WRITER, lock_options
+from jobs.hudi.write_probe import require_writable
 from jobs.storage.lock_servers import unreachable
 
 if TYPE_CHECKING:
@@ -74,10 +75,13 @@ class Provider:
             self._manager.beginStateChange(nothing, nothing)
 
     def reach(self) -> None:
-        """Reads the lock's state where loading the provider did not. Raises `LockUnavailableError`."""
+        """Reads the lock's state where loading the provider did not. Raises `LockUnavailableError`, and
+        `StorageRefusedError` if that is why."""
         if self.kind == lock_providers.IN_STORAGE:
             with translated("reading the table's lock", by=self._out_of_reach):
                 if not storage_answers(self.instance):
+                    # The provider tells no reason.
+                    require_writable(self._table.jvm, f"{self._table.base_path}/.hoodie/.locks")
                     raise LockUnavailableError(f"The lock below {self._table.base_path} cannot be read.")
 
     def release(self) -> None:
@@ -130,6 +134,8 @@ class Provider:
         is_refused = lock_providers.is_in_a_file(self.kind) and "HoodieLockException" in names
         if names & _NOT_LOADED or is_refused:
             return LockUnusableError(self._detail(causes), hint=self._what_to_load(names))
+        if refused := refused_by_storage(_simple(self.kind), causes):
+            return refused
         if "InterruptedException" in names:
             return LockUnavailableError(f"{_simple(self.kind)}: it did not answer in time.")
         return LockUnavailableError(self._detail(causes))

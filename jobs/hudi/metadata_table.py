@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jobs.hudi import indexes
+from jobs.errors import HudiError
+from jobs.hudi import index_note, indexes
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
+    from jobs.hudi.indexes import Indexes
     from jobs.hudi.table import HudiTable
 
 FOLDER = ".hoodie/metadata"
@@ -17,6 +21,20 @@ FOLDER = ".hoodie/metadata"
 # Statistics of partitions are made of those of columns.
 _IN_ORDER = (indexes.COLUMN_STATISTICS, indexes.BLOOM_FILTERS, indexes.RECORDS, indexes.PARTITION_STATISTICS)
 _NAMED = (indexes.SECONDARY, indexes.EXPRESSION)
+
+
+@contextmanager
+def reader(table: HudiTable) -> Iterator[Any]:
+    """Yields Hudi's reader of a table's metadata table (`HoodieBackedTableMetadata`)."""
+    jvm = table.jvm
+    config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+    found = jvm.hudi.metadata.HoodieBackedTableMetadata(
+        jvm.engine_context, table.meta.getStorage(), config, table.base_path
+    )
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 class MetadataTable:
@@ -36,42 +54,47 @@ class MetadataTable:
             last = timeline.getCommitAndReplaceTimeline().filterCompletedInstants().lastInstant()
             return str(last.get().requestedTime()) if last.isPresent() else None
 
-    def rebuild(self) -> None:
-        """Deletes it, and builds the partitions that it had, by listing the storage and reading the rows.
+    def rebuild(self, had: Indexes) -> None:
+        """Deletes it, and builds the indexes that the table had, by listing the storage and reading the rows.
 
         The lock must be held, and no instant be pending (`HoodieTableMetadataUtil`, `SparkMetadataWriterFactory`).
         """
-        had = self._table.metadata_partitions
         with translated("deleting the metadata table"):
             context = self._jvm.engine_context
             self._jvm.hudi.metadata.HoodieTableMetadataUtil.deleteMetadataTable(self._table.meta, context, False)
         self.build_missing(had)
 
-    def build_missing(self, had: frozenset[str]) -> None:
-        """Builds those of these partitions that the table has no more. The lock must be held."""
+    def build_missing(self, had: Indexes) -> None:
+        """Builds those of these indexes that the table has no more, and forgets the note of them (`index_note`). The
+        lock must be held. Raises HudiError if one could not be built."""
         table = self._table
         table.reload()
-        missing = had - table.metadata_partitions
-        if not missing:
-            return
-        with translated("building the metadata table"):
-            built = table.metadata_partitions
-            named = {
-                name: each
-                for name, each in self._definitions().items()
-                if name.startswith(_NAMED) and name not in built
-            }
-            # Of the defined indexes that are missing Hudi builds one, or none if there are several.
-            for name in named:
-                table.meta.deleteIndexDefinition(name)
-            self._build([name for name in _IN_ORDER if name in missing])
-            for name in sorted(missing & named.keys()):
-                table.meta.buildIndexDefinition(named[name])
-                self._build([name])
-            for definition in named.values():
-                table.meta.buildIndexDefinition(definition)
+        if missing := had.partitions - table.metadata_partitions:
+            with translated("building the metadata table"):
+                self._build_all(had, missing)
+            table.reload()
+            if missing := had.partitions - table.metadata_partitions:
+                raise HudiError(f"Hudi has not built these indexes: {', '.join(sorted(missing))}")
+        index_note.forget(table)
 
-    def _build(self, partitions: Sequence[str]) -> None:
+    def _build_all(self, had: Indexes, missing: Collection[str]) -> None:
+        meta = self._table.meta
+        named = {
+            name: each
+            for name, each in self._definitions(had).items()
+            if name.startswith(_NAMED) and name not in self._table.metadata_partitions
+        }
+        # Of the defined indexes that are missing Hudi builds one, or none if there are several.
+        for name in named.keys() & indexes.definitions(self._table).keys():
+            meta.deleteIndexDefinition(name)
+        self._build([name for name in _IN_ORDER if name in missing], had)
+        for name in sorted(named.keys() & missing):
+            self._table.meta.buildIndexDefinition(named[name])
+            self._build([name], had)
+        for definition in named.values():
+            self._table.meta.buildIndexDefinition(definition)
+
+    def _build(self, partitions: Sequence[str], had: Indexes) -> None:
         """Builds these partitions, as Hudi's index action does (`RunIndexActionExecutor`); without the list of files,
         that too."""
         self._table.reload()
@@ -85,12 +108,18 @@ class MetadataTable:
             part = hudi.avro.model.HoodieIndexPartitionInfo.newBuilder().setVersion(1).setMetadataPartitionPath(name)
             wanted.add(part.setIndexUptoInstant(instant).build())
         factory = hudi.metadata.SparkMetadataWriterFactory
-        writer = factory.create(self._jvm.storage_conf(), self._config, context, meta.getTableConfig())
+        writer = factory.create(self._jvm.storage_conf(), self._config_for(had), context, meta.getTableConfig())
         try:
             writer.buildMetadataPartitions(context, wanted, instant)
         finally:
             writer.close()
 
-    def _definitions(self) -> dict[str, Any]:
-        found = self._table.meta.getIndexMetadata()
-        return dict(found.get().getIndexDefinitions()) if found.isPresent() else {}
+    def _config_for(self, had: Indexes) -> Any:
+        """Returns the configuration of a client of a table that has these indexes: only those does it build."""
+        options = {**indexes.options(self._table, had), "hoodie.metadata.enable": "true"}
+        builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withProps(self._config.getProps())
+        return builder.withProps(self._jvm.map(options)).build()
+
+    def _definitions(self, had: Indexes) -> dict[str, Any]:
+        stored = json.dumps({"indexDefinitions": had.stored})
+        return dict(self._jvm.hudi.common.model.HoodieIndexMetadata.fromJson(stored).getIndexDefinitions())

@@ -65,7 +65,7 @@ public class NearEngine extends HoodieSparkEngineContext {
       status.setStat(stat);
       statuses.add(status);
     }
-    return new NearData(jsc().emptyRDD(), statuses);
+    return new NearData(jsc().parallelize(statuses, 1), statuses);
   }
 
   public List map(List data, SerializableFunction function, int parallelism) {
@@ -194,8 +194,9 @@ public class NearEngine extends HoodieSparkEngineContext {
 class NearData extends JavaRDD {
   private final transient List values;
 
-  NearData(JavaRDD empty, List values) {
-    super(empty.rdd(), empty.classTag());
+  // Whatever else is asked of it, Spark answers, by the same values.
+  NearData(JavaRDD same, List values) {
+    super(same.rdd(), same.classTag());
     this.values = values;
   }
 
@@ -208,7 +209,7 @@ class NearData extends JavaRDD {
     } catch (Exception e) {
       throw new HoodieException(e.getMessage(), e);
     }
-    return new NearData(this, found);
+    return new NearData(super.map(function), found);
   }
 
   public List collect() {

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import CommitLostError, JobError
+from jobs.errors import JobError
 from jobs.format import plan_files
 from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.jvm import translated
@@ -53,7 +53,7 @@ def plan_of(table: HudiTable, instant: str) -> dict[str, Any]:
             None,
         )
     if found is None:
-        raise CommitLostError(f"instant {instant}")
+        raise table.lost(f"instant {instant}")
     return _content(table, found)
 
 

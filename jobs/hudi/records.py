@@ -85,6 +85,11 @@ class FileSlice:
         return self.partition, self.file_id
 
     @property
+    def base_name(self) -> str:
+        """The name of the base file; empty without one."""
+        return (self.base_file or "").rpartition("/")[2]
+
+    @property
     def bucket(self) -> int:
         """The first eight digits of a file id, in tables with a bucket index (`BucketIdentifier`)."""
         return int(self.file_id[:8])

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.contract import Problem
 from jobs.errors import HudiError, RefusedError
-from jobs.format.meta_columns import PARTITION_PATH, RECORD_KEY
+from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from jobs.format.stale_writes import Group
     from jobs.hudi.table import HudiTable
 
 META_COLUMNS = (
@@ -44,7 +45,7 @@ def current(
     is the session to read with, a new one by default. Raises `RefusedError` for a table with types that Spark does not
     know.
     """
-    reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_SKIP_NOTHING)
+    reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
     by_metadata = table.is_listed_by_metadata and not by_listing
     reader = reader.option("hoodie.metadata.enable", str(by_metadata).lower())
     try:
@@ -54,6 +55,13 @@ def current(
         if problems := not_readable(table):
             raise RefusedError(problems) from error
         raise
+
+
+def _reading(table: HudiTable) -> dict[str, str]:
+    # With slashes in the value of one of several fields a path does not tell which part is whose. Then Hudi reads the
+    # columns from the files, but only when it lists them at once.
+    eager = {"hoodie.datasource.read.file.index.listing.mode": "eager"} if len(table.partition_fields) > 1 else {}
+    return {**_SKIP_NOTHING, **eager}
 
 
 def not_readable(table: HudiTable) -> list[Problem]:
@@ -82,6 +90,14 @@ def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[st
     return {partition: counted.get(partition, 0) for partition in partitions}
 
 
+def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
+    """Returns the number of rows of these file groups, logs merged."""
+    with translated("counting the rows of file groups"):
+        wanted = current(table).where(F.col(PARTITION_PATH).isin(sorted({partition for partition, _ in groups})))
+        ids = sorted({file_id for _, file_id in groups})
+        return int(wanted.where(F.substring_index(FILE_NAME, "_", 1).isin(ids)).count())
+
+
 def keys_there_twice(
     table: HudiTable, partitions: Collection[str] | None, *, by_partition: bool, most: int
 ) -> dict[str, list[str]]:
@@ -105,7 +121,7 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
     if not keys or not table.has_meta_fields or not table.metadata_partitions & {"column_stats", "partition_stats"}:
         return 0
     with translated("looking for rows that statistics hide"):
-        options = {**_SKIP_NOTHING, "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
+        options = {**_reading(table), "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
         frame = table.jvm.spark.newSession().read.format("hudi").options(**options).load(table.base_path)
         # The second condition is never met. Without it Hudi looks for the keys in a record index, in which it finds
         # none of several fields (`RecordLevelIndexSupport`).

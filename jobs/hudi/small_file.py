@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024
 
 
-def read_object(jvm: Jvm, storage: Any, path: str, what: str) -> dict[str, Any]:
+def read_object(jvm: Jvm, storage: Any, path: str, what: str, most: int = MAX_BYTES) -> dict[str, Any]:
     """Returns the object in a file; empty if there is no such file, or something else in it. `what` it is, in words."""
     try:
         with translated(f"reading {what}", expected=FileMissingError):
-            content = jvm.reads.text(storage, path, MAX_BYTES)
+            content = jvm.reads.text(storage, path, most)
         found = json.loads(content or "{}")
     except (FileMissingError, ValueError, RecursionError):
         return {}

@@ -92,8 +92,9 @@ public class StorageReads {
     return JsonUtils.toString(found);
   }
 
-  // The commits of a timeline that wrote or replaced files, each with requested and completion time, as JSON.
-  public String commits(HoodieTimeline timeline, String replace) throws IOException {
+  // The commits of a timeline that wrote or replaced files, each with requested and completion time, as JSON; known
+  // ones are not read again.
+  public String commits(HoodieTimeline timeline, String replace, List known) throws IOException {
     StringBuilder found = new StringBuilder("[");
     for (Iterator each = timeline.getInstantsAsStream().iterator(); each.hasNext();) {
       HoodieInstant item = (HoodieInstant) each.next();
@@ -102,7 +103,10 @@ public class StorageReads {
       if (!replaces && !action.equals("commit") && !action.equals("deltacommit")) {
         continue;
       }
-      Object metadata = replaces ? timeline.readReplaceCommitMetadata(item) : timeline.readCommitMetadata(item);
+      Object metadata = null;
+      if (!known.contains(item.requestedTime())) {
+        metadata = replaces ? timeline.readReplaceCommitMetadata(item) : timeline.readCommitMetadata(item);
+      }
       found.append(found.length() > 1 ? "," : "").append("[");
       found.append(JsonUtils.toString(item.requestedTime())).append(",");
       found.append(JsonUtils.toString(item.getCompletionTime())).append(",");

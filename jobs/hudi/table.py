@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-from jobs.errors import FileMissingError, HudiError, JobError, TableGoneError
-from jobs.hudi import hashing_config, whole_instants
+from jobs.errors import CommitLostError, FileMissingError, HudiError, JobError, TableGoneError, TableUpgradedError
+from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi import hashing_config, indexes, whole_instants
 from jobs.hudi.boundaries import check_folders, check_links, relative
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_times import ListedFile, listed
@@ -34,14 +35,13 @@ from jobs.hudi.table_clock import TableClock
 from jobs.hudi.table_properties import TableProperties
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from jobs import contract
     from jobs.format.bucket_rules import BucketRules
     from jobs.format.stale_writes import Group
 
-_KEY_TO_FILE = ("record_index", "secondary_index", "expr_index", "bloom_filters")
-_WITH_CLUSTERING_ACTION = 8  # Before this table version a clustering plan is a replacecommit.
 
 _READ = {
     "commit": "readCommitMetadata",
@@ -68,6 +68,7 @@ class HudiTable(TableProperties):
         self.base_path = table.base_path
         self.lock_wait_seconds = 0.0
         self.ignores_metadata_table = False
+        self._known_version: int | None = None
         self._listing = SliceListing(self)
         self.clock = TableClock(self)
         self.reload()
@@ -87,7 +88,20 @@ class HudiTable(TableProperties):
         for each in ("properties", "metadata_partitions"):
             self.__dict__.pop(each, None)
         self._schemas: dict[tuple[str, bool], str] = {}
+        self._require_known_version()
         check_folders(self)
+
+    def _require_known_version(self) -> None:
+        """Raises TableUpgradedError if the version is no longer that of the last time: the timeline has moved."""
+        known, self._known_version = self._known_version, self.version
+        if known not in (None, self.version):
+            raise TableUpgradedError(f"table version {known} became {self.version}")
+
+    def lost(self, detail: str) -> CommitLostError:
+        """Returns the error for an instant that is not as it was begun. Raises TableUpgradedError if the timeline has
+        moved instead."""
+        self.reload()
+        return CommitLostError(detail)
 
     def _has_properties(self) -> bool:
         """Returns whether the table's own properties are there, or their backup."""
@@ -102,6 +116,14 @@ class HudiTable(TableProperties):
         found = self.jvm.read(self.meta.getTableConfig().getProps())
         return {key: str(value) for key, value in found.items()}
 
+    @property
+    def has_logs_named_by_slice(self) -> bool:
+        """Whether names of logs may have the instant of their file slice, not that of their writer: before table
+        version 8, and in what an upgrade from there has left uncompacted (`SevenToEightUpgradeHandler`, 1.2)."""
+        with translated("reading the table's versions"):
+            version = self.meta.getTableConfig().getTableInitialVersion().versionCode()
+        return min(int(version), self.version) < WITH_COMPLETION_TIMES
+
     @cached_property
     def metadata_partitions(self) -> frozenset[str]:
         """The metadata partitions as of the last reload; writers may add some at any time."""
@@ -115,7 +137,7 @@ class HudiTable(TableProperties):
     @property
     def indexes_of_keys(self) -> list[str]:
         """The metadata partitions that map keys to files."""
-        return sorted(name for name in self.metadata_partitions if name.startswith(_KEY_TO_FILE))
+        return indexes.of_keys(self.metadata_partitions)
 
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
@@ -176,7 +198,7 @@ class HudiTable(TableProperties):
     def is_plan(self, pending: Instant) -> bool:
         """Returns whether a pending instant is the plan of a table service that reads file groups."""
         if pending.action == REPLACE:
-            return self.version < _WITH_CLUSTERING_ACTION and self.is_clustering_plan(pending.requested)
+            return self.version < WITH_COMPLETION_TIMES and self.is_clustering_plan(pending.requested)
         return pending.action in {COMPACTION, LOG_COMPACTION, CLUSTERING}
 
     def is_clustering_plan(self, requested: str) -> bool:
@@ -212,12 +234,20 @@ class HudiTable(TableProperties):
             return touched_of(self.jvm.read(timeline.readCommitMetadata(found[0]))) if found else None
 
     @reread
-    def commits(self) -> list[Commit]:
-        """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion."""
+    def commits(self, known: Iterable[Commit] = ()) -> list[Commit]:
+        """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion.
+
+        Those that are `known` are not read again.
+        """
+        read_before = {commit.write.instant: commit for commit in known}
         with translated("reading the timeline's commits", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
-            found = json.loads(self.jvm.reads.commits(timeline, REPLACE))
-        return in_order(self, [commit_of(requested, completed or "", record) for requested, completed, record in found])
+            listed = json.loads(self.jvm.reads.commits(timeline, REPLACE, self.jvm.list(list(read_before))))
+        found = [
+            read_before.get(requested) or commit_of(requested, completed or "", record)
+            for requested, completed, record in listed
+        ]
+        return in_order(self, found)
 
     @reread
     def rollbacks(self) -> dict[str, str]:

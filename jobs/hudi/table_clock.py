@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MILLISECOND = timedelta(milliseconds=1)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC, without zone
 # Storages stamp their files to the second, and a request takes its time.
 _STORAGE_IS_OFF = timedelta(seconds=2)
 
@@ -66,7 +67,7 @@ class TableClock:
         if self._generator is not None:
             frame = self.frame
             shift = (frame.slowest or timedelta()) + self._storage_ahead
-            latest = (frame.latest - datetime(1970, 1, 1)) if frame.latest else timedelta()  # noqa: DTZ001 - no zone
+            latest = (frame.latest - _EPOCH) if frame.latest else timedelta()
             given = (each // _MILLISECOND for each in (shift, latest, frame.offset_of_files))
             with translated("setting the clock of the table"):
                 self._generator.know(frame.slowest is not None, *given)
@@ -96,6 +97,11 @@ class TableClock:
                 f"{late[0]} appeared on the timeline after {instant} did, although it says that it was before.",
                 retriable=True,
             )
+
+    def storage_ms(self) -> int:
+        """Returns the storage's time in milliseconds since 1970, to about two seconds; a job that only reads does not
+        know it, and takes this machine's."""
+        return (utc_now() + self._storage_ahead - _EPOCH) // _MILLISECOND
 
     # -- moments in the frame, for what goes by the age of instants
 

@@ -2,8 +2,9 @@
 
 Hudi's archiver (1.2) has limits of its own (pending instants, savepoints, replaced files, the metadata table's last
 compaction) and says of none that it was in the way (Hudi #9478). The others are ours: commits that the service has not
-announced yet, incidents and consumers; rollbacks, as long as files of the rolled-back writes may come back; and recent
-replacements, by which writes to replaced file groups are found (`jobs.format.stale_writes`).
+announced yet, incidents and consumers; rollbacks, as long as files of the rolled-back writes may come back; recent
+replacements, by which writes to replaced file groups are found (`jobs.format.stale_writes`); and the positions from
+which streaming writers go on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import JsonMapped
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
+from jobs.format.stream_positions import newest_positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 # For so long writers that know the replaced file groups are likely to come back.
 RECENT = timedelta(hours=24)
+# A stream that comes back later finds its source shortened: Kafka keeps a topic for seven days by default.
+RESUMED = timedelta(days=7)
 WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 
 
@@ -46,12 +50,13 @@ def completed_commits(instants: Iterable[Instant]) -> list[str]:
 def limits(table: HudiTable, client: WriteClient, params: Mapping[str, Any]) -> list[Limit]:
     """Returns all limits, the lowest first. `params` may have the service's own: `seen`, `keep`,
     and `consumers`."""
-    instants = table.instants()
+    instants, commits = table.instants(), table.commits()
     found = [
         *_of_timeline(instants),
         *_of_metadata_table(table, client, instants),
         *_of_cleaning(client),
-        *_of_replacements(table, table.commits()),
+        *_of_replacements(table, commits),
+        *_of_streams(table, commits),
         *_of_rollbacks(table, client),
         *_of_service(instants, params),
     ]
@@ -115,6 +120,19 @@ def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Li
                 reason = f"files that {instant} replaced are still there, and would count again"
                 yield Limit("replaced-files", instant, reason, "Run a `cleaning` job.")
                 return
+
+
+def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Limit]:
+    """A stream that does not find its last position begins again, and writes twice or out of order.
+
+    Writers of Hudi never archive it, because each of their own commits has the next one; beside other writers it ages.
+    """
+    newest = newest_positions((each.write.instant, each.extra) for each in commits)
+    for (key, query), instant in sorted(newest.items(), key=lambda item: item[1]):
+        if table.now() - wall_clock(instant) < RESUMED:
+            of = f" of query {query[:100]}" if query else ""
+            reason = f"{instant} has the position{of} from which a stream goes on (`{key}`)"
+            yield Limit("stream-position", instant, reason, f"It is kept for {RESUMED.days} days.")
 
 
 def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[Limit]:

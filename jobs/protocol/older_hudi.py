@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import Problem
-from jobs.format.hudi_versions import release
+from jobs.format.hudi_versions import BUCKETS_BY_TABLE, WITH_HASHING_CONFIG, may_ignore_hashing_config, release
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import written_by
 from jobs.hudi.merging import merging_of
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
-_WITH_HASHING_CONFIG, _BY_FILE_GROUP_READER = (1, 1), (1, 0)
+_BY_FILE_GROUP_READER = (1, 0)
 # After so many commits of a newer version a writer counts as upgraded.
 _LATEST_COMMITS = 10
 # `OverwriteWithLatestAvroPayload`, the default before 1.0, and what is built on it.
@@ -30,13 +31,13 @@ def without_hashing_config(table: HudiTable) -> str | None:
 
     Tables of version 9 can have no older writers.
     """
-    if table.version >= 9:
+    if table.version >= BUCKETS_BY_TABLE:
         return None
     version = table.declared.writers_hudi_version
     declared = f"writers declared: {version or 'none'}"
     if seen := seen_before_1_0(table, _LATEST_COMMITS):
         return f"{seen}; {declared}"
-    if version is None or release(version) < _WITH_HASHING_CONFIG:
+    if may_ignore_hashing_config(table.version, version):
         return f"table version {table.version}, {declared}"
     return None
 
@@ -47,7 +48,7 @@ def of_readers(table: HudiTable) -> list[Problem]:
     Hudi has pruned by buckets since 1.0 (`BucketIndexSupport`), and follows a hashing config since 1.1.
     """
     version = table.declared.readers_hudi_version
-    prunes = version is not None and _BY_FILE_GROUP_READER <= release(version) < _WITH_HASHING_CONFIG
+    prunes = version is not None and _BY_FILE_GROUP_READER <= release(version) < WITH_HASHING_CONFIG
     if not prunes or table.declared.writers_query_pruning_off:
         return []
     return [
@@ -75,7 +76,7 @@ def merging_logs_otherwise(table: HudiTable) -> str | None:
     takes the later one (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15); and its
     deletes and the rows after them win whatever their ordering values are.
     """
-    if not (table.is_merge_on_read and table.ordering_fields and table.version < 8):
+    if not (table.is_merge_on_read and table.ordering_fields and table.version < WITH_COMPLETION_TIMES):
         return None
     payloads = merging_of(table).payloads
     if payloads and not payloads & _PAYLOADS:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.storage.paths import Storage
 
-# Table version 8 names log files by the instant that wrote them.
-_LOGS_NAME_THEIR_INSTANT = 8
 DEFAULT_LIMIT = 100
 
 
@@ -107,10 +105,10 @@ def _partition(item: FileSlice) -> str:
 def _modified(table: HudiTable, partition: str, slices: Sequence[FileSlice], commits: Sequence[Commit]) -> str:
     instants = [max(each.write.instant, each.completed) for each in commits if partition in each.files]
     for item in slices:
-        base = parse_base_file_name((item.base_file or "").rpartition("/")[2])
+        base = parse_base_file_name(item.base_name)
         logs = [parsed.instant for name in item.log_files if (parsed := parse_log_file_name(name))]
         instants += [*([base.instant] if base else []), *logs]
-        if item.log_files and table.version < _LOGS_NAME_THEIR_INSTANT:
+        if item.log_files and table.has_logs_named_by_slice:
             instants += [instant_of(table.moment(each)) for each in _written_at(table, item)]
     return max(instants, default="")
 

@@ -28,6 +28,7 @@ from jobs.errors import CommitLostError, HudiError, JobError, LeaseLostError, Pl
 from jobs.format import plan_files
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.file_times import modified, storage_now, times_in
+from jobs.hudi.heartbeats import expiry_seconds, last_beat
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.lock_look import duration
 from jobs.hudi.lock_note import has_died, machine
@@ -48,8 +49,6 @@ logger = logging.getLogger(__name__)
 
 # By these a runner without heartbeats is taken for dead: it has begun no file and written to none for so long.
 QUIET_SECONDS = 3600.0
-# Hudi's own defaults (`HoodieWriteConfig`).
-_BEAT_MILLISECONDS, _MISSES = 60_000, 2
 UNDO_SECONDS = 120.0
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.plan", "the note of who has begun a plan"
 Note = dict[str, Any]
@@ -88,7 +87,7 @@ class PlanOwner:
         note = self._note_of(item)
         if note is not None and (note["job"] == self._signature["job"] or has_died(note)):
             return
-        what, last, enough = "it sent a heartbeat", self._last_heartbeat(instant), self._expiry_seconds()
+        what, last, enough = "it sent a heartbeat", last_beat(self._table, instant), expiry_seconds(self._table)
         if last is None and not self._take_over:
             file, last = self._newest_file(item)
             what, enough = f"it sends no heartbeats, and {file} was written", QUIET_SECONDS
@@ -108,7 +107,7 @@ class PlanOwner:
     def require(self, client: WriteClient, instant: str) -> None:
         """Raises CommitLostError unless the instant is still as this attempt has begun it. Call it before a commit."""
         if self._table.state_of(instant) != "INFLIGHT":
-            raise CommitLostError(f"Instant {instant} is not inflight any more.")
+            raise self._table.lost(f"Instant {instant} is not inflight any more.")
         if not self._is_mine(self._pending(instant)):
             raise CommitLostError(f"Another runner has begun {instant} anew.")
         if not client.has_heartbeat(instant) or client.is_dead(instant):
@@ -145,7 +144,7 @@ class PlanOwner:
     def _pending(self, instant: str) -> Instant:
         found = next((item for item in self._table.pending() if item.requested == instant), None)
         if found is None:
-            raise CommitLostError(f"Instant {instant} is pending no more.")
+            raise self._table.lost(f"Instant {instant} is pending no more.")
         return found
 
     def _newest_file(self, item: Instant) -> tuple[str, int | None]:
@@ -163,14 +162,6 @@ class PlanOwner:
                     if base_file and base_file.instant == instant:
                         found["a base file"] = max(time, found.get("a base file") or 0)
         return max(found.items(), key=lambda each: each[1] or 0)
-
-    def _last_heartbeat(self, instant: str) -> int | None:
-        return modified(self._table, f".hoodie/.heartbeat/{instant}")
-
-    def _expiry_seconds(self) -> float:
-        options = self._table.declared.hudi_options
-        interval = int(options.get("hoodie.client.heartbeat.interval_in_ms", _BEAT_MILLISECONDS))
-        return interval * int(options.get("hoodie.client.heartbeat.tolerable.misses", _MISSES)) / 1000
 
     def _inflight_time(self, item: Instant) -> int | None:
         folder = str(self._table.meta.getTimelinePath().toString()).removeprefix(str(self._table.meta.getBasePath()))
@@ -227,7 +218,7 @@ def take_back(table: HudiTable, client: WriteClient, instant: str) -> str | None
         client.tidy_up(instant)
         return None
     give_back(client, item)
-    if table.version < 8:
+    if table.has_logs_named_by_slice:
         return f"{_stays(instant)}, because logs that writers have written since refer to it. {_EXECUTE}"
     client.withdrawal.delete(instant)
     return None

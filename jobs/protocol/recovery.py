@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
@@ -61,7 +62,7 @@ def _orphans(table: HudiTable) -> list[str]:
     Uses the same rule as any writer's clean (LAZY).
     """
     pending = [item.requested for item in table.pending() if item.action == REPLACE]
-    if table.version < 8:
+    if table.version < WITH_COMPLETION_TIMES:
         pending = [instant for instant in pending if not table.is_clustering_plan(instant)]
     if not pending:
         return []

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import ExpansionStep
 from jobs.errors import (
-    CommitLostError,
     CommitStateUnknownError,
     JobError,
     LeaseLostError,
@@ -184,7 +183,7 @@ class Replacement:
         if not outcome.slices:
             raise WritersActiveError("Writers changed every file group during the rewrite, so none was replaced.")
         if self._table.state_of(outcome.instant) != "INFLIGHT":
-            raise CommitLostError(f"instant {outcome.instant}")
+            raise self._table.lost(f"instant {outcome.instant}")
         self._context.checkpoint()
         outcome.before = self._known(outcome)
         # Before and after `before_commit` writes: an attempt that was frozen may have been rolled back in the meantime.

@@ -15,19 +15,24 @@ from jobs.hudi import indexes, rows
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from jobs.hudi.indexes import Indexes
     from jobs.hudi.table import HudiTable
 
 _NAMED = 5
 
 
-def refusals(table: HudiTable, partitions: Collection[str] | None = None) -> list[Problem]:
-    """Returns the refusal if a key is there twice in these partitions. Reads their keys if there is a record index.
+def refusals(
+    table: HudiTable, partitions: Collection[str] | None = None, *, had: Indexes | None = None
+) -> list[Problem]:
+    """Returns the refusal if a key is there twice in these partitions. Reads their keys if there is a record index, or
+    was among those that the table `had`.
 
     Without `partitions`, those of all that the storage lists, whatever the metadata table says.
     """
-    if indexes.RECORDS not in table.metadata_partitions:
+    found_in = [each for each in (indexes.indexes_of(table), had) if each and indexes.RECORDS in each.partitions]
+    if not found_in:
         return []
-    by_partition = indexes.has_record_index_by_partition(table)
+    by_partition = found_in[0].has_records_by_partition
     found = rows.keys_there_twice(table, partitions, by_partition=by_partition, most=_NAMED)
     if not found:
         return []

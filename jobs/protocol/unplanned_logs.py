@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import WritersActiveError
 from jobs.format import plan_files
-from jobs.format.completion_order import WITH_COMPLETION_TIMES
 from jobs.format.file_names import parse_log_file_name
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.plans import add_logs, plan_of
 from jobs.protocol.writers import dead_writes
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 WAIT_SECONDS = 120.0
-_POLL_SECONDS = 0.2
+_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.2, 2.0
 _GRAIN_MS = 1000  # Storages stamp their files to the second.
 
 
@@ -43,17 +43,23 @@ class UnplannedLogs:
     def __init__(self, table: HudiTable, context: JobContext) -> None:
         self._table = table
         self._context = context
+        self._commits: list[Commit] = []
 
     def wait(self, client: WriteClient, instant: str) -> None:
-        """Waits until no writer is in flight that may not know of the plan. Raises WritersActiveError after a while."""
-        deadline = time.monotonic() + WAIT_SECONDS
+        """Waits until no writer is in flight that may not know of the plan. Raises WritersActiveError after a while.
+
+        The commits are read here, so that with the lock held only those are read that have come meanwhile.
+        """
+        deadline, pause = time.monotonic() + WAIT_SECONDS, _POLL_SECONDS
         while unaware := self._unaware(client, instant):
             names = ", ".join(item.requested for item in unaware)
             if time.monotonic() > deadline:
                 raise WritersActiveError(f"After {WAIT_SECONDS:.0f} s: in flight since before plan {instant}: {names}.")
             self._context.step(f"waiting for writers that began before the plan {instant}")
             self._context.checkpoint()
-            time.sleep(_POLL_SECONDS)
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_POLL_SECONDS)
+        self._commits = self._table.commits(self._commits)
 
     def add(self, instant: str) -> None:
         """Adds to the plan what it misses. The lock must be held, and nobody may execute the plan."""
@@ -67,12 +73,15 @@ class UnplannedLogs:
             raise WritersActiveError(f"Writers have committed logs that the plan {instant} does not read: {logs}.")
 
     def _unaware(self, client: WriteClient, instant: str) -> list[Instant]:
+        pending = self._table.pending_writes()
+        if not pending:
+            return []
         files = self._table.timeline_files()
         planned = files.get(f"{instant}.compaction.requested")
         dead = set(dead_writes(self._table, client))
         return [
             item
-            for item in self._table.pending_writes()
+            for item in pending
             if planned
             and item.requested not in dead
             and (begun := files.get(f"{item.requested}.{item.action}.requested"))
@@ -80,7 +89,8 @@ class UnplannedLogs:
         ]
 
     def _missed(self, instant: str) -> dict[plan_files.Group, set[str]]:
-        return missed_logs(plan_of(self._table, instant), self._table.commits())
+        self._commits = self._table.commits(self._commits)
+        return missed_logs(plan_of(self._table, instant), self._commits)
 
 
 def missed_logs(plan: plan_files.PlanContent, commits: Iterable[Commit]) -> dict[plan_files.Group, set[str]]:

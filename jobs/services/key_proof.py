@@ -17,6 +17,7 @@ from jobs.dataplane import key_job
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import RefusedError, RowsDifferError
 from jobs.format import plan_files
+from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.records import deletes_in_logs
 
@@ -115,7 +116,7 @@ class KeyProof:
         _require(
             _of_partition(slices[0].partition, was, KeyDigest.sum(now))
             for (slices, _), was, now in zip(groups, before, after, strict=True)
-            if not _holds_all(slices, was, KeyDigest.sum(now), commits)
+            if not _holds_all(table, slices, was, KeyDigest.sum(now), commits)
         )
         return list(zip(before, after, strict=True))
 
@@ -162,12 +163,16 @@ def _of_file_group(stat: WriteStat, change: KeyChange) -> str:
     )
 
 
-def _holds_all(slices: Sequence[FileSlice], before: KeyDigest, after: KeyDigest, commits: Sequence[Commit]) -> bool:
+def _holds_all(
+    table: HudiTable, slices: Sequence[FileSlice], before: KeyDigest, after: KeyDigest, commits: Sequence[Commit]
+) -> bool:
     if not any(item.log_files for item in slices):
         return before == after
     deletes = [deletes_in_logs(item, commits) if item.log_files else 0 for item in slices]
-    # Without the commits of all logs, how many they delete is not known.
-    return after.rows >= before.rows - sum(each or 0 for each in deletes) or (None in deletes and after.rows > 0)
+    if after.rows >= before.rows - sum(each or 0 for each in deletes):
+        return True
+    # When the commits of logs are archived, it is not known how many rows they delete.
+    return None in deletes and (after.rows > 0 or rows.count_in_groups(table, [item.key for item in slices]) == 0)
 
 
 def _of_partition(partition: str, before: KeyDigest, after: KeyDigest) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import HudiError, RefusedError, WritersActiveError
+from jobs.hudi import index_note
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
@@ -32,8 +33,7 @@ REBUILD, VALIDATE = "rebuild", "validate"
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Compares, or with `action` `rebuild` deletes the metadata table and builds the partitions that it had.
 
-    An attempt that died after the deletion left a table without one; the next attempt builds the listing of files, as
-    any writer would.
+    An attempt that died in the midst left a note of them, by which the next one builds all of them.
     """
     context.step("comparing it with the storage")
     details: Json = {"partitions": sorted(table.metadata_partitions), "findings": _findings(table)}
@@ -42,7 +42,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, details["findings"])
     # Building a record index of them fails, when the old one is gone.
-    problems += unique_keys.refusals(table)
+    problems += unique_keys.refusals(table, had=index_note.unbuilt(table))
     # Without it nobody knows whether the record index is one of all partitions.
     problems += table_parts.of_index_definitions(table)
     # A listing passes over them.
@@ -59,21 +59,18 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             raise WritersActiveError(
                 f"In flight: {', '.join(f'{item.requested} ({item.action})' for item in pending)}."
             )
-        had = table.metadata_partitions
-        # Its options name the partitions that the table has now.
+        had = index_note.keep(table)
         with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "true"}) as client:
             context.step("building it anew")
             lock.verify()
             # A listing does not tell them from others.
             remove_listed_late_files(client)
-            client.metadata_table.rebuild()
+            client.metadata_table.rebuild(had)
             lock.verify()
         table.ignores_metadata_table = False
         table.reload()
         if left := _findings(table):
             raise HudiError(f"The new metadata table differs from the storage: {left[0]['detail']}")
-        if missing := had - table.metadata_partitions:
-            raise HudiError(f"Hudi has not built these indexes: {', '.join(sorted(missing))}")
     return Result(Outcome.SUCCEEDED, details={**details, "partitions": sorted(table.metadata_partitions)})
 
 

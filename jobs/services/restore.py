@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import Problem
 from jobs.errors import HudiError
 from jobs.format.stale_writes import RESCALE, stale_writes
+from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi import index_note
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import undo
@@ -44,7 +46,8 @@ def _restore(attempt: Attempt) -> str:
     restore = begun.instant if begun else client.new_instant()
     attempt.context.instant(restore)
     lock.verify()
-    had = table.metadata_partitions
+    # Hudi deletes a metadata table that cannot go back as far, and lists the files anew.
+    had = index_note.keep(table)
     if begun:
         client.savepoints.forget_requested_rollbacks(_own(client, begun))
     else:
@@ -55,7 +58,6 @@ def _restore(attempt: Attempt) -> str:
     if savepoint is None or table.state_of(restore) != "COMPLETED":
         raise HudiError(f"The restore {restore} has not completed.")
     _require_files(table, savepoint)
-    # Hudi deletes a metadata table that cannot go back as far, and lists the files anew.
     client.metadata_table.build_missing(had)
     return restore
 
@@ -179,7 +181,7 @@ def _require_files(table: HudiTable, savepoint: Savepoint) -> None:
         names |= {*item.log_files, *([item.base_file.rpartition("/")[2]] if item.base_file else [])}
     for partition in {*found, *savepoint.files}:
         now, then = found.get(partition, set()), savepoint.files.get(partition, frozenset())
-        added = {name for name in now - then if table.version >= 8 or ".log." not in name}
+        added = {name for name in now - then if table.version >= WITH_COMPLETION_TIMES or ".log." not in name}
         if then - now or added:
             differing = ", ".join(sorted((then - now) | added)[:3])
             raise HudiError(f"After the restore the files of partition '{partition}' differ: {differing}")

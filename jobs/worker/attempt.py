@@ -23,7 +23,8 @@ from jobs.errors import (
     TimedOutError,
 )
 from jobs.hudi import jvm_log, spark_jobs
-from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm import Jvm, refused_by_storage
+from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.protocol import table_parts
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from jobs.contract import LogLine, WorkOrder
     from jobs.hudi.executors import Executors
     from jobs.storage.permissions import Permissions
+    from jobs.worker.write_probes import WriteProbes
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +117,7 @@ class Attempt:
     `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable. A
     table that `permissions` do not allow is refused. An attempt whose tasks find no executor for `executor_seconds`
     ends; without `executors` it waits. `pool` is the scheduler's pool of its Spark jobs. The heartbeats take the lines
-    of `log` along.
+    of `log` along. `probes` is what the worker knows of its tables.
     """
 
     def __init__(
@@ -130,7 +132,10 @@ class Attempt:
         executor_seconds: float = EXECUTOR_SECONDS,
         pool: str = "slot",
         log: AttemptLog | None = None,
+        probes: WriteProbes | None = None,
     ) -> None:
+        self._probes = probes
+        self._probed: dict[str, Any] = {}
         self._executors = executors
         self._executor_seconds = executor_seconds
         self._starves_since: float | None = None
@@ -161,7 +166,7 @@ class Attempt:
             self._ended.set()
             keeper.join()
         self._send_log()
-        details = {**result.details, "seconds": round(time.monotonic() - self._started, 3)}
+        details = {**result.details, **self._probed, "seconds": round(time.monotonic() - self._started, 3)}
         if self._table is not None:
             details["lock_wait_seconds"] = round(self._table.lock_wait_seconds, 3)
             details["clock"] = self._table.clock.frame.to_json()
@@ -181,6 +186,7 @@ class Attempt:
             if problems := [*self._permissions.problems(self._order.table), *([metastore] if metastore else [])]:
                 raise RefusedError(problems)
             self._table = HudiTable(Jvm(self._spark), self._order.table)
+            self._probe(self._table)
             return perform(self._table, self._order, self.context)
         except Exception as error:
             if isinstance(self.context.must_end, LeaseLostError) or isinstance(error, LeaseLostError):
@@ -193,6 +199,18 @@ class Attempt:
                 spark_jobs.record(spark_context, self._group, self.context.steps.begun, tracing.current())
             spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
 
+    def _probe(self, table: HudiTable) -> None:
+        """Looks whether the table can be written, unless this worker knows. Raises `StorageRefusedError` before a job
+        that writes has begun; the result of another one tells of it."""
+        if self._probes is None or not self._probes.are_due(table):
+            return
+        refusal = self._probes.refusal(table)
+        if refusal is None and self._probes.are_due(table):
+            return  # The storage does not say.
+        self._probed["not_writable"] = refusal.problem().to_json() if refusal else None
+        if refusal and not self._order.dry_run and self._order.kind not in READING:
+            raise refusal
+
     def _failed(self, error: Exception) -> Result:
         if isinstance(error, CommitStateUnknownError):
             return Result(Outcome.UNKNOWN, error=error.problem())
@@ -203,6 +221,11 @@ class Attempt:
         if isinstance(reason, RefusedError):
             details = {"refusals": [problem.to_json() for problem in reason.reasons]}
             return Result(Outcome.FAILED, details=details, error=reason.problem())
+        if isinstance(reason, OSError):
+            # Of Arrow, or of the machine's own disk.
+            reason = refused_by_storage("the job", [(type(reason).__name__, str(reason))]) or reason
+        if isinstance(reason, StorageRefusedError) and self._probes and self._table:
+            self._probes.forget(self._table)
         if isinstance(reason, JobError):
             return Result(Outcome.FAILED, error=reason.problem())
         logger.exception("%s failed", self._group, exc_info=error)

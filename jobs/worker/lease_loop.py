@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -35,10 +35,12 @@ from jobs.logs import LogFormat, TextFormatter, configure
 from jobs.redaction import redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
 from jobs.tracing import span
-from jobs.worker.attempt import EXECUTOR_SECONDS, Attempt
+from jobs.worker.attempt import Attempt
+from jobs.worker.lifetime import Lifetime
 from jobs.worker.parent import exit_with_parent
 from jobs.worker.presence import LOOK_SECONDS, Presence
 from jobs.worker.service import Service, ServiceUnreachableError
+from jobs.worker.write_probes import WriteProbes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -55,21 +57,6 @@ logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 2.0
 _LAST_WORDS_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Lifetime:
-    """The limits after which a worker ends by itself, to be restarted, or gives something up.
-
-    One session for thousands of tables grows (Hudi #1481), so a worker ends after `jobs` jobs or `hours` hours and
-    waits for its running jobs. A worker that is stopped gives them `drain_seconds`. A job whose tasks find no executor
-    for `executor_seconds` goes back to the queue.
-    """
-
-    jobs: int = 200
-    hours: float = 24.0
-    drain_seconds: float = 10.0
-    executor_seconds: float = EXECUTOR_SECONDS
 
 
 class WorkerDiedError(Exception):
@@ -103,6 +90,7 @@ class Worker:
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
         self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
+        self._probes = WriteProbes()
         self._is_old = threading.Event()
         self.id = presence.id
         self._stopping = threading.Event()
@@ -213,6 +201,7 @@ class Worker:
             permissions=self._permissions,
             executors=self._executors,
             executor_seconds=self._lifetime.executor_seconds,
+            probes=self._probes,
             pool=threading.current_thread().name,
             log=log,
         )
@@ -265,6 +254,7 @@ def main(
     jars: Path | None = None,
     storage_options: Mapping[str, str] | None = None,
     spark_conf: Mapping[str, str] | None = None,
+    local_maven: bool = False,
     lifetime: Lifetime | None = None,
     permissions: Permissions | None = None,
     log_format: LogFormat = LogFormat.TEXT,
@@ -300,6 +290,7 @@ def main(
             jars=jars,
             storage_options=storage_options,
             conf=spark_conf,
+            local_maven=local_maven,
             log=jvm_log,
         )
         jvm_log.started()

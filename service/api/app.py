@@ -106,7 +106,7 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.job_waits = JobWaits()
     app.state.probe = Probe(context.engine)
     app.state.worker_check = WorkerCheck(context.engine, context.clock)
-    app.state.scrapes = Scrapes(context.engine, context.clock, context.metrics)
+    app.state.scrapes = Scrapes(context.engine, context.clock, context.metrics, context.forecaster)
     parts = (
         tables,
         locks,

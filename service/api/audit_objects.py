@@ -17,9 +17,8 @@ from service.catalog import consumer_store, table_store
 from service.delivery import delivery_store, webhook_store
 from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
-from service.policies import store
+from service.policies import pause_store, store
 from service.queue import job_store
-from service.scheduling import pause_store
 
 Look = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
 """Returns the name and the members of the object with this id. Raises NotFoundError."""

@@ -15,6 +15,16 @@ class ClockDisagreementOut(BaseModel):
     since: datetime = Field(examples=["2026-01-01T12:00:00Z"])
 
 
+class ClockSetBackOut(BaseModel):
+    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+
+    instant: str = Field(examples=["20260101115508123"])
+    after: str = Field(description="The one that had completed before", examples=["20260101120003456"])
+    seconds: float = Field(description="By so much it is earlier", examples=[295.3])
+    since: datetime = Field(description="When the first one appeared", examples=["2026-01-01T12:00:08Z"])
+    instants: int = Field(description="How many there are", examples=[1])
+
+
 class ClockOut(BaseModel):
     """The clock by which the writers name instants, as the last poll that found the timeline changed has measured it.
     It counts writers' commits of two days, at most 100."""
@@ -31,4 +41,7 @@ class ClockOut(BaseModel):
     samples: int = Field(description="Commits by this clock", examples=[3])
     disagreement: ClockDisagreementOut | None = Field(
         description="Two clocks, if writers name instants by both in turn: then jobs that write are refused"
+    )
+    set_back: ClockSetBackOut | None = Field(
+        default=None, description="A clock that went back in the last two days, if one did: rows may be lost"
     )

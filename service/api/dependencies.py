@@ -27,6 +27,7 @@ from service.model.errors import ForbiddenError
 from service.model.rounds import Rounds
 from service.observability.process_metrics import ProcessMetrics
 from service.observation.poll_requests import PollRequests
+from service.queue.forecaster import Forecaster
 from service.queue.leases import LeaseConfig
 from service.registration.registry import Examine
 from service.scheduling import scheduler
@@ -80,6 +81,7 @@ class AppContext:
     metrics: ProcessMetrics = field(default_factory=ProcessMetrics)
     open_metrics: bool = False
     board: Board = field(default_factory=Board)
+    forecaster: Forecaster = field(default_factory=Forecaster)
     verifications: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_VERIFICATIONS))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
@@ -14,6 +15,7 @@ from service.access.token import Role
 from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs
 from service.api.errors import TooManyWaitsError
 from service.api.filters import OfKinds, OfTable, Since, Until
+from service.api.forecasts import Prospects
 from service.api.job_waits import MOST_SECONDS, JobWaits
 from service.api.log_lines import JobLog, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
@@ -31,7 +33,7 @@ from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
 from service.queue.job import Job, JobState
-from service.queue.waiting import waits_of
+from service.queue.waiting import Wait, waits_of
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
@@ -130,7 +132,8 @@ def list_jobs(
             until=until,
         )
         waits = waits_of(connection, page.items, context.clock())
-    return JobPage(items=[JobOut.of(job, waits.get(job.id)) for job in page.items], next_cursor=page.next_cursor)
+    prospects = _prospects(context, page.items, waits)
+    return JobPage(items=[JobOut.of(job, prospects) for job in page.items], next_cursor=page.next_cursor)
 
 
 @router.get(
@@ -158,10 +161,12 @@ async def get_job(
 
 
 def _detail(context: AppContext, job_id: str) -> JobDetail:
+    now = context.clock()
     with reading(context.engine) as connection:
         job = job_store.get(connection, job_id)
-        waits = waits_of(connection, [job], context.clock())
-        return JobDetail.with_attempts(job, job_store.attempts(connection, job_id), waits.get(job_id))
+        waits = waits_of(connection, [job], now)
+        attempts = job_store.attempts(connection, job_id)
+    return JobDetail.with_attempts(job, attempts, _prospects(context, [job], waits), now)
 
 
 @router.post(
@@ -308,4 +313,13 @@ def confirm_writers_stopped(
 
 def _out(context: AppContext, job: Job) -> JobOut:
     with reading(context.engine) as connection:
-        return JobOut.of(job, waits_of(connection, [job], context.clock()).get(job.id))
+        waits = waits_of(connection, [job], context.clock())
+    return JobOut.of(job, _prospects(context, [job], waits))
+
+
+def _prospects(context: AppContext, jobs: Sequence[Job], waits: Mapping[str, Wait]) -> Prospects:
+    """Reads nothing for jobs that have ended."""
+    active = [job.id for job in jobs if job.state.is_active]
+    if not active:
+        return Prospects()
+    return Prospects(waits, context.forecaster.outlook(context.engine, context.clock, active))

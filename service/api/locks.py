@@ -15,11 +15,11 @@ from service.api.observed import PendingOut
 from service.api.patterns import A_REASON, SOME_TEXT
 from service.api.statuses import documented
 from service.api.tables import TableId
-from service.lake.table_lock import LockState
 from service.lock_desk import errors as reasons
 from service.lock_desk.desk import LockDesk
 from service.lock_desk.held_lock import HeldLock, Writer, awaits_lock, refusal
 from service.model import errors
+from service.model.lock_state import LockState
 from service.queue.job import Job, JobState
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -177,6 +177,8 @@ def desk_of(context: AppContext) -> LockDesk:
         context.permissions,
         context.lock_break_after,
         context.storage_options,
+        context.lock_hosts,
+        context.cipher,
     )
 
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query
 
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
+from service.api.forecasts import Prospects
 from service.api.overview_models import (
     ActiveJob,
     ActiveJobs,
@@ -32,10 +33,10 @@ from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
 from service.model import errors
+from service.policies import pause_store
 from service.queue import worker_store
 from service.queue.job import JobState
 from service.queue.waiting import waits_of
-from service.scheduling import pause_store
 from service.standing import overview, overview_store
 from service.standing.overview import Filter, Health, Order, TableState
 from service.standing.problem import StandingKind
@@ -81,15 +82,19 @@ def get_overview(
     cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
 ) -> Overview:
     """All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems and
-    backlogs are some seconds old, so that a call takes milliseconds also with a thousand tables."""
+    backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
+    milliseconds."""
     known = context.board.known(context.engine, context.clock)
+    outlook = context.forecaster.outlook(context.engine, context.clock)
     now = context.clock()
     wanted = Filter(q, health, kind, table_type, state)
     with reading(context.engine) as connection:
         # First: what commits in the meantime may come twice, but not be missed.
         event_id = outbox.newest(connection)
+    remembered = None if table_type else context.board.tables(context.engine, context.clock)
+    with reading(context.engine) as connection:
         activity = overview_store.activity(connection)
-        tables = overview_store.tables(connection, activity.busy, with_type=bool(table_type))
+        tables = remembered or overview_store.tables(connection, activity.busy, with_type=bool(table_type))
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
         ids = [table.id for table in selected.tables]
         shapes = overview_store.shapes(connection, ids)
@@ -100,7 +105,7 @@ def get_overview(
         suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
         webhooks = overview_store.webhooks(connection)
         workers = worker_store.every(connection)
-        waits = waits_of(connection, [job for job, _ in jobs], now, workers)
+        prospects = Prospects(waits_of(connection, [job for job, _ in jobs], now, workers), outlook)
         pause = pause_store.pause_of(connection)
     incidents: Counter[IncidentState] = Counter()
     for (_, incident_state), number in standing.items():
@@ -120,7 +125,8 @@ def get_overview(
             queued=activity.jobs.get(JobState.QUEUED, 0),
             leased=activity.jobs.get(JobState.LEASED, 0),
             running=activity.jobs.get(JobState.RUNNING, 0),
-            items=[ActiveJob.named(job, name, waits.get(job.id)) for job, name in jobs],
+            forecast={name: group.summary for name, group in outlook.groups.items() if group.queued},
+            items=[ActiveJob.named(job, name, prospects) for job, name in jobs],
         ),
         incidents=IncidentCounts.of(incidents),
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
+from service.api.forecasts import Prospects
 from service.api.policy_models import PauseOut
 from service.api.responses import IncidentCounts, JobOut
 from service.api.standing_problems import SeverityCounts, StandingProblemOut
@@ -153,14 +154,18 @@ class ActiveJob(JobOut):
     table_name: str = Field(examples=["orders"])
 
     @classmethod
-    def named(cls, job: Job, table_name: str, waits_for: str | None) -> ActiveJob:
-        return cls(**JobOut.of(job, waits_for).model_dump(), table_name=table_name)
+    def named(cls, job: Job, table_name: str, prospects: Prospects) -> ActiveJob:
+        return cls(**JobOut.of(job, prospects).model_dump(), table_name=table_name)
 
 
 class ActiveJobs(BaseModel):
     queued: int = Field(description="Jobs that no worker has", examples=[3])
     leased: int = Field(description="Jobs that a worker has taken and not begun", examples=[0])
     running: int = Field(description="Jobs that a worker runs", examples=[2])
+    forecast: dict[str, str] = Field(
+        description="How long the queue of each worker group is, in words; without those that have no jobs",
+        examples=[{"default": "99 queued, about 8 min with 1 slot"}],
+    )
     items: list[ActiveJob] = Field(description="At most 50: those that workers hold first, then the oldest")
 
 

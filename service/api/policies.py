@@ -17,8 +17,8 @@ from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
 from service.model import errors
-from service.policies import policy_registry, store
-from service.scheduling import pause_store, pausing
+from service.policies import pause_store, policy_registry, store
+from service.scheduling import pausing
 
 router = APIRouter(prefix="/v1", tags=["policies"])
 

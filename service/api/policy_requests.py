@@ -183,6 +183,14 @@ class RepairPolicyIn(_Section, total=False):
     min_interval_seconds: _Interval
 
 
+class RollbackPolicyIn(_Section, total=False):
+    enabled: _Enabled
+    after_seconds: Annotated[
+        int, Field(ge=180, le=31_536_000, description="Time without a heartbeat after which a writer is taken for dead")
+    ]
+    min_interval_seconds: _Interval
+
+
 class ArchivalPolicyIn(_Section, total=False):
     enabled: _Enabled
     commits: Annotated[
@@ -260,6 +268,7 @@ class PolicyIn(_Section, total=False):
     bucket_expansion: ExpansionPolicyIn
     bucket_contraction: ContractionPolicyIn
     repair: RepairPolicyIn
+    rollback: RollbackPolicyIn
     archival: ArchivalPolicyIn
     partition_ttl: PartitionTtlPolicyIn
     audit: AuditPolicyIn

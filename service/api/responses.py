@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobs.contract import JobKind, Problem, WriterEngine
+from jobs.contract import JobKind, WriterEngine
+from service.api.attempt_models import AttemptOut, BreakerOut, JobProblem, SpentOut
 from service.api.clock_models import ClockOut
-from service.api.problems import document
+from service.api.forecasts import ForecastOut, Prospects
 from service.api.readiness import Checks
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
@@ -18,7 +19,7 @@ from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOverState
-from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict
+from service.queue.job import Attempt, Job, JobState, JobVerdict
 
 
 class FieldError(BaseModel):
@@ -181,44 +182,12 @@ class TablePage(BaseModel):
     next_cursor: str | None
 
 
-class JobProblem(BaseModel):
-    type: str
-    title: str
-    detail: str
-    hint: str
-    retriable: bool
-
-    @classmethod
-    def of(cls, problem: Problem | None) -> JobProblem | None:
-        return cls.model_validate(document(problem)) if problem else None
-
-
 class ProgressOut(BaseModel):
     step: str
     tasks_done: int
     tasks_total: int
     bytes_done: int
     bytes_total: int
-
-
-class AttemptOut(BaseModel):
-    attempt: int
-    worker_id: str
-    started_at: datetime
-    ended_at: datetime | None
-    outcome: AttemptOutcome | None
-    error: JobProblem | None
-
-    @classmethod
-    def of(cls, attempt: Attempt) -> AttemptOut:
-        return cls(
-            attempt=attempt.attempt,
-            worker_id=attempt.worker_id,
-            started_at=attempt.started_at,
-            ended_at=attempt.ended_at,
-            outcome=attempt.outcome,
-            error=JobProblem.of(attempt.error),
-        )
 
 
 class HandOverOut(BaseModel):
@@ -274,18 +243,30 @@ class JobOut(BaseModel):
         " the words `waits for`. Null if the job waits for nothing",
         examples=["a free slot: 1 worker of the group default, all busy"],
     )
+    forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
+
+    breaker: BreakerOut | None = Field(
+        None, description="Of a queued job: set while the attempts of jobs of this kind fail on the table"
+    )
 
     @classmethod
-    def of(cls, job: Job, waits_for: str | None = None) -> JobOut:
-        return cls(**_fields(job), waits_for=waits_for)
+    def of(cls, job: Job, prospects: Prospects) -> JobOut:
+        return cls(**_fields(job, prospects))
 
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
+    spent: SpentOut = Field(description="How long it waited and worked; the two add up to what it took")
 
     @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], waits_for: str | None) -> JobDetail:
-        return cls(**_fields(job), attempts=[AttemptOut.of(attempt) for attempt in attempts], waits_for=waits_for)
+    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
+        shown = [AttemptOut.of(attempt) for attempt in attempts]
+        return cls(**_fields(job, prospects), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)))
+
+
+class PollOut(BaseModel):
+    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    is_new: bool = Field(description="False if a poll was already about to begin")
 
 
 class JobPage(BaseModel):
@@ -312,8 +293,12 @@ class HealthOut(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-def _fields(job: Job) -> dict[str, Any]:
+def _fields(job: Job, prospects: Prospects) -> dict[str, Any]:
+    wait = prospects.waits.get(job.id)
     return {
+        "waits_for": wait.what if wait else None,
+        "breaker": BreakerOut.of(wait.breaker, wait.at) if wait else None,
+        "forecast": ForecastOut.of(job, prospects.outlook),
         "id": job.id,
         "table_id": job.table_id,
         "kind": job.kind,

@@ -115,11 +115,15 @@ def list_problems(
     cursor: CursorText = None,
 ) -> StandingProblemPage:
     """Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy has
-    helped; the events `problem.opened` and `problem.resolved` follow by a check every half minute. Equally serious
-    problems are listed oldest first. `since` and `until` are about their own `since`."""
-    found, _ = look(context.engine, context.clock(), table_id)
+    helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events `problem.opened`
+    and `problem.resolved` follow by a check every half minute. Equally serious problems are listed oldest first.
+    `since` and `until` are about their own `since`."""
+    if table_id is None:
+        every = context.board.now(context.engine, context.clock).problems
+    else:
+        every = look(context.engine, context.clock(), table_id)[0].problems
     wanted = problems.Wanted(table_id, kind, severity, since, until)
-    listed = problems.page(found.problems, wanted, limit=limit, cursor=cursor)
+    listed = problems.page(every, wanted, limit=limit, cursor=cursor)
     return StandingProblemPage(
         items=[StandingProblemOut.of(each) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),

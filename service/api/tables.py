@@ -18,8 +18,8 @@ from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
-from service.api.responses import IndexOut, TableDetected, TableOut, TablePage
-from service.api.statuses import CREATED, NOTHING, documented
+from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
+from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declarations
 from service.catalog.registration import Readers, Registration, Writers
@@ -189,6 +189,22 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
     )
     context.poll_requests.ask(table_id)
     return shown(context, table)
+
+
+@router.post(
+    "/{table_id}/poll",
+    operation_id="pollTable",
+    summary="Have a table polled now",
+    status_code=ACCEPTED,
+    dependencies=[Depends(needs(Role.OPERATOR))],
+    responses=documented(errors.TableNotFoundError),
+)
+def poll(table_id: TableId, context: AppContextDep) -> PollOut:
+    """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often. What
+    the poll finds shows in the table's snapshot and problems."""
+    with reading(context.engine) as connection:
+        watch_store.get(connection, table_id)
+    return PollOut(table_id=table_id, is_new=context.poll_requests.ask(table_id, insists=True))
 
 
 @router.delete(

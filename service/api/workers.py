@@ -19,6 +19,7 @@ from service.model import errors
 from service.policies.policy import GROUP_PATTERN
 from service.queue import demand, demand_store, worker_store
 from service.queue.demand import Demand
+from service.queue.outlook import GroupOutlook
 from service.queue.worker import Worker
 
 Groups = Annotated[
@@ -66,21 +67,41 @@ class WorkerList(BaseModel):
 
 
 class DemandOut(BaseModel):
-    """Only numbers, so that a scaler can take each by its path."""
+    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
 
     queued: int = Field(description="Queued jobs, also those that nothing can start yet")
     startable: int = Field(description="Queued jobs that a free slot would take at once")
     bytes: int = Field(description="Size of the tables of startable jobs, of each table once")
     oldest_seconds: float = Field(description="How long the oldest startable job has been due")
     running: int = Field(description="Jobs that workers hold")
-    wanted_slots: int = Field(description="`running` and `startable`: slots with which no job would wait for one")
+    wanted_slots: int = Field(
+        description="Slots with which no startable job would wait for one longer than the goal; at least `running`"
+    )
     slots: int = Field(description="Slots of the ready workers")
     workers: int = Field(description="Ready workers that were seen within a minute")
     waiting_workers: int = Field(description="Workers that start Spark, or wait for a first executor")
+    goal_seconds: float = Field(description="How long a job may wait for a slot")
+    work_seconds: float = Field(description="What the jobs that are due will take together")
+    wait_seconds: float | None = Field(description="When the last of them will start; null without a slot")
+    done_seconds: float | None = Field(description="When the last of them will have ended; null without a slot")
+    held_back: int = Field(description="Queued jobs that are not due: between two attempts, or until the writers stop")
+    guesses: int = Field(description="Jobs that are due, and of a kind that has not ended on their table yet")
+    forecast: str = Field(description="In words", examples=["99 queued, about 8 min with 1 slot"])
 
     @classmethod
-    def of(cls, demand: Demand) -> DemandOut:
-        return cls(**asdict(demand), wanted_slots=demand.wanted_slots)
+    def of(cls, demand: Demand, outlook: GroupOutlook) -> DemandOut:
+        return cls(
+            **asdict(demand),
+            # Counted a moment later.
+            wanted_slots=min(max(outlook.wanted_slots, demand.running), demand.running + demand.startable),
+            goal_seconds=outlook.goal_seconds,
+            work_seconds=round(outlook.work_seconds, 3),
+            wait_seconds=_rounded(outlook.wait_seconds),
+            done_seconds=_rounded(outlook.done_seconds),
+            held_back=sum(outlook.held_back.values()),
+            guesses=outlook.guesses,
+            forecast=outlook.summary,
+        )
 
 
 class DemandByGroup(BaseModel):
@@ -135,6 +156,7 @@ def get_demand(
     With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of workers.
     """
     now = context.clock()
+    outlook = context.forecaster.outlook(context.engine, context.clock, is_scaled=True)
     with reading(context.engine) as connection:
         found = demand.demand(
             demand_store.queued(connection, now),
@@ -143,4 +165,8 @@ def get_demand(
             groups={DEFAULT_GROUP, *(group or ())},
             now=now,
         )
-    return DemandByGroup(groups={name: DemandOut.of(each) for name, each in found.items()})
+    return DemandByGroup(groups={name: DemandOut.of(each, outlook.group(name)) for name, each in found.items()})
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

@@ -32,25 +32,49 @@ _ANY: tuple[str | None, ...] = (None,)
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
 
 
+# Made once, as all statements of a poll: to make them takes longer than to execute them.
+_INSERTS = {
+    name: insert(_c).on_conflict_do_nothing().returning(_c.c.id, _c.c.table_id, _c.c.requested_time, _c.c.action)
+    for name, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
+}
+_OF_TABLE = _c.c.table_id == sa.bindparam("of_table")
+_KNOWN = sa.select(_c.c.requested_time, _c.c.action).where(_OF_TABLE, _c.c.requested_time >= sa.bindparam("since"))
+_NEWEST = sa.select(sa.func.max(_c.c.requested_time)).where(_OF_TABLE)
+_WRITES = sa.select(_c).where(_OF_TABLE, _c.c.action.in_(WRITING_ACTIONS)).limit(1)
+_FIRST, _LAST = _WRITES.order_by(_c.c.id), _WRITES.order_by(_c.c.id.desc())
+_LAST_RUN = {
+    column: sa.select(_c.c.requested_time, _c.c.completed_at)
+    .where(_OF_TABLE, _c.c[column] == sa.bindparam("run"))
+    .order_by(_c.c.id.desc())
+    .limit(1)
+    for column in ("action", "operation")
+}
+# As floating point, which does not overflow.
+_COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
+    _OF_TABLE, _INGESTS
+)
+_COUNTED_SINCE = _COUNTED.where(sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME)
+
+
 def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
     """Adds the commits that are not stored yet, in the order given, and returns them with their ids.
 
     If two callers record the same commit at once, only one of them gets it returned.
     """
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(_c).on_conflict_do_nothing().returning(_c.c.id)
-    added = []
-    for commit in found:
-        commit_id = connection.execute(statement, _values(commit)).scalar_one_or_none()
-        if commit_id is not None:
-            added.append(dataclasses.replace(commit, id=commit_id))
-    return added
+    commits = list(found)
+    if not commits:
+        return []
+    # Several rows at once, and in the order given: their ids grow with it.
+    rows = connection.execute(_INSERTS[connection.dialect.name], [_values(commit) for commit in commits])
+    ids = {(table_id, requested, action): commit_id for commit_id, table_id, requested, action in rows}
+    keyed = ((commit, ids.pop((commit.table_id, commit.requested_time, commit.action), None)) for commit in commits)
+    return [dataclasses.replace(commit, id=commit_id) for commit, commit_id in keyed if commit_id is not None]
 
 
 def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, str]]:
     """Returns requested time and action of the table's commits that were requested at `since` or later."""
-    query = sa.select(_c.c.requested_time, _c.c.action).where(_c.c.table_id == table_id, _c.c.requested_time >= since)
-    return {(row.requested_time, row.action) for row in connection.execute(query)}
+    rows = connection.execute(_KNOWN, {"of_table": table_id, "since": since})
+    return {(row.requested_time, row.action) for row in rows}
 
 
 def is_known(connection: Connection, table_id: str, requested_time: str) -> bool:
@@ -65,8 +89,7 @@ def known_of(connection: Connection, table_id: str, requested_times: Collection[
 
 
 def newest_requested(connection: Connection, table_id: str) -> str | None:
-    query = sa.select(sa.func.max(_c.c.requested_time)).where(_c.c.table_id == table_id)
-    newest: str | None = connection.execute(query).scalar()
+    newest: str | None = connection.execute(_NEWEST, {"of_table": table_id}).scalar()
     return newest
 
 
@@ -119,23 +142,21 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
     (`CompactionUtils.getDeltaCommitsSinceLatestCompaction`, 1.2): commits that completed during the run are not in its
     result.
     """
-    of_table = _c.c.table_id == table_id
-    is_run = _c.c.action == CLEAN if run == CLEAN else _c.c.operation == run
-    query = sa.select(_c.c.requested_time, _c.c.completed_at).where(of_table, is_run).order_by(_c.c.id.desc()).limit(1)
-    last = connection.execute(query).one_or_none()
-    # As floating point, which does not overflow.
-    total = sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)
-    counted = sa.select(sa.func.count(), total).where(of_table, _INGESTS)
-    if last is not None:
-        counted = counted.where(last.requested_time < _TIMELINE_TIME)
-    commits, written = connection.execute(counted).one()
+    query = _LAST_RUN["action" if run == CLEAN else "operation"]
+    last = connection.execute(query, {"of_table": table_id, "run": run}).one_or_none()
+    given = {"of_table": table_id}
+    counted = (
+        connection.execute(_COUNTED, given)
+        if last is None
+        else connection.execute(_COUNTED_SINCE, {**given, "since": last.requested_time})
+    )
+    commits, written = counted.one()
     return Since(commits=commits, bytes_written=int(written), at=last.completed_at if last else None)
 
 
 def first_and_last(connection: Connection, table_id: str) -> tuple[Commit | None, Commit | None]:
     """Returns the first and the last commit that wrote or replaced rows."""
-    query = sa.select(_c).where(_c.c.table_id == table_id, _c.c.action.in_(WRITING_ACTIONS)).limit(1)
-    first, last = (connection.execute(query.order_by(order)).one_or_none() for order in (_c.c.id, _c.c.id.desc()))
+    first, last = (connection.execute(each, {"of_table": table_id}).one_or_none() for each in (_FIRST, _LAST))
     return _commit(first) if first else None, _commit(last) if last else None
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.upsert import upsert
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,12 +22,17 @@ _p = schema.planning
 def wake(connection: Connection, table_id: str, now: datetime) -> None:
     """Makes the table's next decision due now, because something about the table has changed. Call it in the
     transaction of the change. A table that is already due keeps its place."""
-    upsert(
-        connection,
-        _p,
-        {"table_id": table_id},
-        {name: _earlier(_p.c[name], now) for name in ("next_decision_at", "due_since")},
-        only_new={"next_decision_at": now, "due_since": now},
+    connection.execute(_wake(connection.dialect.name), {"of_table": table_id, "at": now})
+
+
+@cache
+def _wake(dialect: str) -> sa.Insert:
+    at: sa.ColumnElement[datetime] = sa.bindparam("at", type_=_p.c.due_since.type)
+    times = ("next_decision_at", "due_since")
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    row = insert(_p).values(table_id=sa.bindparam("of_table"), **dict.fromkeys(times, at))
+    return row.on_conflict_do_update(
+        index_elements=["table_id"], set_={name: _earlier(_p.c[name], at) for name in times}
     )
 
 
@@ -37,7 +43,7 @@ def wake_all(connection: Connection, now: datetime) -> None:
     connection.execute(
         _p.update()
         .where(_p.c.table_id.in_(later))
-        .values(next_decision_at=now, due_since=_earlier(_p.c.due_since, now))
+        .values(next_decision_at=now, due_since=_earlier(_p.c.due_since, sa.literal(now, _p.c.due_since.type)))
     )
 
 
@@ -93,6 +99,6 @@ def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, 
     connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 
 
-def _earlier(column: sa.ColumnElement[datetime], now: datetime) -> sa.ColumnElement[datetime]:
+def _earlier(column: sa.ColumnElement[datetime], at: sa.ColumnElement[datetime]) -> sa.ColumnElement[datetime]:
     """Returns the earlier of both times; PostgreSQL and SQLite have no common function for that."""
-    return sa.case((column > now, sa.literal(now, column.type)), else_=column)
+    return sa.case((column > at, at), else_=column)

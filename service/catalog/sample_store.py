@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -33,10 +34,14 @@ def record(connection: Connection, table_id: str, sample: Sample) -> None:
     values = dataclasses.asdict(sample)
     seconds = int(sample.at.timestamp())
     rows = [{"table_id": table_id, "step": step, "slot": seconds // step, **values} for step in (_SHORT, _HOUR, _DAY)]
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(_s)
-    changes = {name: statement.excluded[name] for name in values}
-    connection.execute(statement.on_conflict_do_update(index_elements=["table_id", "step", "slot"], set_=changes), rows)
+    connection.execute(_upsert(connection.dialect.name), rows)
+
+
+@cache
+def _upsert(dialect: str) -> sa.Insert:
+    statement = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(_s)
+    changes = {each.name: statement.excluded[each.name] for each in dataclasses.fields(Sample)}
+    return statement.on_conflict_do_update(index_elements=["table_id", "step", "slot"], set_=changes)
 
 
 def of_table(

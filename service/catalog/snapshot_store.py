@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -14,6 +16,7 @@ from service.db import schema
 from service.lake.backlog import Cycle, extended
 from service.lake.snapshot import (
     Bucket,
+    NotWritable,
     OtherRun,
     PartitionDetail,
     PartitionState,
@@ -45,16 +48,33 @@ class Stored:
 
 def find(connection: Connection, table_id: str) -> Stored | None:
     """Returns the snapshot without its partitions; None before the first poll."""
-    row = connection.execute(sa.select(_s).where(_s.c.table_id == table_id)).one_or_none()
+    row = connection.execute(_FIND, {"of_table": table_id}).one_or_none()
     if row is None:
         return None
     return Stored(_snapshot(table_id, row.taken_at, row.summary), row.summary["hashing_config"])
 
 
-def every(connection: Connection, table_id: str | None = None) -> dict[str, TableSnapshot]:
-    """Returns the snapshots without their partitions, by table id, of all tables or of one."""
-    query = sa.select(_s) if table_id is None else sa.select(_s).where(_s.c.table_id == table_id)
-    return {row.table_id: _snapshot(row.table_id, row.taken_at, row.summary) for row in connection.execute(query)}
+KnownSnapshots = dict[str, tuple[bytes, TableSnapshot]]
+"""Snapshots by table id, each with a digest of what is stored of it."""
+
+
+def every(
+    connection: Connection, table_id: str | None = None, *, known: KnownSnapshots | None = None
+) -> dict[str, TableSnapshot]:
+    """Returns the snapshots without their partitions, by table id, of all tables or of one. With those that are `known`
+    only the others are made anew, and it remembers them there."""
+    query = sa.select(_s.c.table_id, _s.c.taken_at, sa.cast(_s.c.summary, sa.Text).label("summary"))
+    found: KnownSnapshots = {}
+    for row in connection.execute(query if table_id is None else query.where(_s.c.table_id == table_id)):
+        digest = blake2b(f"{row.taken_at} {row.summary}".encode(errors="surrogatepass"), digest_size=16).digest()
+        before = known.get(row.table_id) if known is not None else None
+        if before is None or before[0] != digest:
+            before = digest, _snapshot(row.table_id, row.taken_at, json.loads(row.summary))
+        found[row.table_id] = before
+    if known is not None:
+        known.clear()
+        known.update(found)
+    return {key: snapshot for key, (_, snapshot) in found.items()}
 
 
 def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
@@ -108,26 +128,19 @@ def save_partitions(
 
 
 def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot:
-    small = _number("small_files")
-    mergeable = sa.case((small > 1, small), else_=0)
-    names = [each.name for each in dataclasses.fields(Totals)]
-    sums = [sa.func.sum(mergeable if name == "mergeable_files" else _number(name)) for name in names]
-    of_table = _p.c.table_id == snapshot.table_id
-    row = connection.execute(sa.select(*sums).where(of_table)).one()
+    of_table = {"of_table": snapshot.table_id}
+    row = connection.execute(_TOTALS, of_table).one()
     totals = Totals(*(int(number or 0) for number in row))
-    largest, number = _number("largest_bucket_bytes"), _number("num_buckets")
-    skew = sa.cast(largest * number, sa.Float) / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
 
-    def first(order: sa.ColumnElement[Any]) -> PartitionState | None:
-        query = sa.select(_p.c.state).where(of_table, largest > 0).order_by(order, _p.c.path).limit(1)
-        found = connection.execute(query).scalar_one_or_none()
+    def first(query: sa.Select[Any]) -> PartitionState | None:
+        found = connection.execute(query, of_table).scalar_one_or_none()
         return None if found is None else partition_state(found)
 
     return dataclasses.replace(
         snapshot,
         totals=totals,
-        large=first(largest.desc()),
-        skewed=first(skew.desc()),
+        large=first(_LARGEST),
+        skewed=first(_MOST_SKEWED),
         cycles=extended(snapshot.cycles, totals.log_bytes, snapshot.since_compaction.at, snapshot.taken_at),
     )
 
@@ -135,6 +148,30 @@ def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot
 def _number(name: str) -> sa.ColumnElement[int]:
     # By way of text: PostgreSQL would take it as an integer of 32 bits.
     return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)
+
+
+def _totals() -> sa.Select[Any]:
+    small = _number("small_files")
+    mergeable = sa.case((small > 1, small), else_=0)
+    names = [each.name for each in dataclasses.fields(Totals)]
+    sums = [sa.func.sum(mergeable if name == "mergeable_files" else _number(name)) for name in names]
+    return sa.select(*sums).where(_IS_OF_TABLE)
+
+
+def _first(order: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    is_known = _number("largest_bucket_bytes") > 0
+    return sa.select(_p.c.state).where(_IS_OF_TABLE, is_known).order_by(order.desc(), _p.c.path).limit(1)
+
+
+# Made once: to make these takes longer than to execute them.
+_IS_OF_TABLE = _p.c.table_id == sa.bindparam("of_table")
+_TOTALS = _totals()
+_LARGEST = _first(_number("largest_bucket_bytes"))
+_MOST_SKEWED = _first(
+    sa.cast(_number("largest_bucket_bytes") * _number("num_buckets"), sa.Float)
+    / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
+)
+_FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 
 
 def forget(connection: Connection, table_id: str) -> None:
@@ -184,9 +221,8 @@ def _summary(snapshot: TableSnapshot, hashing_config: Mapping[str, Any] | None) 
     }
     for name in _MANY:
         kept[name] = [dict(vars(each)) for each in kept[name]]
-    for name in (*_SINCE, *_PARTS):
+    for name in (*_SINCE, *_PARTS, *_WITH_SINCE):
         kept[name] = dict(vars(kept[name])) if kept[name] else None
-    kept["lock"] = dict(vars(snapshot.lock)) if snapshot.lock else None
     summary: dict[str, Any] = _storable({**kept, "hashing_config": dict(hashing_config) if hashing_config else None})
     return summary
 
@@ -197,15 +233,16 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
     data["pending"] = tuple(Pending(**_restored(each, _PENDING_MOMENTS)) for each in data["pending"])
     for name in _SINCE:
         data[name] = Since(**_restored(data[name], ("at",)))
-    for name, cls in _PARTS.items():
+    for name, part in _PARTS.items():
         # Absent if an earlier version of the service has stored it: the next poll writes them.
         if data.get(name):
-            data[name] = cls(**_known(cls, data[name]))
+            data[name] = part(**_known(part, data[name]))
     for name in ("vanished", "undone"):
         data[name] = tuple(data.get(name, ()))
     data["cycles"] = tuple(Cycle(**_restored(each, _CYCLE_MOMENTS)) for each in data.get("cycles", ()))
     data["other_runs"] = tuple(OtherRun(**_restored(each, _RUN_MOMENTS)) for each in data.get("other_runs", ()))
-    data["lock"] = SeenLock(**_restored(data["lock"], ("since",))) if data.get("lock") else None
+    for name, cls in _WITH_SINCE.items():
+        data[name] = cls(**_restored(data[name], ("since",))) if data.get(name) else None
     return TableSnapshot(table_id=table_id, taken_at=taken_at, **_restored(data, _MOMENTS))
 
 
@@ -214,6 +251,7 @@ _NAMES: Mapping[type[Any], frozenset[str]] = {
 }
 _SINCE = ("since_compaction", "since_cleaning", "since_clustering")
 _PARTS: Mapping[str, type[Any]] = {"totals": Totals, "large": PartitionState, "skewed": PartitionState}
+_WITH_SINCE: Mapping[str, type[Any]] = {"lock": SeenLock, "not_writable": NotWritable}
 _MANY = ("pending", "cycles", "other_runs")
 _CYCLE_MOMENTS = ("compacted_at", "rising_since")
 _RUN_MOMENTS = ("at", "since")

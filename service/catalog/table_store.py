@@ -43,11 +43,15 @@ def register(connection: Connection, table: Registration) -> None:
         ) from error
 
 
+# Made once: every poll executes it.
+_GET = sa.select(_t).where(_t.c.id == sa.bindparam("of_table"))
+_GET_LOCKED = _GET.with_for_update()
+
+
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Registration:
     """Raises TableNotFoundError. `for_update` keeps others from changing the table, and from adding jobs to it, until
     the transaction ends."""
-    query = sa.select(_t).where(_t.c.id == table_id)
-    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
     if row is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
     return _registration(row)

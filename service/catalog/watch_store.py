@@ -41,26 +41,31 @@ def claim(
     next_poll_at: datetime,
     limit: int,
     requested: Collection[str] = (),
+    insisted: Collection[str] = (),
     without: Collection[str] = (),
+    failing_again_at: datetime | None = None,
 ) -> list[Watch]:
     """Claims at most `limit` tables that are requested or due, requested ones first, then longest due; none of
-    `without`. Requests count for tables whose last poll succeeded: a writer whose table cannot be read must not be able
-    to have it read all the time.
+    `without`. Requests count for tables whose last poll succeeded, unless somebody `insisted`: a writer whose table
+    cannot be read must not be able to have it read all the time.
 
-    Claimed tables are due again at `next_poll_at`, so claims need no release, and a table whose claimer dies is only
-    polled later. Concurrent calls are safe: on PostgreSQL each skips the rows that another has locked.
+    Claimed tables are due again at `next_poll_at`, those whose polls fail at `failing_again_at` if it is given. So
+    claims need no release, and a table whose claimer dies is only polled later. Concurrent calls are safe: on
+    PostgreSQL each skips the rows that another has locked.
     """
-    is_due, is_requested = _w.c.next_poll_at <= now, _w.c.table_id.in_(requested) & (_w.c.failures == 0)
+    is_due = _w.c.next_poll_at <= now
+    is_requested = _w.c.table_id.in_(requested) & ((_w.c.failures == 0) | _w.c.table_id.in_(insisted))
     due = sa.select(_w.c.table_id).where(_w.c.table_id.not_in(without)).limit(limit).with_for_update(skip_locked=True)
     if requested:
         due = due.where(sa.or_(is_due, is_requested)).order_by(sa.case((is_requested, 0), else_=1), _w.c.next_poll_at)
     else:
         due = due.where(is_due).order_by(_w.c.next_poll_at)
-    claimed = list(
-        connection.execute(
-            _w.update().where(_w.c.table_id.in_(due)).values(next_poll_at=next_poll_at).returning(_w.c.table_id)
-        ).scalars()
-    )
+    again_at: Any = next_poll_at
+    if failing_again_at is not None:
+        times = [sa.literal(each, schema.UtcDateTime) for each in (failing_again_at, next_poll_at)]
+        again_at = sa.case((_w.c.failures > 0, times[0]), else_=times[1])
+    claim_due = _w.update().where(_w.c.table_id.in_(due)).values(next_poll_at=again_at).returning(_w.c.table_id)
+    claimed = list(connection.execute(claim_due).scalars())
     if not claimed:
         return []
     return [_watch(row) for row in connection.execute(_joined().where(_w.c.table_id.in_(claimed)))]
@@ -68,11 +73,17 @@ def claim(
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
     """Raises TableNotFoundError. `for_update`: two polls of one table are recorded one after the other."""
-    query = _joined().where(_w.c.table_id == table_id)
-    row = connection.execute(query.with_for_update(of=_w) if for_update else query).one_or_none()
+    row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
     if row is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
     return _watch(row)
+
+
+def seen_lock(connection: Connection, table_id: str) -> SeenLock | None:
+    """Returns the table's lock if the last poll found it held."""
+    columns = (_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder"))
+    row = connection.execute(sa.select(*columns).where(_s.c.table_id == table_id)).one_or_none()
+    return SeenLock(datetime.fromisoformat(row.since), row.holder) if row and row.since else None
 
 
 def every(connection: Connection, table_id: str | None = None) -> dict[str, Watch]:
@@ -154,6 +165,11 @@ def _joined() -> sa.Select[Any]:
     ]
     columns = (_t.c.base_path, _t.c.lock, late.label("has_late_files"), *map(sa.Label, ("since", "holder"), seen))
     return sa.select(_w, *columns).join_from(_w, _t, _w.c.table_id == _t.c.id)
+
+
+# Made once: every poll executes them.
+_GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
+_GET_LOCKED = _GET.with_for_update(of=_w)
 
 
 def _watch(row: sa.Row[Any]) -> Watch:

@@ -15,6 +15,7 @@ from service.cli.client.connection import DEFAULT_URL, Connection, token_of
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
 from service.model.errors import GroundskeeperError
+from service.standing.problem import StandingKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 
 _STORAGE_SECONDS = 20.0
 _SEEN_SECONDS = 60.0
+_MOST_JOBS = 50
 _STYLES = {OK: "green", FAILED: "red", ABSENT: "yellow"}
 
 
 def doctor(url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False) -> None:
-    """Check Java, Hudi's bundle, storage and database of this machine; and the service, its workers, and its tables'
-    locks."""
+    """Check Java, Hudi's bundle, storage and database of this machine; and the service, its workers, and the locks and
+    last jobs of its tables."""
     with ended_properly(Output(as_json=as_json)) as out:
         token = token_of(token_file)
         checks = []
@@ -69,14 +71,19 @@ def _checks(url: str, token: str | None) -> Iterator[Check]:
         if found.state == OK:
             yield _worker(service)
             yield from check_locks(service)
+            yield from _jobs(service)
         else:
-            yield from (Check(name, ABSENT, "Not checked: there is no service.") for name in ("worker", "lock"))
+            yield from (Check(name, ABSENT, "Not checked: there is no service.") for name in ("worker", "lock", "jobs"))
 
 
 def _java() -> Check:
-    from jobs.hudi.session import JAVA_VERSION, java_home
+    from jobs.hudi.java import JAVA_VERSION, NoJavaError, java_home
+    from jobs.hudi.start_failure import NO_JAVA
 
-    program = java_home() / "bin" / "java"
+    try:
+        program = java_home() / "bin" / "java"
+    except NoJavaError as error:
+        return Check("java", FAILED, str(error), NO_JAVA.hint)
     try:
         ran = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
@@ -174,6 +181,14 @@ def _worker(service: Connection) -> Check:
         starting = f"{len(seen)} are starting." if seen else "None was seen in the last minute."
         return Check("worker", FAILED, starting, hint)
     return Check("worker", OK, f"Ready: {', '.join(worker['id'] for worker in ready)}")
+
+
+def _jobs(service: Connection) -> Iterator[Check]:
+    page = service.get("/v1/problems", kind=[StandingKind.JOB_FAILING.value], limit=_MOST_JOBS)
+    for each in page["items"]:
+        yield Check("jobs", FAILED, f"{each['about']['name']}: {each['detail']}", each["remedy"])
+    if not page["items"]:
+        yield Check("jobs", OK, "No table's last job of a kind has failed.")
 
 
 def _failed(name: str, error: GroundskeeperError) -> Check:

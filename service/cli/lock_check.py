@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from service.cli.check import ABSENT, FAILED, OK, Check
 from service.cli.client.failure import CommandError, ExitCode
-from service.lake.table_lock import LockState
 from service.model.formatting import count, duration
+from service.model.lock_state import LockState
 from service.standing.locks import HELD_AFTER
 from service.standing.problem import StandingKind
 

@@ -113,6 +113,7 @@ def worker(
     from jobs.hudi.google_connector import JAR, ConnectorMissingError
     from jobs.hudi.session import BundleMissingError
     from jobs.worker import lease_loop as spark_worker
+    from jobs.worker.lifetime import Lifetime
     from service.runtime import settings
 
     chosen = settings.load(master=master, slots=slots, worker_group=group, driver_memory=driver_memory)
@@ -126,12 +127,11 @@ def worker(
             group=chosen.worker_group,
             driver_memory=chosen.driver_memory,
             packages=chosen.packages,
+            local_maven=chosen.local_maven,
             jars=chosen.jars,
             storage_options=chosen.storage_options,
             spark_conf=chosen.spark_conf,
-            lifetime=spark_worker.Lifetime(
-                chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds, chosen.executor_seconds
-            ),
+            lifetime=Lifetime(chosen.recycle_jobs, chosen.recycle_hours, chosen.drain_seconds, chosen.executor_seconds),
             permissions=chosen.permissions,
             log_format=chosen.log_format,
         )

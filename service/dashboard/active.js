@@ -15,6 +15,7 @@ export class Active {
   constructor(query = {}) {
     this.query = query;
     this.jobs = [];
+    this.forecast = {};
   }
 
   /** Returns the active jobs, and those that have ended since the last call. */
@@ -27,9 +28,17 @@ export class Active {
     return [...jobs, ...again];
   }
 
-  /** Takes the active jobs that another call has brought. */
-  take(jobs) {
+  /** Takes the active jobs that another call has brought, and what is expected of the queue of each worker group. */
+  take(jobs, forecast) {
     this.jobs = jobs;
+    this.forecast = forecast;
+  }
+
+  /** For a page of all jobs. */
+  async loadForecast() {
+    const { groups } = await get("v1/workers/demand");
+    const busy = Object.entries(groups).filter(([, group]) => group.queued);
+    this.forecast = Object.fromEntries(busy.map(([name, group]) => [name, group.forecast]));
   }
 
   /** Whether the progress of a job changes; a queued one waits for an event. */
@@ -48,6 +57,7 @@ export class Active {
     return card(
       "active",
       "Active jobs",
+      ...Object.entries(this.forecast).map(([group, text]) => h("p", { class: "quiet", "data-key": group }, group === "default" ? text : `${group}: ${text}`)),
       this.jobs.length
         ? h("ul", { class: "active" }, ...this.jobs.map((job) => item(job, names, changed)))
         : h("p", { class: "quiet" }, "No job is queued or running."),
@@ -98,6 +108,7 @@ export function progress(job) {
     isRunning ? (step ?? "taken by a worker") : waiting(job),
     tasks_total > 0 && `${number(tasks_done)} of ${number(tasks_total)} tasks`,
     (bytes_total > 0 || bytes_done > 0) && `${bytes(bytes_done)}${bytes_total ? ` of ${bytes(bytes_total)}` : ""}`,
+    job.forecast?.text,
     job.attempt > 0 && `attempt ${job.attempt} of ${job.max_attempts}`,
   ].filter(Boolean);
   return h(

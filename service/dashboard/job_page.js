@@ -10,6 +10,7 @@ import { badge, card, dryRun, grid, jobLink, pairs, problem, tableLink, time } f
 import { result, values } from "./result.js";
 import { may } from "./role.js";
 
+const BASIS = { size: "tables of this size", kind: "other tables", default: "nothing yet" };
 const RETRIABLE = ["failed", "cancelled"];
 
 export function jobPage(id, changed) {
@@ -145,10 +146,14 @@ export function jobPage(id, changed) {
         ["Submitted", at(job.created_at)],
         ["Not before", isLater && at(job.not_before)],
         ["Taken by a worker", at(job.leased_at)],
+        ["Expected start", at(job.forecast?.starts_at)],
         ["Started", at(job.started_at)],
+        ["Expected end", at(job.forecast?.ends_at)],
         ["Ended", at(job.finished_at)],
-        ["Waited", job.leased_at && seconds(between(job.created_at, job.leased_at))],
-        [isActive(job) ? "Runs for" : "Took", job.started_at && seconds(between(job.started_at, job.finished_at))],
+        ["Expected to take", job.forecast && `${seconds(job.forecast.seconds)}${job.forecast.is_guess ? ` (a guess, from ${BASIS[job.forecast.learned_from]})` : ""}`],
+        ["Waited", seconds(job.spent.waited_seconds)],
+        ["Worked", seconds(job.spent.worked_seconds)],
+        [isActive(job) ? "Together until now" : "Took", seconds(job.spent.took_seconds)],
       ),
     );
   }

@@ -12,7 +12,7 @@ export function jobsPage(changed, query = {}) {
   let isNamed = false;
 
   async function load() {
-    const [jobs] = await Promise.all([active.load(), recent.load(), isNamed || name()]);
+    const [jobs] = await Promise.all([active.load(), recent.load(), active.loadForecast(), isNamed || name()]);
     recent.learn(jobs);
     // A table that was registered since.
     if ([...recent.seen.values(), ...jobs].some((job) => !names.has(job.table_id))) await name();

@@ -42,6 +42,7 @@ const PROBLEMS = {
   "policy-warning": "policy warns",
   "jobs-held-up": "jobs held up",
   "job-failing": "failing job",
+  "job-held-back": "job held back",
   "job-unsettled": "unsettled job",
   "lock-awaited": "waits for a lock",
 };
@@ -62,7 +63,7 @@ export function overview(changed, query = {}) {
     const answer = await get("v1/overview", known(asked));
     if (asked !== chosen) return;
     await problems.take(answer.problems);
-    active.take(answer.jobs.items);
+    active.take(answer.jobs.items, answer.jobs.forecast);
     suggestions.take(answer.suggestions);
     found = answer;
   }

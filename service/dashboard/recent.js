@@ -100,7 +100,7 @@ function cells(job, names) {
     ...(names ? [tableLink(job.table_id, names.get(job.table_id) ?? job.table_id)] : []),
     badge(job),
     time(job.finished_at ?? job.started_at ?? job.created_at),
-    job.finished_at && job.started_at ? seconds(between(job.started_at, job.finished_at)) : "–",
+    job.finished_at ? seconds(between(job.created_at, job.finished_at)) : "–",
     h("span", { class: "outcome" }, summary(job) || "–"),
   ];
 }

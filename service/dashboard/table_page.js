@@ -1,6 +1,6 @@
 // One table: its properties, its jobs, and a form to start one.
 
-import { get, tablePath } from "./api.js";
+import { get, post, tablePath } from "./api.js";
 import { Active } from "./active.js";
 import { Commits } from "./commits.js";
 import { h } from "./dom.js";
@@ -102,7 +102,17 @@ export function tablePage(id, changed) {
         ["Last jobs", latest.draw(id)],
       ),
       h("p", { class: "quiet" }, `As of the registration or last change, ${moment(table.updated_at)}.`),
+      may("operator") && h("div", { class: "actions" }, h("button", { type: "button", onclick: poll }, "Poll it now")),
     );
+  }
+
+  async function poll() {
+    try {
+      await post(`${tablePath(id)}/poll`);
+      changed();
+    } catch (error) {
+      changed(error);
+    }
   }
 
   return { title: () => table?.name ?? "Table", load, draw, refresh: () => active.refresh(), isBusy: () => active.isMoving };

@@ -65,6 +65,7 @@ function policy({ policy, sources }) {
       ["Partition TTL", partitionTtl(policy)],
       ["Sync to a metastore", sync(policy)],
       ["Repair", REPAIR[policy.repair.mode]],
+      ["Rollback of dead writers", policy.rollback.enabled ? `after ${seconds(policy.rollback.after_seconds)} without a heartbeat` : "off"],
       ["Diagnosis", examination(policy, policy.diagnosis)],
       ["Audit", examination(policy, policy.audit)],
     ),

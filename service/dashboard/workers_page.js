@@ -7,7 +7,7 @@ import { card, grid, jobLink, pairs, tableLink, time } from "./parts.js";
 import { Pause } from "./pause.js";
 
 const WORKER_HEADINGS = ["Worker", "State", "Slots", "Jobs", "Seen", "Spark"];
-const GROUP_HEADINGS = ["Group", "Queued", "Can start", "Oldest due for", "Running", "Slots", "Wanted", "Workers"];
+const GROUP_HEADINGS = ["Group", "Queued", "Can start", "Oldest due for", "Running", "Slots", "Wanted", "Workers", "Expected"];
 const JOB_HEADINGS = ["Job", "Table", "Group", "Submitted", "Waits for"];
 const MOST_JOBS = 100;
 // A worker calls at least every 20 s.
@@ -83,6 +83,7 @@ function group([name, each]) {
       number(each.slots),
       number(each.wanted_slots),
       [number(each.workers), each.waiting_workers > 0 && `, and ${number(each.waiting_workers)} not ready`],
+      each.forecast,
     ],
   };
 }

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 _i = schema.incidents
 
 
+# Made once: every poll executes them.
+_OF_TABLE = _i.c.table_id == sa.bindparam("of_table")
+_STANDING = sa.select(_i).where(_OF_TABLE, schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
+_COUNT_OPEN = sa.select(sa.func.count()).where(
+    _OF_TABLE, schema.INCIDENT_IS_STANDING, _i.c.state == IncidentState.OPEN.value
+)
+
+
 def add(connection: Connection, found: Iterable[Incident]) -> list[Incident]:
     """Adds those that were never recorded before, in whatever state, and returns them."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
@@ -48,10 +56,8 @@ def get(connection: Connection, incident_id: str) -> Incident:
 
 def standing(connection: Connection, table_id: str, *, of: Collection[str] | None = None) -> list[Incident]:
     """Returns the table's open and suspected incidents, oldest first; `of` restricts them to these instants."""
-    query = sa.select(_i).where(_i.c.table_id == table_id, schema.INCIDENT_IS_STANDING)
-    if of is not None:
-        query = query.where(_i.c.instant.in_(of))
-    return [_incident(row) for row in connection.execute(query.order_by(_i.c.opened_at, _i.c.id))]
+    query = _STANDING if of is None else _STANDING.where(_i.c.instant.in_(of))
+    return [_incident(row) for row in connection.execute(query, {"of_table": table_id})]
 
 
 def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list[Incident]:
@@ -75,7 +81,7 @@ def every_standing(connection: Connection, table_id: str | None = None) -> Mappi
 
 
 def count_open(connection: Connection, table_id: str) -> int:
-    return counts(connection, [table_id])[table_id][IncidentState.OPEN]
+    return int(connection.execute(_COUNT_OPEN, {"of_table": table_id}).scalar_one())
 
 
 def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, Counter[IncidentState]]:

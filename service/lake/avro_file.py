@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zlib
+from functools import lru_cache
 from typing import Any
 
 import fastavro
@@ -13,7 +14,9 @@ from service.lake.storage import MAX_METADATA_BYTES
 
 MAGIC = b"Obj\x01"
 
-_HEADER = {
+_MOST_KEPT = 64 * 1024
+
+_HEADER: Any = {
     "type": "record",
     "name": "org.apache.avro.file.Header",
     "fields": [
@@ -22,6 +25,7 @@ _HEADER = {
         {"name": "sync", "type": {"type": "fixed", "name": "Sync", "size": 16}},
     ],
 }
+_PARSED_HEADER = fastavro.parse_schema(_HEADER)
 
 
 def first_record(content: bytes) -> Any:
@@ -32,8 +36,9 @@ def first_record(content: bytes) -> Any:
     damage.
     """
     source = io.BytesIO(content)
-    header: Any = fastavro.schemaless_reader(source, _HEADER, None)
-    schema = json.loads(header["meta"]["avro.schema"])
+    header: Any = fastavro.schemaless_reader(source, _PARSED_HEADER, None)
+    text: bytes = header["meta"]["avro.schema"]
+    schema = _parsed(text) if len(text) <= _MOST_KEPT else json.loads(text)
     count: Any = fastavro.schemaless_reader(source, "long", None)
     if count < 1:
         raise ValueError("a file without a record")
@@ -46,6 +51,12 @@ def first_record(content: bytes) -> Any:
         case codec:
             raise ValueError(f"a codec that Hudi does not write: {codec[:20]!r}")
     return fastavro.schemaless_reader(io.BytesIO(unpacked), schema, None)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: bytes) -> Any:
+    """Hudi writes the same few schemas into all files of all timelines."""
+    return fastavro.parse_schema(json.loads(text))
 
 
 def _inflated(block: bytes) -> bytes:

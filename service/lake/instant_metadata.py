@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -38,6 +39,7 @@ _MAX_FILES = 1_000_000
 _META_PREFIX = "_hoodie_"
 _DIGEST_BYTES = 16
 _MAX_EVIDENCE = 100
+_MOST_KEPT = 64 * 1024
 
 Text = Annotated[str, msgspec.Meta(max_length=4096, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, msgspec.Meta(max_length=32, pattern=r"^[^\x00]*$")]
@@ -209,6 +211,12 @@ def schema_digest(schema: str) -> str | None:
 
     Ignores what differs between writers: the names of records, the order of null in a union, and meta columns.
     """
+    return _digest(schema) if len(schema) <= _MOST_KEPT else _digest.__wrapped__(schema)
+
+
+@lru_cache(maxsize=256)
+def _digest(schema: str) -> str | None:
+    """Of most tables all commits have the same."""
     try:
         shape = _shape(json.loads(schema))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

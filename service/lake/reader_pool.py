@@ -98,6 +98,9 @@ class ReaderPool:
         Raises what the function raises, if that is a GroundskeeperError, and StorageError for everything else;
         ReadTimedOutError, ReaderCrashedError, or ReadersBusyError when no child is free in time.
         """
+        return self._run(self._limits.seconds, function, *args, **kwargs)
+
+    def _run(self, seconds: float, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if not self._queue.acquire(blocking=False):
             raise ReadersBusyError
         try:
@@ -106,7 +109,7 @@ class ReaderPool:
             try:
                 child = self._take()
                 try:
-                    reply = child.call((function, args, kwargs), self._limits.seconds)
+                    reply = child.call((function, args, kwargs), seconds)
                 except BaseException:
                     self._drop(child)
                     raise
@@ -120,9 +123,9 @@ class ReaderPool:
         result: T = reply
         return result
 
-    def isolated(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Returns a function that runs `function` like `run`."""
-        return partial(self.run, function)
+    def isolated(self, function: Callable[P, T], seconds: float | None = None) -> Callable[P, T]:
+        """Returns a function that runs `function` like `run`, for so many seconds at most if that is less."""
+        return partial(self._run, min(seconds or self._limits.seconds, self._limits.seconds), function)
 
     def close(self) -> None:
         """Kills all children; calls that wait for one raise ReaderCrashedError."""

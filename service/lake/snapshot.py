@@ -129,6 +129,19 @@ class Totals:
 
 
 @dataclass(frozen=True)
+class NotWritable:
+    """Why the workers may not write to the table, since when, and the last job that found it so. `type`, `title`,
+    `detail` and `hint` are those of a `Problem`."""
+
+    type: str
+    title: str
+    detail: str
+    hint: str
+    since: datetime
+    job_id: str
+
+
+@dataclass(frozen=True)
 class TableSnapshot:
     """The result of one poll of a table. `first_commit_at` is None until something is committed.
 
@@ -144,6 +157,7 @@ class TableSnapshot:
     `clock` is what the timeline tells of its writers' clock (`ClockFrame.to_json`), empty if an earlier version of the
     service has stored the snapshot.
     `vanished` are commits that have left the middle of the timeline, `undone` those that a rollback took off it.
+    `not_writable` is what jobs have found, not a poll.
     """
 
     table_id: str
@@ -170,6 +184,7 @@ class TableSnapshot:
     undone: tuple[str, ...] = ()
     other_runs: tuple[OtherRun, ...] = ()
     clock: Mapping[str, Any] = field(default_factory=dict)
+    not_writable: NotWritable | None = None
 
     @property
     def base_bytes(self) -> int:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from jobs.storage.location import is_local
+from jobs.storage.refusal import Refusal, refusal_in
 from jobs.storage.store import LoginError, NotReproducibleError
 from jobs.storage.stores import path_of, store_of
 from service.lake.location import check_allowed
@@ -18,16 +19,28 @@ from service.model.errors import (
     PathNotFoundError,
     PathOutsideTableError,
     StorageError,
-    StorageLoginError,
     StorageUnsupportedError,
 )
+from service.model.storage_errors import StorageDeniedError, StorageLoginError, StorageUnknownError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
 
 _HINT = "Remove this from GROUNDSKEEPER_STORAGE_OPTIONS. Set access keys, or credentials in the environment."
+
+_REFUSED: Mapping[Refusal | None, type[StorageError]] = {
+    Refusal.LOGIN: StorageLoginError,
+    Refusal.DENIED: StorageDeniedError,
+    Refusal.UNKNOWN: StorageUnknownError,
+    Refusal.UNKNOWN_HOST: StorageUnknownError,
+}
+"""What refuses a reader. The others refuse only writes."""
+
+# So says Arrow of it.
+_WITHOUT_REASON = "No response body"
 
 MAX_METADATA_BYTES = 64 * 1024 * 1024
 """Limit of one file of the timeline; properties and hashing configs have less."""
@@ -60,7 +73,7 @@ class Storage:
     root: str
 
     def exists(self, path: str = "") -> bool:
-        with _translated_errors(self.base_path, path):
+        with self._translated_errors(path):
             return bool(self.filesystem.get_file_info(self._at(path)).type != fs.FileType.NotFound)
 
     def list(self, path: str = "", *, recursive: bool = False, most: int = MAX_LISTED) -> list[Entry]:
@@ -69,7 +82,7 @@ class Storage:
         Raises StorageError for more than `most`, and PathOutsideTableError if a folder in it is a link out of the
         table: Arrow lists what is behind.
         """
-        with _translated_errors(self.base_path, path):
+        with self._translated_errors(path):
             selector = fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive)
             infos = self.filesystem.get_file_info(selector)
         if len(infos) > most:
@@ -79,12 +92,12 @@ class Storage:
             for info in infos:
                 if info.type == fs.FileType.Directory and os.path.islink(info.path):  # noqa: PTH114 - of each folder
                     self._at(info.path[start:])
-        with _translated_errors(self.base_path, path):
+        with self._translated_errors(path):
             return [_entry(info, start) for info in infos]
 
     def names(self, path: str) -> Sequence[str]:
         """Returns the names in the folder `path` at the lowest cost; polls use this. Raises PathNotFoundError."""
-        with _translated_errors(self.base_path, path):
+        with self._translated_errors(path):
             if is_local(self.base_path):
                 return os.listdir(self._at(path))  # noqa: PTH208 - every poll runs this: no Path objects
             infos = self.filesystem.get_file_info(fs.FileSelector(self._at(path)))
@@ -92,7 +105,7 @@ class Storage:
 
     def modified_at(self, path: str) -> datetime | None:
         """Returns the modification time, None if there is no such file."""
-        with _translated_errors(self.base_path, path):
+        with self._translated_errors(path):
             info = self.filesystem.get_file_info(self._at(path))
         modified: datetime | None = info.mtime if info.type == fs.FileType.File else None
         return modified
@@ -108,8 +121,21 @@ class Storage:
     @contextmanager
     def open(self, path: str) -> Iterator[pa.NativeFile]:
         """Opens the file for random access. Also translates errors that the block raises."""
-        with _translated_errors(self.base_path, path), self.filesystem.open_input_file(self._at(path)) as file:
+        with self._translated_errors(path), self.filesystem.open_input_file(self._at(path)) as file:
             yield file
+
+    def _translated_errors(self, path: str) -> AbstractContextManager[None]:
+        return _translated_errors(self.base_path, path, self._reason)
+
+    def _reason(self, refusal: Refusal | None, said: str) -> Refusal | None:
+        """S3 gives no reason in its answer to a request for a head; it does in that to a listing."""
+        if refusal is not Refusal.DENIED or is_local(self.base_path) or _WITHOUT_REASON not in said:
+            return refusal
+        try:
+            self.filesystem.get_file_info(fs.FileSelector(self.root, allow_not_found=True))
+        except (OSError, pa.ArrowException) as error:
+            return refusal_in(str(error)) or refusal
+        return refusal
 
     def _at(self, path: str) -> str:
         """Raises PathOutsideTableError for a path that leads out of the table, by `..` or by a link."""
@@ -145,18 +171,23 @@ def open_storage(base_path: str, options: Mapping[str, str], allowed_roots: Sequ
         return Storage(base_path, store.filesystem(), path_of(base_path))
 
 
+def _as_said(refusal: Refusal | None, _said: str) -> Refusal | None:
+    return refusal
+
+
 @contextmanager
-def _translated_errors(base_path: str, path: str = "") -> Iterator[None]:
+def _translated_errors(
+    base_path: str, path: str = "", reason: Callable[[Refusal | None, str], Refusal | None] = _as_said
+) -> Iterator[None]:
     where = f"{base_path}/{path}" if path else base_path
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
         raise PathNotFoundError(f"{where} does not exist") from error
-    except PermissionError as error:
-        raise PathNotFoundError(f"{where} cannot be read: permission denied") from error
     except LoginError as error:
         raise StorageLoginError(f"{where}: {error}") from error
     except UnicodeError as error:
         raise StorageError(f"{where} contains a name that is not UTF-8: {error}") from error
     except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"{where}: {error}") from error
+        refusal = reason(refusal_in(str(error)), str(error))
+        raise _REFUSED.get(refusal, StorageError)(f"{where}: {error}") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.format.clock_frame import ClockFrame, Stamped, frame_of
 from jobs.format.instants import moment
 from jobs.format.properties import parse_properties
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from service.lake.storage import MAX_CONFIG_BYTES
 from service.lake.table import TableType
 from service.model.errors import NotAHudiTableError, PathNotFoundError, TableUnsupportedError
@@ -64,7 +65,7 @@ class TableConfig:
     @property
     def timeline_layout(self) -> int:
         """1: file names contain no completion times. 2: they do (table version 8 and later)."""
-        default = "2" if self.version >= 8 else "1"
+        default = "2" if self.version >= WITH_COMPLETION_TIMES else "1"
         return int(self.properties.get("hoodie.timeline.layout.version") or default)
 
     @property

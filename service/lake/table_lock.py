@@ -1,4 +1,4 @@
-"""The file that is a table's lock, read and removed without Hudi. Locks that are no files are not read here."""
+"""A table's lock, read without Hudi, and removed if it is a file. `service.lake.server_lock` reads those on servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.contract import Table
@@ -17,11 +16,13 @@ from jobs.format.lock_file import Signature, StorageLock
 from jobs.format.lock_providers import file_of, is_in_a_file, seconds_to_expiry
 from jobs.storage.location import is_local
 from service.lake.location import canonical
+from service.lake.server_lock import UnreadableLockError, read_server_lock
 from service.lake.storage import open_storage
 from service.model.errors import GroundskeeperError, OptionNotAllowedError, PathNotFoundError, StorageError
+from service.model.lock_state import LockState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from jobs.contract import TableLock
     from jobs.storage.permissions import Permissions
@@ -33,22 +34,15 @@ _MOST_BYTES = 64 * 1024
 _NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
 
 
-class LockState(StrEnum):
-    """`UNKNOWN`: its provider keeps it where the service has no client to read it, or its file is not Hudi's."""
-
-    HELD = "held"
-    FREE = "free"
-    UNKNOWN = "unknown"
-
-
 @dataclass(frozen=True)
 class LockFile:
-    """The lock as its file shows it.
+    """The lock as its file or its server shows it.
 
     `id` is another one as soon as another holder has the lock, or the same one has taken it again. `since` is when it
     was taken; of a lock in the storage None, because its holder writes it again and again. `ends_at` is when it ends
     unless its holder renews it, None if it never does. `job_id` is set if a worker of Groundskeeper signed it. `detail`
-    says why the state is unknown.
+    says why the state is unknown, `is_silent` that its server does not answer. A lock that keeps its `id` for
+    `expires_after` has ended.
     """
 
     state: LockState
@@ -59,6 +53,8 @@ class LockFile:
     job_id: str | None = None
     ends_at: datetime | None = None
     detail: str = ""
+    is_silent: bool = False
+    expires_after: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -73,17 +69,24 @@ class SeenLock:
 SEEN_AFTER = timedelta(minutes=1)
 """A writer holds the lock for seconds at each commit, which is nobody's concern."""
 
-_UNREAD = LockFile(LockState.UNKNOWN, detail="The service has no client for locks of this provider.")
-
 
 def read_lock(
-    base_path: str, lock: TableLock, storage_options: Mapping[str, str], permissions: Permissions, now: datetime
+    base_path: str,
+    lock: TableLock,
+    storage_options: Mapping[str, str],
+    permissions: Permissions,
+    now: datetime,
+    *,
+    lock_hosts: Collection[str] = (),
 ) -> LockFile:
-    """Raises OptionNotAllowedError for a file outside of the places of locks, StorageError, and PathOutsideTableError
-    for a link."""
+    """Reads a file, or connects to a server if it is among the `lock_hosts`; the options of `lock` have their secrets.
+
+    Raises OptionNotAllowedError for a file outside of the places of locks, StorageError, and PathOutsideTableError for
+    a link.
+    """
     place = file_of(lock, base_path)
     if place is None:
-        return _UNREAD
+        return _read_on_server(lock, lock_hosts, now)
     storage = _storage(base_path, lock, place[0], storage_options, permissions)
     return _read(storage, place[1], lock, now)
 
@@ -194,6 +197,18 @@ def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFi
         # It may be a folder of another machine, on which the writers are.
         return LockFile(LockState.UNKNOWN, path, detail=f"{storage.base_path} does not exist where the service runs.")
     return LockFile(LockState.FREE, path)
+
+
+def _read_on_server(lock: TableLock, lock_hosts: Collection[str], now: datetime) -> LockFile:
+    try:
+        found = read_server_lock(lock, lock_hosts, now)
+    except UnreadableLockError as error:
+        return LockFile(LockState.UNKNOWN, detail=str(error), is_silent=error.is_silent)
+    if found.holder is None:
+        return LockFile(LockState.FREE)
+    return LockFile(
+        LockState.HELD, id=found.id, since=found.since, holder=found.holder, expires_after=found.expires_after
+    )
 
 
 def _read_in_storage(storage: Storage, name: str, path: str, now: datetime) -> LockFile:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.lock_providers import class_of, ending_of
+from service.access.secret_cipher import SecretCipher
 from service.catalog import table_store
+from service.catalog.table_secrets import opened
 from service.db import companion
 from service.db.engine import reading, writing
 from service.lake.pending import heartbeats, read_pending
@@ -21,7 +23,7 @@ from service.lake.table_lock import is_removable, read_lock, remove_lock
 from service.lake.timeline import timeline_files, timeline_of
 from service.lock_desk.errors import LockChangedError
 from service.lock_desk.held_lock import HeldLock, Writer, held_by, refusal
-from service.queue import job_store
+from service.queue import held_store, job_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +45,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LockDesk:
-    """`readers` run what accesses storages. A lock that is younger than `break_after` is not broken."""
+    """`readers` run what accesses storages, and servers of locks among the `lock_hosts`. A lock that is younger than
+    `break_after` is not broken."""
 
     engine: Engine
     readers: Readers
@@ -52,13 +55,21 @@ class LockDesk:
     permissions: Permissions
     break_after: timedelta
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lock_hosts: tuple[str, ...] = ()
+    cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
 
     def look(self, table_id: str) -> HeldLock:
         """Reads lock, heartbeats and timeline. Raises TableNotFoundError and the errors of `service.lake`."""
         with reading(self.engine) as connection:
             table = table_store.get(connection, table_id)
         read = self.readers.run(
-            read_beside, table.base_path, table.lock, self.storage_options, self.permissions, self.clock()
+            read_beside,
+            table.base_path,
+            replace(table.lock, options=opened(self.cipher, table.lock.options)),
+            self.storage_options,
+            self.permissions,
+            self.clock(),
+            lock_hosts=self.lock_hosts,
         )
         # After the lock was read: a job that has signed it was leased before.
         with reading(self.engine) as connection:
@@ -105,7 +116,7 @@ class LockDesk:
             reason,
         )
         with writing(self.engine) as connection:
-            job_store.hasten_locked_out(connection, table_id, self.clock())
+            held_store.hasten_locked_out(connection, table_id, self.clock())
             companion.told(before, {"state": "removed", "reason": reason})
         self.notifier.notify()
         return lock
@@ -128,10 +139,16 @@ class Beside:
 
 
 def read_beside(
-    base_path: str, lock: TableLock, storage_options: Mapping[str, str], permissions: Permissions, now: datetime
+    base_path: str,
+    lock: TableLock,
+    storage_options: Mapping[str, str],
+    permissions: Permissions,
+    now: datetime,
+    *,
+    lock_hosts: tuple[str, ...],
 ) -> Beside:
     storage = open_storage(base_path, storage_options, permissions.roots)
-    file = read_lock(base_path, lock, storage_options, permissions, now)
+    file = read_lock(base_path, lock, storage_options, permissions, now, lock_hosts=lock_hosts)
     config = read_table_config(storage)
     beats = {instant: at for instant, at in heartbeats(storage).items() if at and instant.isdecimal()}
     is_file = is_removable(base_path, lock)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
-from service.lake.table_lock import LockState
 from service.lock_desk.errors import (
     LockEndsError,
     LockFreeError,
@@ -17,6 +16,7 @@ from service.lock_desk.errors import (
     WritersAliveError,
 )
 from service.model.formatting import duration
+from service.model.lock_state import LockState
 from service.observation.late_files import SILENT_AFTER
 from service.queue.job import JobState
 

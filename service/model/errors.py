@@ -152,7 +152,7 @@ class NotAHudiTableError(InvalidError):
 class PathNotFoundError(InvalidError):
     type = "path-not-found"
     title = "The path does not exist, or the service cannot read it"
-    hint = "Check the spelling, and that the service has the permissions and storage options to read it."
+    hint = "Check the spelling, and that the service has the storage options to read it."
 
 
 class PathForbiddenError(GroundskeeperError):
@@ -171,12 +171,6 @@ class StorageError(GroundskeeperError):
     type = "storage-error"
     title = "Reading the table's storage failed"
     hint = "Check that the storage is up and that the service may read it, then try again."
-
-
-class StorageLoginError(StorageError):
-    type = "storage-login-failed"
-    title = "The service has no valid login for the table's storage"
-    hint = "Give it a keytab (KRB5_CLIENT_KTNAME) or a ticket (KRB5CCNAME) as in the guide to storage, and try again."
 
 
 class FlinkError(GroundskeeperError):

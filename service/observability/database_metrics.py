@@ -61,6 +61,22 @@ def _jobs(reading: Reading) -> Iterator[Metric]:
             ages.setdefault(worker.info.group, 0.0)
     age = "Age of the oldest queued job of a worker group that is due"
     yield _by_group("queue_oldest_job_age_seconds", age, ages, max)
+    groups = reading.outlook.groups
+    waits = {name: each.wait_seconds for name, each in groups.items() if each.wait_seconds is not None}
+    for name, what, values in (
+        ("queue_expected_wait_seconds", "When the last due job of a worker group is expected to start", waits),
+        (
+            "queue_expected_work_seconds",
+            "What the due jobs of a worker group are expected to take together",
+            {group: each.work_seconds for group, each in groups.items()},
+        ),
+        (
+            "worker_slots_wanted",
+            "Slots with which no due job would wait longer than the goal",
+            {group: float(each.wanted_slots) for group, each in groups.items()},
+        ),
+    ):
+        yield _by_group(name, what, values, max if name == "queue_expected_wait_seconds" else sum)
     ends = [(kind, end) for (kind,) in _KINDS for end in ("succeeded", "failed", "cancelled")]
     yield _counter(tallies, tally.JOBS_FINISHED, "Jobs that have ended, without dry runs", ["kind", "outcome"], ends)
     yield _durations(tallies)

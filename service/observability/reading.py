@@ -10,9 +10,10 @@ from service.db.engine import reading
 from service.delivery import delivery_statistics
 from service.events import tally
 from service.incidents import store as incident_store
+from service.policies import pause_store
 from service.queue import queue_statistics, worker_store
-from service.scheduling import pause_store
 from service.standing import problem_store
+from service.standing.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from service.delivery.delivery_statistics import DeliveryStatistics
     from service.events.tally import Tallies
     from service.incidents.incident import IncidentKind, IncidentState
+    from service.model.clock import Clock
+    from service.queue.forecaster import Forecaster
+    from service.queue.outlook import Outlook
     from service.queue.queue_statistics import QueueStatistics
     from service.queue.worker import Worker
     from service.standing.problem import Severity, StandingKind
@@ -42,19 +46,38 @@ class Reading:
     workers: Sequence[Worker]
     is_paused: bool
     problems: Mapping[tuple[StandingKind, Severity], int]
+    outlook: Outlook
 
 
-def read(engine: Engine, now: datetime) -> Reading:
-    """Raises DatabaseUnavailableError."""
+class Reader:
+    """Reads it again and again. Of many thousands of tables, what needs a row of each is some seconds old."""
+
+    def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster) -> None:
+        self._engine, self._clock, self._forecaster = engine, clock, forecaster
+        self._tables = Remembered("statistics of tables", _of_tables, tables=lambda each: each.tables)
+
+    def read(self) -> Reading:
+        """Raises DatabaseUnavailableError."""
+        tables = self._tables.now(self._engine, self._clock)
+        return _read(self._engine, self._clock(), tables, self._forecaster.outlook(self._engine, self._clock))
+
+
+def _of_tables(engine: Engine, _now: datetime) -> TableStatistics:
+    with reading(engine) as connection:
+        return table_statistics.statistics(connection)
+
+
+def _read(engine: Engine, now: datetime, tables: TableStatistics, outlook: Outlook) -> Reading:
     with reading(engine) as connection:
         return Reading(
             at=now,
             tallies=tally.every(connection),
             queue=queue_statistics.statistics(connection, now),
-            tables=table_statistics.statistics(connection),
+            tables=tables,
             incidents=incident_store.count_standing(connection),
             deliveries=delivery_statistics.statistics(connection),
             workers=worker_store.every(connection),
             is_paused=pause_store.pause_of(connection) is not None,
             problems=problem_store.counts(connection),
+            outlook=outlook,
         )

@@ -14,17 +14,18 @@ from prometheus_client.registry import Collector
 
 from service.model.errors import GroundskeeperError
 from service.observability import database_metrics
-from service.observability.reading import read
+from service.observability.reading import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
+    from collections.abc import Iterator
 
     from prometheus_client import Metric
     from sqlalchemy import Engine
 
+    from service.model.clock import Clock
     from service.observability.process_metrics import ProcessMetrics
     from service.observability.reading import Reading
+    from service.queue.forecaster import Forecaster
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +36,8 @@ class Scrapes:
     """Makes the text in a thread of its own, so that scrapes take no thread from calls, and one at a time. It may be
     called from any thread."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], datetime], process: ProcessMetrics) -> None:
-        self._engine = engine
-        self._clock = clock
+    def __init__(self, engine: Engine, clock: Clock, process: ProcessMetrics, forecaster: Forecaster) -> None:
+        self._reader = Reader(engine, clock, forecaster)
         self._process = process
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
         self._guard = threading.Lock()
@@ -64,7 +64,7 @@ class Scrapes:
 
     def _read(self) -> Reading | None:
         try:
-            return read(self._engine, self._clock())
+            return self._reader.read()
         except GroundskeeperError as error:
             log.warning("The metrics of the database cannot be read: %s", error)
         except Exception:

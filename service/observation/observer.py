@@ -27,6 +27,8 @@ from service.observation.bounded_pool import BoundedPool
 from service.observation.poll import ReadTable, poll_table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
     from random import Random
 
     from sqlalchemy import Engine
@@ -42,6 +44,8 @@ log = logging.getLogger(__name__)
 _ROUND_SECONDS = 10.0
 # Limit of one transaction, which must not keep other writers waiting for long.
 _CLAIMED_AT_ONCE = 200
+# How often a table whose polls fail is glanced at. A mended one is found within a minute.
+_GLANCE_SECONDS = 40.0
 # Share of the interval that is random, so that tables registered together are not polled together for ever.
 _SPREAD = 0.1
 
@@ -49,11 +53,20 @@ _SPREAD = 0.1
 @dataclass(frozen=True)
 class ObserverConfig:
     """`poll_seconds` is the interval between polls of a table without poll requests; `at_once` tables are polled at the
-    same time; `backoff` (in seconds) applies to tables whose polls fail."""
+    same time; `backoff` (in seconds) applies to polls of a table that fail, as long as nothing of it changes."""
 
     poll_seconds: float = 60.0
     at_once: int = 8
     backoff: BackOff = field(default_factory=lambda: BackOff(first=5.0, most=3600.0))
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """What a glance saw of a table right before its poll failed. Until `until` a poll of the same would only fail
+    again."""
+
+    seen: str
+    until: datetime
 
 
 @dataclass(frozen=True)
@@ -85,8 +98,11 @@ class Observer:
         config: ObserverConfig,
         *,
         read: ReadTable,
+        glance: Callable[[str], str],
         notifier: Notifier,
     ) -> None:
+        self._glance = glance
+        self._failed_as: dict[str, _Failed] = {}
         self._engine = engine
         self._clock = clock
         self._rng = rng
@@ -125,6 +141,7 @@ class Observer:
         busy = self.pool.busy
         limit = min(self.pool.capacity, _CLAIMED_AT_ONCE)
         requested = set(islice(self._poll_requests.wanted() - busy, limit))
+        insisted = self._poll_requests.insisted() & requested
         self._has_more = not limit
         if not limit:
             return []
@@ -139,8 +156,12 @@ class Observer:
                 next_poll_at=now + timedelta(seconds=seconds),
                 limit=limit,
                 requested=requested,
+                insisted=insisted,
                 without=busy,
+                failing_again_at=now + timedelta(seconds=min(seconds, _GLANCE_SECONDS)),
             )
+        for table_id in insisted:
+            self._failed_as.pop(table_id, None)
         self._has_more = len(claimed) == limit
         # With capacity left, a requested table that was not claimed is not registered, or another service has it.
         done = {watch.table_id for watch in claimed} | (set() if self._has_more else requested)
@@ -155,32 +176,50 @@ class Observer:
 
     def _poll(self, watch: Watch) -> None:
         with noted(table_id=watch.table_id):
+            seen = self._seen(watch) if watch.failures else None
+            if seen is not None and self._would_fail_again(watch, seen):
+                return
             try:
                 result = poll_table(self._engine, self._clock, watch, self._read)
+                self._failed_as.pop(watch.table_id, None)
                 self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
                 if result.changed or watch.failures:
                     self._notifier.notify()
             except TableNotFoundError:
-                pass  # The table was unregistered meanwhile.
+                self._failed_as.pop(watch.table_id, None)  # The table was unregistered meanwhile.
             except DatabaseUnavailableError as error:
                 log.warning("Table %s: %s", watch.table_id, error)
             except GroundskeeperError as error:
-                self._failed(watch, error)
+                self._failed(watch, error, seen)
             except Exception as error:  # an error of one table must not stop the others
                 log.exception("The poll of table %s failed", watch.table_id)
-                self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"))
+                self._failed(watch, PollFailedError(f"{type(error).__name__}: {error}"), seen)
 
-    def _failed(self, watch: Watch, error: GroundskeeperError) -> None:
-        """Records a failed poll."""
+    def _seen(self, watch: Watch) -> str:
+        """Returns what a glance sees of a table before a poll that may fail."""
+        try:
+            return self._glance(watch.base_path)
+        except GroundskeeperError as error:
+            return error.type
+
+    def _would_fail_again(self, watch: Watch, seen: str) -> bool:
+        failed = self._failed_as.get(watch.table_id)
+        return failed is not None and failed.seen == seen and self._clock() < failed.until
+
+    def _failed(self, watch: Watch, error: GroundskeeperError, seen: str | None) -> None:
+        """Records a failed poll. `seen` is what a glance saw of the table before."""
         self._count(failed=1)
         level = logging.INFO if watch.failures else logging.WARNING
         log.log(level, "Table %s cannot be polled: %s %s", watch.table_id, error.title, error.detail)
         delay = self._config.backoff.delay(watch.failures + 1, self._rng)
         now, problem = self._clock(), error.problem()
+        if seen is not None:
+            self._failed_as[watch.table_id] = _Failed(seen, now + delay)
+        soon = timedelta(seconds=min(delay.total_seconds(), _GLANCE_SECONDS))
         try:
             with writing(self._engine) as connection:
                 failures = watch_store.record_failure(
-                    connection, watch.table_id, error=problem, now=now, next_poll_at=now + delay
+                    connection, watch.table_id, error=problem, now=now, next_poll_at=now + soon
                 )
                 events = poll_events.of_failed_poll(connection, watch.table_id, failures, problem, now)
                 outbox.publish(connection, events, now=now)

@@ -20,7 +20,7 @@ from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.lake.snapshot import Since, TableSnapshot
 from service.observation import other_runs, poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
-from service.queue import job_tally
+from service.queue import breaker_store, job_tally
 from service.queue.settlement import settle
 from service.queue.withdrawal import withdraw_beside_incidents
 
@@ -89,12 +89,15 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
                 connection, watch.table_id, stored.snapshot.other_runs if stored else (), added
             ),
             clock=_with_first(stored, polled.clock),
+            not_writable=stored.snapshot.not_writable if stored else None,
         )
         snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         snapshot = snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
         sample_store.record(connection, watch.table_id, Sample.of(snapshot))
         watch_store.record_poll(connection, watch)
+        if watch.failures:
+            breaker_store.mended(connection, watch.table_id, watch.looked_at)
         change = tracker.of_poll(connection, watch.table_id, polled.judged, polled.over, watch.looked_at)
         decision_times.wake(connection, watch.table_id, watch.looked_at)
         events = poll_events.of_poll(connection, watch, added, change.still_open, watch.looked_at)
@@ -127,6 +130,7 @@ def _record_unchanged(engine: Engine, watch: Watch, found: UnchangedTable, now: 
         with writing(engine) as connection:
             if watch.failures:
                 watch_store.record_recovery(connection, watch.table_id)
+                breaker_store.mended(connection, watch.table_id, now)
             change = tracker.of_poll(connection, watch.table_id, Judged(), found.over, now)
             if found.over:
                 decision_times.wake(connection, watch.table_id, now)

@@ -1,4 +1,4 @@
-"""Requests to poll a table now: a callback reported a commit, or a job has ended.
+"""Requests to poll a table now: a callback reported a commit, a job has ended, or somebody asked for it.
 
 A request reaches this process only, and is lost with it. Then the next regular poll finds the changes.
 """
@@ -14,13 +14,17 @@ class PollRequests:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._wanted: set[str] = set()
+        self._insisted: set[str] = set()
         self.notified = threading.Event()
 
-    def ask(self, table_id: str) -> bool:
-        """Requests a poll. Returns False if the same request is still waiting."""
+    def ask(self, table_id: str, *, insists: bool = False) -> bool:
+        """Requests a poll. Returns False if the same request is still waiting. A table whose polls fail is polled only
+        for a request that `insists`."""
         with self._guard:
             is_new = table_id not in self._wanted
             self._wanted.add(table_id)
+            if insists:
+                self._insisted.add(table_id)
         self.notified.set()
         return is_new
 
@@ -28,7 +32,12 @@ class PollRequests:
         with self._guard:
             return frozenset(self._wanted)
 
+    def insisted(self) -> frozenset[str]:
+        with self._guard:
+            return frozenset(self._insisted)
+
     def taken(self, table_id: str) -> None:
         """Removes a request. Call this *before* the poll: a request during the poll then leads to another one."""
         with self._guard:
             self._wanted.discard(table_id)
+            self._insisted.discard(table_id)

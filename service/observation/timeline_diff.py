@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jobs.format.completion_order import WITH_COMPLETION_TIMES, CompletionOrder
+from jobs.format.completion_order import CompletionOrder
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.lake.commit import Commit
 from service.lake.engine_marks import mark_of_commit

@@ -170,6 +170,15 @@ class RepairSettings:
 
 
 @dataclass(frozen=True)
+class RollbackSettings:
+    """Rolls back a write whose writer has sent heartbeats, and none for `after_seconds`: nothing that has committed."""
+
+    enabled: bool = True
+    after_seconds: int = 600
+    min_interval_seconds: int = 30
+
+
+@dataclass(frozen=True)
 class ArchivalSettings:
     """Archives when more than `commits` completed commits are on the active timeline; `retain` is the job's parameter.
     Off by default, because a writer of Hudi archives by itself unless it was told not to."""
@@ -253,6 +262,7 @@ class Policy:
     bucket_expansion: ExpansionSettings = field(default_factory=ExpansionSettings)
     bucket_contraction: ContractionSettings = field(default_factory=ContractionSettings)
     repair: RepairSettings = field(default_factory=RepairSettings)
+    rollback: RollbackSettings = field(default_factory=RollbackSettings)
     archival: ArchivalSettings = field(default_factory=ArchivalSettings)
     partition_ttl: PartitionTtlSettings = field(default_factory=PartitionTtlSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
@@ -283,6 +293,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "bucket_expansion": ExpansionSettings,
     "bucket_contraction": ContractionSettings,
     "repair": RepairSettings,
+    "rollback": RollbackSettings,
     "archival": ArchivalSettings,
     "partition_ttl": PartitionTtlSettings,
     "audit": AuditSettings,

@@ -39,11 +39,6 @@ class Demand:
     waiting_workers: int = 0
     slots: int = 0
 
-    @property
-    def wanted_slots(self) -> int:
-        """Slots with which no job would wait for one."""
-        return self.running + self.startable
-
 
 def demand(
     queued: Mapping[str, Queued],

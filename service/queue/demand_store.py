@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from service.db import schema
+from service.queue import lock_sighting_store
 from service.queue.demand import Queued
 from service.queue.job import HELD, JobState
 
@@ -50,6 +51,7 @@ def queued(connection: Connection, now: datetime) -> dict[str, Queued]:
             _j.c.not_before <= now,
             sa.not_(_j.c.waits_for_writers),
             sa.not_(_j.c.mutating & _j.c.table_id.in_(busy)),
+            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))),
         )
         .group_by(_j.c.worker_group, _j.c.table_id)
         .subquery()

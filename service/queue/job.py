@@ -114,6 +114,19 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """Seconds from the submission of a job to its end, or until now: in its attempts it `worked`, in between and before
+    it `waited`, and together it `took` both."""
+
+    waited: float
+    worked: float
+
+    @property
+    def took(self) -> float:
+        return self.waited + self.worked
+
+
+@dataclass(frozen=True)
 class Holder:
     """Who takes or holds a lease: a worker, None where an earlier version does not say, and its token, None without."""
 
@@ -132,6 +145,7 @@ class Job:
     Queued jobs with a higher `priority` are leased first, and only to workers of `worker_group`. `reason` is why the
     service submitted the job by itself, None if a person submitted it; `requested_by` is who submitted it. A job that
     `waits_for_writers` is queued, but no worker gets it until its `hand_over` says that they have stopped.
+    `held_back` is what a further attempt waits for although it is due: the end of a pause, or a maintenance window.
     `timeout_seconds` limits each attempt, None leaves that to the setting of the service. `retry_of` is the id of the
     job that it repeats, which may have been deleted; `traceparent` the trace that it belongs to (W3C Trace Context).
     """
@@ -167,6 +181,7 @@ class Job:
     finished_at: datetime | None = None
     waits_for_writers: bool = False
     hand_over: HandOver | None = None
+    held_back: str | None = None
 
     def evolve(self, **changes: Any) -> Job:
         return dataclasses.replace(self, **changes)
@@ -182,6 +197,14 @@ class Job:
             return None
         refused, nothing_to_do = bool(self.result.get("refusals")), self.result.get("nothing_to_do") is True
         return verdict_of(self.state, dry_run=self.dry_run, refused=refused, nothing_to_do=nothing_to_do)
+
+    def spent(self, attempts: Iterable[Attempt], now: datetime) -> Spent:
+        """Returns how long it waited and worked until now. `attempts` are all of its own."""
+        end = self.finished_at or now
+        worked = sum(max(0.0, ((each.ended_at or end) - each.started_at).total_seconds()) for each in attempts)
+        # An attempt that was lost is ended a little later than the worker stopped, and never after the job.
+        took = max(worked, (end - self.created_at).total_seconds())
+        return Spent(waited=took - worked, worked=worked)
 
     def is_leased_to(self, holder: Holder) -> bool:
         """Returns whether the lease belongs to this token and worker."""

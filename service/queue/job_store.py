@@ -207,11 +207,8 @@ def begun(connection: Connection, table_id: str | None = None) -> list[Job]:
     ]
 
 
-def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:
-    """Makes the queued jobs due that found the table's lock held."""
-    is_locked_out = _j.c.error["type"].as_string() == TABLE_LOCKED
-    is_waiting = sa.and_(_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
-    connection.execute(_j.update().where(is_waiting, is_locked_out).values(not_before=now))
+def is_known(connection: Connection, job_id: str) -> bool:
+    return connection.execute(sa.select(_j.c.id).where(_j.c.id == job_id)).first() is not None
 
 
 def settle(connection: Connection, job_id: str, *, state: JobState, error: Problem | None) -> None:
@@ -289,6 +286,7 @@ def job_of(row: sa.Row[Any]) -> Job:
         finished_at=row.finished_at,
         waits_for_writers=row.waits_for_writers,
         hand_over=HandOver.from_json(row.hand_over) if row.hand_over else None,
+        held_back=row.held_back,
     )
 
 

@@ -11,6 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from service.db import schema
 from service.db.violation import violated
 from service.model.errors import LeaseLostError
+from service.queue import lock_sighting_store, slot_use
+from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_store import job_of
 
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
 
 _j = schema.jobs
 _a = schema.job_attempts
+_t = schema.turns
 
 
 def is_any_due(connection: Connection, now: datetime, group: str) -> bool:
     """Returns whether `take` would find a job. It takes no write lock, because workers poll every second."""
-    return connection.execute(_due(now, group).limit(1)).first() is not None
+    return connection.execute(_due(now, group).with_only_columns(_j.c.id).limit(1)).first() is not None
 
 
 def take(
@@ -40,12 +43,14 @@ def take(
     now: datetime,
     deadline: datetime,
     may_start: Callable[[Job], bool] = lambda _job: True,
+    requested_first: bool = True,
 ) -> Job | None:
     """Leases the next due job of this worker group to `worker_id`; None when there is none. `may_start` is called last,
     with the job locked; a job that it rejects is skipped.
 
-    Jobs with a higher priority go first; among equal ones the table whose last lease is the longest ago, so that a
-    table with many jobs does not starve others; then the oldest job.
+    Jobs with a higher priority go first; among equal ones, with `requested_first`, those that somebody submitted before
+    those that the service started by itself; then those of the table that has had the fewest slot-seconds of late
+    (`service.queue.slot_use`), so that a table with many or long jobs does not starve others; then the oldest job.
 
     Concurrent calls are safe: SQLite serializes writers, and on PostgreSQL each call skips rows that another one has
     locked. Neither detects that another call is leasing a job of the same table at this moment; then the constraint on
@@ -53,11 +58,13 @@ def take(
     """
     passed_over: list[str] = []
     while True:
-        query = _due(now, group).where(_j.c.id.not_in(passed_over)).limit(1).with_for_update(skip_locked=True, of=_j)
-        row = connection.execute(query).one_or_none()
-        if row is None:
+        due = in_turn(_due(now, group), requested_first=requested_first).with_only_columns(_j.c.id)
+        query = due.where(_j.c.id.not_in(passed_over)).limit(1).with_for_update(skip_locked=True, of=_j)
+        # Only the ids are sorted: thousands may be due.
+        found = connection.execute(query).scalar_one_or_none()
+        if found is None:
             return None
-        job = job_of(row)
+        job = job_of(connection.execute(sa.select(_j).where(_j.c.id == found)).one())
         if not may_start(job):
             passed_over.append(job.id)
             continue
@@ -69,6 +76,7 @@ def take(
             lease_deadline=deadline,
             leased_at=now,
             progress=None,
+            held_back=None,
         )
         try:
             with connection.begin_nested():
@@ -83,6 +91,7 @@ def take(
                         lease_deadline=deadline,
                         leased_at=now,
                         progress=None,
+                        held_back=None,
                     )
                 )
         except IntegrityError as error:
@@ -93,7 +102,14 @@ def take(
         connection.execute(
             _a.insert().values(job_id=job.id, attempt=taken.attempt, worker_id=worker_id, started_at=now)
         )
+        slot_use.charge(connection, job.table_id, slot_use.AT_LEAST, now)
         return taken
+
+
+def next_due(connection: Connection, now: datetime, group: str, limit: int) -> list[Job]:
+    """Returns the jobs that write their tables and would be leased next, whether their locks are free or not."""
+    query = in_turn(_due(now, group, locked_out=True)).where(_j.c.mutating).limit(limit)
+    return [job_of(row) for row in connection.execute(query)]
 
 
 def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
@@ -198,7 +214,9 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
     return [job_of(row) for row in connection.execute(query)]
 
 
-def _due(now: datetime, group: str) -> sa.Select[Any]:
+def _due(now: datetime, group: str, *, locked_out: bool = False) -> sa.Select[Any]:
+    """Selects the jobs that a free slot would take, in no order; with `locked_out` also those whose table's lock others
+    were seen to hold."""
     other = schema.jobs.alias("other")
     # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
     states: sa.BindParameter[str] = sa.bindparam(
@@ -206,20 +224,22 @@ def _due(now: datetime, group: str) -> sa.Select[Any]:
     )
     busy = sa.select(other.c.table_id).where(other.c.state.in_(states), other.c.mutating)
     is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
-    of_table = schema.jobs.alias("of_table")
-    last_lease = (
-        sa.select(sa.func.max(of_table.c.leased_at)).where(of_table.c.table_id == _j.c.table_id).scalar_subquery()
+    if not locked_out:
+        is_blocked = is_blocked | (_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now)))
+    return sa.select(_j).where(
+        _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"),
+        _j.c.not_before <= now,
+        _j.c.worker_group == group,
+        sa.not_(_j.c.waits_for_writers),
+        sa.not_(is_blocked),
     )
-    return (
-        sa.select(_j)
-        .where(
-            _j.c.state == JobState.QUEUED.value,
-            _j.c.not_before <= now,
-            _j.c.worker_group == group,
-            sa.not_(_j.c.waits_for_writers),
-            sa.not_(is_blocked),
-        )
-        .order_by(_j.c.priority.desc(), last_lease.asc().nulls_first(), _j.c.created_at, _j.c.id)
+
+
+def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[Any]:
+    """Puts due jobs in the order in which they are leased."""
+    is_of_policy = [sa.case((_j.c.reason.is_(None), 0), else_=1)] if requested_first else []
+    return due.outerjoin(_t, _t.c.table_id == _j.c.table_id).order_by(
+        _j.c.priority.desc(), *is_of_policy, _t.c.used.asc().nulls_first(), _j.c.created_at, _j.c.id
     )
 
 
@@ -245,3 +265,4 @@ def _end_attempt(
         .where(_a.c.job_id == job.id, _a.c.attempt == job.attempt)
         .values(ended_at=now, outcome=outcome.value, error=error.to_json() if error else None)
     )
+    slot_use.charge(connection, job.table_id, slot_seconds(job, now) - slot_use.AT_LEAST, now)

@@ -20,6 +20,9 @@ from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.errors import LeaseLostError, OptionNotAllowedError, PathForbiddenError
 from service.queue import (
+    failing_work,
+    held_attempts,
+    held_store,
     hold_back,
     job_changes,
     job_incidents,
@@ -28,8 +31,10 @@ from service.queue import (
     job_tally,
     job_trace,
     lease_store,
+    polled_locks,
     retention_needs,
     worker_store,
+    writability,
 )
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
@@ -55,12 +60,16 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class LeaseConfig:
     """`lease` is how long a worker holds a job without a heartbeat; `timeout_seconds` limits a whole attempt,
-    `lock_wait_seconds` its waits for a table's lock that others hold, unless the table says otherwise."""
+    `lock_wait_seconds` its waits for a table's lock that others hold, unless the table says otherwise. With
+    `requested_first`, jobs that somebody submitted go before those of policies with the same priority. With
+    `looks_at_locks` no job starts on a table whose lock the last poll saw held, before it was looked at."""
 
     lease: timedelta
     timeout_seconds: float
     backoff: BackOff
-    lock_wait_seconds: float = 120.0
+    lock_wait_seconds: float = 5.0
+    requested_first: bool = True
+    looks_at_locks: bool = False
 
 
 def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> None:
@@ -113,6 +122,11 @@ def lease(
                 decision_times.wake(connection, job.table_id, now)
                 events.append(job_changes.of_job(connection, job.id, now, job_ended))
                 return False
+            if held := held_attempts.held_back(connection, job, table, now):
+                held_store.hold(connection, job.id, until=held.until, because=held.because)
+                return False
+            if config.looks_at_locks and polled_locks.is_in_the_way(connection, job, now):
+                return False
             # A Flink job may have been detected only after this job was queued.
             held_back = hold_back.hold_back(connection, job, table, now)
             events.extend(held_back)
@@ -126,6 +140,7 @@ def lease(
             now=now,
             deadline=now + config.lease,
             may_start=may_start,
+            requested_first=config.requested_first,
         )
         outbox.publish(connection, events, now=now)
         order = _work_order(connection, job, config, cipher, now) if job else None
@@ -208,6 +223,14 @@ def report(
             rng=rng,
             contradiction=contradiction,
         )
+        next_try_at = failing_work.next_try_at(
+            connection,
+            job,
+            outcome=AttemptOutcome.UNKNOWN if contradiction else outcome,
+            error=contradiction or result.error,
+            refused=bool(result.details.get("refusals")),
+            now=now,
+        )
         match then:
             case End(state, error):
                 lease_store.end(
@@ -231,7 +254,7 @@ def report(
                 lease_store.put_back(
                     connection,
                     job if counts else job.evolve(max_attempts=job.max_attempts + 1),
-                    not_before=not_before,
+                    not_before=max(not_before, next_try_at),
                     outcome=outcome,
                     error=error,
                     instants=instants,
@@ -242,6 +265,7 @@ def report(
         ended = job_store.get(connection, job_id)
         events = job_changes.of_report(connection, job, ended, outcome, now)
         events += job_incidents.of_report(connection, job, ended, result, now)
+        writability.record(connection, job, result, now)
         outbox.publish(connection, events, now=now)
         job_tally.add(connection, job_tally.of_attempt(job, outcome, result.details, now))
     # The job itself may be due again, or another job of this table that waited for it.

@@ -28,6 +28,13 @@ class QueueStatistics:
     oldest: Mapping[str, datetime]
 
 
+def groups(connection: Connection, now: datetime) -> list[str]:
+    """Returns the worker groups that have a job whose time has come."""
+    is_queued = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+    query = sa.select(_j.c.worker_group).where(is_queued, _j.c.not_before <= now).distinct()
+    return list(connection.execute(query).scalars())
+
+
 def statistics(connection: Connection, now: datetime) -> QueueStatistics:
     """Reads only the jobs that have not ended, by the partial indexes."""
     standing: dict[tuple[str, str], int] = {}

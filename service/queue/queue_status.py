@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import TABLE_LOCKED
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
+from service.queue.breaker import BreakerState
 from service.queue.job import HELD, JobState, mutates
 from service.queue.worker import ALIVE
 
@@ -15,16 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from service.queue.breaker import Breaker
     from service.queue.job import Job
+    from service.queue.lock_sighting import LockSighting
     from service.queue.worker import Worker
 
 
-def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now: datetime) -> str | None:
+def waits_for(
+    job: Job,
+    of_table: Sequence[Job],
+    workers: Sequence[Worker],
+    now: datetime,
+    *,
+    lock: LockSighting | None = None,
+    breaker: Breaker | None = None,
+) -> str | None:
     """Returns what a job waits for; None if it has ended, or goes on.
 
     A queued job: the first reason that keeps it from being leased, in the order of the checks in `lease_store`. A job
     that a worker holds: what its step waits for. `of_table` are the held jobs of its table, `workers` all known
-    workers.
+    workers; `lock` is what was seen of the table's lock, `breaker` that of the table and this kind of job.
     """
     if job.state in HELD:
         return job.progress.waits_for if job.progress else None
@@ -33,11 +44,18 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
     if job.waits_for_writers:
         until = f", until {job.hand_over.deadline:%Y-%m-%d %H:%M} UTC" if job.hand_over else ""
         return f"the writers to stop{until}"
-    if job.not_before > now:
-        wait = duration(job.not_before - now)
-        lock = awaited_lock(job)
-        return f"{lock}; its next attempt is in {wait}" if lock else f"its next attempt, in {wait}"
     writes = mutates(job.kind, dry_run=job.dry_run)
+    if writes and lock is not None and lock.is_in_the_way(now):
+        return awaited_lock(job, lock, now)
+    if job.not_before > now:
+        if job.held_back:
+            return job.held_back
+        wait = duration(job.not_before - now)
+        if awaited := awaited_lock(job):
+            return f"{awaited}; its next attempt is in {wait}"
+        is_open = breaker is not None and breaker.state(now) is BreakerState.OPEN
+        because = f": {breaker.sentence(now)}" if breaker is not None and is_open else ""
+        return f"its next attempt, in {wait}{because}"
     if busy := [other for other in of_table if writes and mutates(other.kind, dry_run=other.dry_run)]:
         return f"job {busy[0].id} ({busy[0].kind.value}), which is running on this table"
     alive = [worker for worker in workers if worker.info.group == job.worker_group and worker.is_alive(now)]
@@ -54,9 +72,11 @@ def waits_for(job: Job, of_table: Sequence[Job], workers: Sequence[Worker], now:
     return "its turn"
 
 
-def awaited_lock(job: Job) -> str | None:
+def awaited_lock(job: Job, lock: LockSighting | None = None, now: datetime | None = None) -> str | None:
     """Returns the table's lock with its holder, as far as known, if the job waits for it: in its step, or in the queue,
-    where it leaves its worker to others."""
+    where it leaves its worker to others. `lock` is what a look has found that holds the job back."""
+    if lock is not None and now is not None and job.state is JobState.QUEUED and lock.is_in_the_way(now):
+        return f"{_LOCK}, {lock.held(now)}"
     if job.state in HELD:
         awaited = job.progress.waits_for if job.progress else None
         return awaited if awaited and awaited.startswith(_LOCK) else None

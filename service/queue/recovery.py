@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.queue import job_changes, job_tally, job_trace, lease_store
+from service.queue import failing_work, job_changes, job_tally, job_trace, lease_store
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_events import job_ended, job_queued
 from service.queue.retry import End, Retry, after_lost_lease
@@ -82,7 +82,9 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
 
 def _take_back(connection: Connection, job: Job, now: datetime) -> JobState:
     """Ends the lost attempt; returns the state of the job."""
-    match after_lost_lease(job, now=now):
+    then = after_lost_lease(job, now=now)
+    next_try_at = failing_work.next_try_at(connection, job, outcome=AttemptOutcome.LOST, error=then.error, now=now)
+    match then:
         case End(state, error):
             lease_store.end(
                 connection,
@@ -102,7 +104,7 @@ def _take_back(connection: Connection, job: Job, now: datetime) -> JobState:
             lease_store.put_back(
                 connection,
                 job,
-                not_before=not_before,
+                not_before=max(not_before, next_try_at),
                 outcome=AttemptOutcome.LOST,
                 error=error,
                 instants=job.instants,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
-from jobs.contract import TABLE_LOCKED, Outcome, Problem, Result
+from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, Outcome, Problem, Result
 from service.queue.job import JobState
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # A job that waits for a table's lock does nothing and harms nobody; whoever holds it may be found only the next day.
 _LOCKED_FOR = timedelta(hours=24)
+# An attempt waits for seconds only for the lock's server, which may take longer to restart.
+_AWAY_FOR = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,21 @@ def after_result(
             assert_never(result.outcome)
     if again and job.cancel_requested:
         return End(JobState.CANCELLED, with_leftovers(error, result.instants or job.instants))
-    counts = error.type != TABLE_LOCKED or now - job.created_at > _LOCKED_FOR
+    counts = _counts(job, error, now)
     if again and not (counts and job.is_last_attempt):
         return Retry(now + backoff.delay(job.attempt, rng), error, counts)
     if result.outcome is Outcome.UNKNOWN:
         return _undecided(job, error)
     return End(JobState.FAILED, error)
+
+
+def _counts(job: Job, error: Problem, now: datetime) -> bool:
+    """Returns whether the attempt was one of the job's limited ones: not if all that it did was to wait for a lock."""
+    if error.type == TABLE_LOCKED:
+        return now - job.created_at > _LOCKED_FOR
+    if error.type == LOCK_UNAVAILABLE:
+        return now - (job.started_at or now) > _AWAY_FOR
+    return True
 
 
 def after_lost_lease(job: Job, *, now: datetime) -> End | Retry:

@@ -23,7 +23,7 @@ from service.model.errors import (
     JobNotCancellableError,
 )
 from service.policies.policy_registry import effective_of
-from service.queue import hold_back, job_store, job_trace, retry
+from service.queue import breaker_store, hold_back, job_store, job_trace, retry
 from service.queue.errors import REFUSALS_OF_CLUSTERING
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import Job, JobState
@@ -106,6 +106,9 @@ def submit(
             companion.about("job", job.id)
             _refuse_impossible(job, table)
             _refuse_beside_incidents(connection, job)
+            if not dry_run:
+                # Whoever submits it may have mended what was wrong.
+                breaker_store.half_open(connection, table_id, now, kind=kind)
             outbox.publish(
                 connection, [job_queued(job, table, now), *hold_back.draining_events(job, table, now)], now=now
             )

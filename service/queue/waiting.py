@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from service.queue import lease_store, worker_store
+from service.queue import breaker_store, lease_store, lock_sighting_store, worker_store
 from service.queue.job import JobState
 from service.queue.queue_status import waits_for
 
@@ -14,18 +15,36 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from service.queue.breaker import Breaker
     from service.queue.job import Job
     from service.queue.worker import Worker
 
 
+@dataclass(frozen=True)
+class Wait:
+    """`what` a job waits for at this moment, None if for nothing. `breaker` is that of its table and kind, if it is
+    queued."""
+
+    at: datetime
+    what: str | None = None
+    breaker: Breaker | None = None
+
+
 def waits_of(
     connection: Connection, jobs: Sequence[Job], now: datetime, workers: Sequence[Worker] | None = None
-) -> dict[str, str]:
-    """Returns what each of the jobs waits for, by job id, without those that wait for nothing. It reads the held jobs
-    and, unless they are given, the workers once for all of them, and only if one is queued."""
+) -> dict[str, Wait]:
+    """Returns what each of the jobs waits for, by job id. It reads the held jobs and, unless they are given, the
+    workers once for all of them, and only if one is queued."""
     tables = {job.table_id for job in jobs if job.state is JobState.QUEUED}
     held = lease_store.on_tables(connection, tables) if tables else {}
     if workers is None:
         workers = worker_store.every(connection) if tables else []
-    found = ((job.id, waits_for(job, held.get(job.table_id, []), workers, now)) for job in jobs)
-    return {job_id: waits for job_id, waits in found if waits is not None}
+    locks = lock_sighting_store.of_tables(connection, tables)
+    breakers = breaker_store.of_tables(connection, tables, now)
+    found = {}
+    for job in jobs:
+        is_breakable = job.state is JobState.QUEUED and not job.dry_run
+        breaker = breakers.get((job.table_id, job.kind)) if is_breakable else None
+        of_table, lock = held.get(job.table_id, []), locks.get(job.table_id)
+        found[job.id] = Wait(now, waits_for(job, of_table, workers, now, lock=lock, breaker=breaker), breaker)
+    return found

@@ -17,7 +17,7 @@ from service.db.engine import reading, rewrite, writing
 from service.delegation import plan_store
 from service.delivery import outbox
 from service.model.errors import GroundskeeperError, TableBusyError
-from service.queue import job_store
+from service.queue import breaker_store, job_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -181,6 +181,7 @@ def change(
         table = table_store.get(connection, table_id, for_update=True)
         table = table.evolve(**_sealed(cipher, changes, table), updated_at=clock())
         table_store.change(connection, table)
+        breaker_store.mended(connection, table_id, clock())
         if "index" in changes:
             # The buckets of all its partitions are different now.
             snapshot_store.forget(connection, table_id)

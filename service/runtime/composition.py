@@ -27,14 +27,18 @@ from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
 from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.reader_pool import ReaderLimits, ReaderPool
+from service.lock_desk.watch import LockWatch, LockWatchConfig
 from service.model.backoff import BackOff
 from service.model.rounds import Rounds
 from service.observability.process_metrics import ProcessMetrics
+from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
 from service.queue import lineage_facts, recovery
+from service.queue.forecaster import Forecaster
 from service.queue.leases import LeaseConfig
+from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.runtime import discovery_round, retention
 from service.runtime.connections import ConnectionLimits
@@ -56,13 +60,19 @@ if TYPE_CHECKING:
 
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0
+_LOCK_SECONDS = 0.5
 _PRUNE_SECONDS = 600.0
 _CLOCK_SECONDS = 10.0
 # Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
+# Looks at locks: so many hang for so long at most.
+_LOOKS_AT_ONCE = 4
+_LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
+# A storage that does not answer keeps a reader busy for no longer: nothing else waits for this answer.
+_GLANCE_SECONDS = 5.0
 _READERS_IMPORT = ("service.observation.table_read", "service.registration.detection")
 
 
@@ -90,6 +100,8 @@ class Composition:
         self._readers = ReaderPool(
             _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT
         )
+        # Theirs as well: a lock server that does not answer keeps neither calls nor polls waiting.
+        self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
         """Returns the service with its local workers."""
@@ -117,6 +129,8 @@ class Composition:
                 timeout_seconds=chosen.job_timeout_seconds,
                 backoff=BackOff(first=chosen.retry_first_seconds, most=chosen.retry_most_seconds),
                 lock_wait_seconds=chosen.lock_wait_seconds,
+                requested_first=chosen.requested_first,
+                looks_at_locks=True,
             ),
             max_attempts=chosen.max_attempts,
             lock_break_after=timedelta(seconds=chosen.lock_break_seconds),
@@ -145,6 +159,7 @@ class Composition:
             rounds=self.rounds,
             metrics=self._metrics,
             open_metrics=chosen.open_metrics,
+            forecaster=Forecaster(Goals(chosen.wait_goal_seconds, chosen.wait_goal_by_group, chosen.requested_first)),
         )
         return Daemon(
             TrustedProxies(create_app(context), chosen.trusted_proxies),
@@ -197,6 +212,7 @@ class Composition:
                 first_after=chosen.lease_seconds / 2,
             ),
             Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
+            Tick("locks", _LOCK_SECONDS, self._lock_watch().run_once),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
             Tick(
                 "problems",
@@ -234,6 +250,23 @@ class Composition:
             self.engine, self.notifier, self._clock, config, self._readers, poll_requests=self.poll_requests.ask
         )
 
+    def _lock_watch(self) -> LockWatch:
+        chosen = self.chosen
+        return LockWatch(
+            self.engine,
+            self.notifier,
+            self._clock,
+            LockWatchConfig(
+                every=timedelta(seconds=chosen.lock_look_seconds),
+                at_once=_LOOKS_AT_ONCE,
+                storage_options=chosen.storage_options,
+                lock_hosts=chosen.lock_hosts,
+            ),
+            self._lock_readers,
+            cipher=self._cipher,
+            permissions=chosen.permissions,
+        )
+
     def _observer(self) -> Observer:
         chosen = self.chosen
         return Observer(
@@ -254,6 +287,7 @@ class Composition:
                     chosen.lock_roots,
                 )
             ),
+            glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,
         )
 
@@ -287,7 +321,7 @@ class Composition:
         )
 
     def _end(self) -> None:
-        for readers in (self._poll_readers, self._readers):
+        for readers in (self._poll_readers, self._readers, self._lock_readers):
             readers.close()
 
     def _replicas(self) -> ReplicaNotifications | None:

@@ -47,6 +47,8 @@ _KEEP_NEAR_SECONDS = 1.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
 _SWITCH_SECONDS = 0.0005
+# New objects after which the interpreter looks for cycles of them.
+_COLLECTED_AFTER = 50_000
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,8 @@ class Daemon:
         # minute, for 0.1 s in which no thread runs.
         gc.collect()
         gc.freeze()
+        # Lists of thousands of tables are no cycles: to look through them again and again took a third of the time.
+        gc.set_threshold(_COLLECTED_AFTER, 20, 50)
         threading.excepthook = self._thread_died
         try:
             self._server.run(sockets=[self._socket])

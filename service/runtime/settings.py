@@ -54,7 +54,8 @@ class Settings(BaseSettings):
         (), description="Where the files of filesystem locks may lie, besides below their tables"
     )
     lock_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="Hosts of lock servers to which the service connects at registration: `host` or `host:port`"
+        (),
+        description="Hosts of lock servers to which the service connects, to see locks: `host` or `host:port`",
     )
     metastore_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Hosts of Hive metastores to which jobs may sync tables: `host` or `host:port`, with commas"
@@ -72,10 +73,16 @@ class Settings(BaseSettings):
     recover_seconds: float = Field(3.0, gt=0, le=600, description="How often expired leases are collected")
     job_timeout_seconds: float = Field(3600.0, gt=0, description="Time limit of one attempt")
     lock_wait_seconds: float = Field(
-        120.0, ge=1, le=86_400, description="How long a job waits for a table's lock that others hold"
+        5.0, ge=1, le=86_400, description="How long a job waits in its slot for a table's lock that others hold"
+    )
+    lock_look_seconds: float = Field(
+        2.0, gt=0, le=30, description="How often the locks are looked at that jobs in the queue wait for"
     )
     lock_break_seconds: float = Field(
         3600.0, ge=300, le=604_800, description="Age from which a lock that never ends may be broken"
+    )
+    requested_first: bool = Field(
+        True, description="Whether jobs that somebody submitted go before those of policies with the same priority"
     )
     max_attempts: int = Field(3, ge=1, le=100)
     retry_first_seconds: float = Field(2.0, gt=0)
@@ -121,6 +128,12 @@ class Settings(BaseSettings):
     max_new_jobs: int = Field(
         20, ge=1, description="Jobs that policies start in one round at most, for example after a pause"
     )
+    wait_goal_seconds: float = Field(
+        300.0, ge=0, description="The slots that a worker group wants are so many that no job waits longer for one"
+    )
+    wait_goal_by_group: dict[str, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict, description="JSON object: the same goal for single worker groups, in seconds"
+    )
     problem_seconds: float = Field(
         30.0, gt=0, le=600, description="How often problems that have opened or are resolved are looked for"
     )
@@ -151,6 +164,7 @@ class Settings(BaseSettings):
     packages: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="More Maven packages of a worker, separated by commas; `s3a`, `gs`, `abfs`"
     )
+    local_maven: bool = Field(False, description="Whether a worker takes packages from ~/.m2 of its machine as well")
     jars: Path | None = Field(None, description="Folder with the Hudi bundle, and the jars of `s3a`, for a worker")
     secret_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (), description="Keys for stored secrets, separated by commas; the first one encrypts"

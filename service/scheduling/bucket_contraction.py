@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import JobKind
 from service.model.formatting import count, size
 from service.policies.policy import Mode
-from service.scheduling.bucket_expansion import NO_HAZARD, SqlHazard
+from service.scheduling.bucket_expansion import NO_HAZARD, WriterHazard, unless_refused
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
 
@@ -37,9 +37,9 @@ def decide(
     context: TriggerContext,
     *,
     limit: int,
-    sql: SqlHazard = NO_HAZARD,
+    hazard: WriterHazard = NO_HAZARD,
 ) -> Run | Suggest | Skip:
-    """Returns the proposal; it is `Run` only in the mode `auto` and without an obstacle. `limit` is the largest bucket
+    """Returns the proposal; it is `Run` only in the mode `auto`, `Skip` with an obstacle. `limit` is the largest bucket
     that the policy of the expansion allows, in bytes."""
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket contraction is switched off")
@@ -68,9 +68,8 @@ def decide(
     where = f"in {count(len(chosen), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
     because = f"{finding}; {factor} become one {where}"
     kind = JobKind.BUCKET_CONTRACTION
-    if settings.mode is Mode.AUTO and not sql.obstacle:
-        return Run(kind, params, because)
-    return Suggest(kind, params, f"{because}. But {sql.obstacle}" if sql.obstacle else because)
+    proposal = Run(kind, params, because) if settings.mode is Mode.AUTO else Suggest(kind, params, because)
+    return unless_refused(proposal, hazard.obstacle)
 
 
 def factor_for(partition: PartitionState, wanted: int, limit: int) -> int:

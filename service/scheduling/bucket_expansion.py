@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind, WriterEngine
+from jobs.format.hudi_versions import may_ignore_hashing_config
 from service.model.formatting import count, size
 from service.policies.policy import Mode
 from service.scheduling.decision import Run, Skip, Suggest
@@ -37,45 +38,76 @@ _SQL_LOSES_ROWS = (
 
 
 @dataclass(frozen=True)
-class SqlHazard:
-    """Sentences for the owner of a table that SQL statements write. The `obstacle` is why the table may not get its
-    first hashing config; the `warning` is about one that it has already."""
+class Obstacle:
+    """Why a job would refuse another number of buckets: the type of its problem, and a sentence for the owner."""
 
-    obstacle: str | None = None
+    code: str
+    because: str
+
+
+OBSTACLES = frozenset({"sql-statements-lose-rows", "writers-too-old"})
+
+
+@dataclass(frozen=True)
+class WriterHazard:
+    """What writers would do with another number of buckets. The `warning` is a sentence for the owner about a hashing
+    config that the table has already."""
+
+    obstacle: Obstacle | None = None
     warning: str | None = None
 
 
-NO_HAZARD = SqlHazard()
+NO_HAZARD = WriterHazard()
 
 
-def sql_hazard(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> SqlHazard:
-    """Returns the hazard of a table that is written by Spark SQL, unless its owner has declared query pruning off.
+def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> WriterHazard:
+    """Returns the hazard of a table whose writers may be too old, or that is written by Spark SQL, unless its owner has
+    declared query pruning off.
 
     With a hashing config Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT`, so a job would refuse to make the
-    first one (`jobs.protocol.writer_engines.of_sql_statements`).
+    first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
     """
-    if WriterEngine.SPARK_SQL not in table.writers.known_engines(sightings) or table.writers.query_pruning_off:
+    writers = table.writers
+    version = table.profile.get("table_version")
+    if version and not writers.stopped and may_ignore_hashing_config(version, writers.hudi_version):
+        declared = f"Hudi {writers.hudi_version}" if writers.hudi_version else "none"
+        return WriterHazard(
+            Obstacle(
+                "writers-too-old",
+                "writers older than Hudi 1.1 would keep the old number of buckets and duplicate rows (table version"
+                f" {version}, writers declared: {declared})",
+            )
+        )
+    if WriterEngine.SPARK_SQL not in writers.known_engines(sightings) or writers.query_pruning_off:
         return NO_HAZARD
     if has_hashing_config:
-        return SqlHazard(warning=f"Spark SQL writes the table, which has a hashing config: {_SQL_LOSES_ROWS}.")
-    return SqlHazard(
-        obstacle=f"Spark SQL reads and writes the table, and Hudi 1.2 would lose rows there: {_SQL_LOSES_ROWS}"
+        return WriterHazard(warning=f"Spark SQL writes the table, which has a hashing config: {_SQL_LOSES_ROWS}.")
+    return WriterHazard(
+        Obstacle(
+            "sql-statements-lose-rows",
+            f"Spark SQL reads and writes the table, and Hudi 1.2 would lose rows there: {_SQL_LOSES_ROWS}",
+        )
     )
 
 
+def unless_refused(proposal: Run | Suggest | Skip, obstacle: Obstacle | None) -> Run | Suggest | Skip:
+    """Returns the proposal, or why its job would be refused."""
+    if obstacle is None or isinstance(proposal, Skip):
+        return proposal
+    return Skip(obstacle.code, f"{proposal.because}. But {obstacle.because}")
+
+
 def decide(
-    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, sql: SqlHazard = NO_HAZARD
+    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, hazard: WriterHazard = NO_HAZARD
 ) -> Run | Suggest | Skip:
-    """Returns the proposal, with the hazard's warning. It is `Run` only in the mode `auto` and without an obstacle.
+    """Returns the proposal, with the hazard's warning. It is `Run` only in the mode `auto`, `Skip` with an obstacle.
 
     The parameters name partitions when most of them are small enough.
     """
-    return replace(_decide(settings, snapshot, context, sql.obstacle), warning=sql.warning)
+    return replace(unless_refused(_decide(settings, snapshot, context), hazard.obstacle), warning=hazard.warning)
 
 
-def _decide(
-    settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, obstacle: str | None
-) -> Run | Suggest | Skip:
+def _decide(settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Suggest | Skip:
     if settings.mode is Mode.OFF:
         return Skip("off", "bucket expansion is switched off")
     if not snapshot.num_buckets:
@@ -88,10 +120,7 @@ def _decide(
         most = max((each.largest_bucket_bytes for each in known), default=0)
         allowed = size(settings.max_bucket_bytes)
         return Skip("small-enough", f"the largest bucket has {size(most)}, {allowed} are allowed")
-    proposal = _split(settings, snapshot, large, known)
-    if obstacle and isinstance(proposal, Run):
-        return Suggest(proposal.kind, proposal.params, f"{proposal.because}. But {obstacle}")
-    return proposal
+    return _split(settings, snapshot, large, known)
 
 
 def _split(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DECIDED = (
     JobKind.REPAIR,
+    JobKind.ROLLBACK,
     JobKind.COMPACTION,
     JobKind.BUCKET_EXPANSION,
     JobKind.BUCKET_CONTRACTION,

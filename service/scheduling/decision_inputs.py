@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.format.lock_providers import is_provable
 from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
 from service.delegation import plan_store
 from service.incidents import store
 from service.incidents.incident import astray
 from service.model.formatting import count
+from service.policies import pause_store, windows
 from service.policies.policy_registry import effective_of
-from service.queue import job_store, worker_store
+from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over_policy import has_flink
 from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
@@ -28,10 +30,9 @@ from service.scheduling import (
     delegated,
     diagnosis,
     partition_ttl,
-    pause_store,
     repair,
+    rollback,
     sync,
-    windows,
 )
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
@@ -104,7 +105,8 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     before = decision_store.latest(connection, table_id)
     recent = job_store.recent(connection, table_id, _REMEMBERED)
     standing = store.standing(connection, table_id)
-    history = {kind: history_of(recent, kind, forgive_before=effective.changed_at) for kind in DECIDED}
+    changes = [at for at in (effective.changed_at, breaker_store.mended_at(connection, table_id)) if at]
+    history = {kind: history_of(recent, kind, forgive_before=max(changes, default=None)) for kind in DECIDED}
     calendars = _calendars(policy, before, now)
     pause = paused(pause_store.pause_of(connection), policy)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
@@ -139,9 +141,10 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
                 contexts,
                 standing,
                 tried=_attempted(recent),
-                sql=_sql_hazard(connection, table),
+                hazard=_writer_hazard(connection, table),
                 consumers=consumer_store.of_table(connection, table_id),
                 must_stop_flink=_must_stop_flink(connection, table),
+                unproved=_unproved(connection, table),
             ).items()
         },
         situation=situation,
@@ -169,10 +172,10 @@ def _facts(
     )
 
 
-def _sql_hazard(connection: Connection, table: Registration) -> bucket_expansion.SqlHazard:
+def _writer_hazard(connection: Connection, table: Registration) -> bucket_expansion.WriterHazard:
     stored = snapshot_store.find(connection, table.id)
     has_config = bool(stored and stored.hashing_config)
-    return bucket_expansion.sql_hazard(
+    return bucket_expansion.writer_hazard(
         table, watch_store.engines_of(connection, table.id), has_hashing_config=has_config
     )
 
@@ -180,6 +183,15 @@ def _sql_hazard(connection: Connection, table: Registration) -> bucket_expansion
 def _must_stop_flink(connection: Connection, table: Registration) -> bool:
     sightings = watch_store.engines_of(connection, table.id)
     return has_flink(table, sightings) and not table.writers.are_stopped(sightings)
+
+
+def _unproved(connection: Connection, table: Registration) -> str | None:
+    """Returns why no job can prove that a writer of the table is dead, or roll its write back."""
+    if not is_provable(table.lock.provider):
+        return "the table's lock cannot be proved, so a cleaning has to roll it back"
+    if has_flink(table, watch_store.engines_of(connection, table.id)):
+        return "Flink writes the table, and a restarted Flink job may commit it"
+    return None
 
 
 def paused(pause: Pause | None, policy: Policy) -> str | None:
@@ -209,22 +221,24 @@ def _proposals(
     standing: Sequence[Incident],
     *,
     tried: Sequence[str],
-    sql: bucket_expansion.SqlHazard,
+    hazard: bucket_expansion.WriterHazard,
     consumers: Sequence[Consumer],
     must_stop_flink: bool,
+    unproved: str | None,
 ) -> dict[JobKind, Proposal]:
     return {
         JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
+        JobKind.ROLLBACK: rollback.decide(policy.rollback, snapshot, contexts[JobKind.ROLLBACK], obstacle=unproved),
         JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, contexts[JobKind.COMPACTION]),
         JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
-            policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], sql
+            policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], hazard
         ),
         JobKind.BUCKET_CONTRACTION: bucket_contraction.decide(
             policy.bucket_contraction,
             snapshot,
             contexts[JobKind.BUCKET_CONTRACTION],
             limit=policy.bucket_expansion.max_bucket_bytes,
-            sql=sql,
+            hazard=hazard,
         ),
         JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
         JobKind.PARTITION_TTL: partition_ttl.decide(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from service.catalog import decision_times
 from service.db.engine import writing
 from service.delivery import outbox
+from service.policies import pause_store
 from service.policies.policy import Pause
-from service.queue import job_changes, job_store
+from service.queue import held_store, job_changes, job_store
 from service.queue.job_events import job_ended
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE
-from service.scheduling import pause_store
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -41,4 +41,5 @@ def resume(engine: Engine, notifier: Notifier, clock: Clock) -> None:
         # Before the row of the pause: the scheduler takes its locks in this order too.
         decision_times.wake_all(connection, clock())
         pause_store.resume(connection)
+        held_store.release(connection, clock())
     notifier.notify()

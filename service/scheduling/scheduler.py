@@ -18,11 +18,12 @@ from service.delegation import plan_store
 from service.delegation.plan import PlanState
 from service.delivery import outbox
 from service.model.errors import DatabaseUnavailableError, FenceLosesFlinkError, JobConflictError
-from service.queue import hold_back, job_changes, job_store
+from service.policies import pause_store
+from service.queue import breaker_store, hold_back, job_changes, job_store
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import Job
 from service.queue.job_events import job_ended, job_queued
-from service.scheduling import decision_store, delegated, pause_store
+from service.scheduling import decision_store, delegated
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
 from service.scheduling.decision_inputs import inputs_of, paused
@@ -244,6 +245,7 @@ def _start(
         because = f"{run.because}; but the policy fences writers, which would lose the batch of a Flink job"
         admissions[run.kind] = Wait(FenceLosesFlinkError.type, because, warning=run.warning)
         return None
+    breaker = breaker_store.find(connection, table_id, run.kind, now)
     job = Job(
         id=f"job_{secrets.token_hex(8)}",
         table_id=table_id,
@@ -251,7 +253,7 @@ def _start(
         params=run.params,
         max_attempts=max_attempts,
         created_at=now,
-        not_before=now,
+        not_before=max(now, breaker.next_try_at) if breaker else now,
         priority=inputs.policy.priority,
         worker_group=run.worker_group or inputs.policy.worker_group,
         timeout_seconds=inputs.policy.timeout_seconds,

@@ -7,15 +7,14 @@ computes them once for all that ask, and answers meanwhile with what it computed
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from service.db.engine import reading
+from service.standing import overview_store
 from service.standing.look import look
+from service.standing.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,22 +22,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
+    from service.catalog.snapshot_store import KnownSnapshots
     from service.model.clock import Clock
     from service.standing.facts import TableFacts
+    from service.standing.overview import Listing
     from service.standing.problem import Severity, StandingProblem
     from service.standing.problems import Found
-
-_log = logging.getLogger(__name__)
-
-_FRESH_SECONDS = 2.0
-# What took no longer is computed before the answer.
-_AT_ONCE_SECONDS = 0.1
-# What takes longer begins after the answers of now, which it would slow down.
-_AFTER_SECONDS = 0.3
-# Of the time that passes, computing takes this part at most.
-_SHARE = 0.1
-MOST_AGE = timedelta(minutes=1)
-"""An answer never tells of an earlier time, so that a caller who comes once sees what is wrong now."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +40,7 @@ class TableBacklog:
     last_commit_at: datetime | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Known:
     """The state `as_of` a time: the problems, the most serious first, and the backlogs of the tables that have been
     polled, by table id."""
@@ -61,6 +50,13 @@ class Known:
     backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)
     counts: Mapping[Severity, int] = field(default_factory=Counter)
     of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Look:
+    found: Found
+    paths: Mapping[str, str]
+    known: Known
 
 
 def _known(found: Found, tables: Sequence[TableFacts], now: datetime) -> Known:
@@ -81,60 +77,38 @@ class Board:
     """What one process computed last. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._last: Known | None = None
-        self._computing = threading.Lock()
-        self._ended_at = 0.0
-        self._took = 0.0
+        self._snapshots: KnownSnapshots = {}
+        self._looks = Remembered("problems", self._look, tables=lambda each: len(each.paths))
+        self._tables = Remembered("list of tables", _listed, tables=lambda each: len(each.tables))
 
     def known(self, engine: Engine, clock: Clock) -> Known:
-        """Returns what is known, unless that is older than MOST_AGE, and then computes it anew for the next call; where
-        computing takes moments, for this one. Raises DatabaseUnavailableError."""
-        last = self._last
-        if last is None or not timedelta(0) <= clock() - last.as_of <= MOST_AGE:
-            with self._computing:
-                if self._last is last:
-                    self._compute(engine, clock)
-            assert self._last is not None
-            return self._last
-        if self._is_due() and self._computing.acquire(blocking=False):
-            if self._took < _AT_ONCE_SECONDS:
-                self._renew(engine, clock)
-                return self._last or last
-            thread = threading.Timer(_AFTER_SECONDS, self._renew, (engine, clock))
-            thread.name, thread.daemon = "problems", True
-            try:
-                thread.start()
-            except RuntimeError:
-                # No more threads can be started. The next call tries again.
-                self._computing.release()
-        return last
+        """Returns what is known, some seconds old at most. Raises DatabaseUnavailableError."""
+        return self._looks.latest(engine, clock).known
 
-    def look(self, engine: Engine, clock: Clock) -> tuple[Found, Sequence[TableFacts]]:
-        """Looks at the whole installation now, and remembers what is found. Raises DatabaseUnavailableError."""
-        with self._computing:
-            return self._compute(engine, clock)
+    def now(self, engine: Engine, clock: Clock) -> Known:
+        """Returns the state of now, unless there are so many tables that computing it takes long. Raises
+        DatabaseUnavailableError."""
+        return self._looks.now(engine, clock).known
 
-    def _is_due(self) -> bool:
-        return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, self._took / _SHARE)
+    def tables(self, engine: Engine, clock: Clock) -> Listing:
+        """Returns all tables without their types: those of now, unless there are very many. Raises
+        DatabaseUnavailableError."""
+        return self._tables.now(engine, clock)
 
-    def _renew(self, engine: Engine, clock: Clock) -> None:
-        try:
-            self._compute(engine, clock)
-        except Exception:
-            # A later call computes again, and gets the error when the last result has become too old.
-            _log.exception("the problems could not be computed")
-        finally:
-            self._computing.release()
+    def look(self, engine: Engine, clock: Clock) -> tuple[Found, Mapping[str, str]]:
+        """Looks at the whole installation now, and remembers what is found. Also returns the base paths of the tables
+        that could be read, by id. Raises DatabaseUnavailableError."""
+        look = self._looks.anew(engine, clock)
+        return look.found, look.paths
 
-    def _compute(self, engine: Engine, clock: Clock) -> tuple[Found, Sequence[TableFacts]]:
-        began, now = time.monotonic(), clock()
-        try:
-            found, tables = look(engine, now)
-            self._last = _known(found, tables, now)
-            return found, tables
-        finally:
-            self._ended_at = time.monotonic()
-            self._took = self._ended_at - began
+    def _look(self, engine: Engine, now: datetime) -> _Look:
+        found, tables = look(engine, now, snapshots=self._snapshots)
+        return _Look(found, {table.id: table.base_path for table in tables}, _known(found, tables, now))
+
+
+def _listed(engine: Engine, _now: datetime) -> Listing:
+    with reading(engine) as connection:
+        return overview_store.tables(connection, overview_store.activity(connection).busy, with_type=False)
 
 
 def _backlog(table: TableFacts) -> TableBacklog | None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import Pause
+    from service.queue.breaker import Breaker
     from service.queue.job import Job
+    from service.queue.lock_sighting import LockSighting
     from service.queue.worker import Worker
     from service.scheduling.decision import Decision
 
@@ -39,7 +41,9 @@ class Failures:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """One table. `snapshot` has no partitions, and is None before the first poll."""
+    """One table. `snapshot` has no partitions, and is None before the first poll. `held` are the jobs at workers, and
+    those that are queued because of the table's lock; `lock` is what a look has found of it, if that holds jobs back.
+    """
 
     id: str
     name: str
@@ -52,6 +56,8 @@ class TableFacts:
     failures: Sequence[Failures] = ()
     unsettled: Sequence[Job] = ()
     held: Sequence[Job] = ()
+    breakers: Sequence[Breaker] = ()
+    lock: LockSighting | None = None
 
     @cached_property
     def about(self) -> About:

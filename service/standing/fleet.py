@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import TABLE_LOCKED
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
+from service.queue.job import JobState
 from service.queue.queue_status import awaited_lock
 from service.queue.worker import ALIVE
 from service.standing.problem import About, Definition, ObjectType, Severity, StandingKind
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from service.queue.job import Job
     from service.queue.worker import Worker
     from service.standing.facts import Facts, TableFacts
     from service.standing.problem import StandingProblem
@@ -33,13 +35,10 @@ if TYPE_CHECKING:
 FAILING = Definition(
     StandingKind.JOB_FAILING,
     Severity.WARNING,
-    "Jobs of one kind fail again and again",
-    "The table service does not happen, and a policy tries it ever less often, at last once a day.",
+    "The last job of a kind failed for good",
+    "What the job was for is not done, and a policy tries it ever less often, at last once a day.",
     "Do what the error says, then start the job again.",
 )
-
-FAILURES = 3
-"""Jobs in a row that failed for good, each after all its attempts."""
 
 FAILURES_SHOWN_FOR = timedelta(days=3)
 """After the last failure: nobody seems to want such a job any more."""
@@ -126,16 +125,18 @@ PAUSED_AFTER = timedelta(days=1)
 def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
     """One for each kind of job."""
     for failures in table.failures:
-        if failures.count < FAILURES or now - failures.last_at > FAILURES_SHOWN_FOR:
+        if now - failures.last_at > FAILURES_SHOWN_FOR:
             continue
-        error = failures.error
+        error, refused = failures.error, table.snapshot.not_writable if table.snapshot else None
+        if error and refused and error.type == refused.type:
+            continue  # That is a problem of the table.
         reason = f"{error.title}. {error.detail}".strip() if error else "without a reason"
-        name = failures.kind.value.replace("_", " ")
+        name, ago = failures.kind.value.replace("_", " "), duration(now - failures.last_at)
+        jobs = f"The last {failures.count} {name} jobs" if failures.count > 1 else f"The last {name} job"
         yield FAILING.of(
             table.about,
             failures.since,
-            f"{count(failures.count, f'{name} job')} failed in a row, the last {duration(now - failures.last_at)} ago:"
-            f" {reason}",
+            f"{jobs} failed{', the last of them' if failures.count > 1 else ''} {ago} ago: {reason}",
             {
                 "job_kind": failures.kind.value,
                 "failures": failures.count,
@@ -167,21 +168,29 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem
 def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
     for job in table.held:
         was_locked_out = job.error is not None and job.error.type == TABLE_LOCKED
-        lock = awaited_lock(job)
+        lock = awaited_lock(job, table.lock, now)
         if lock is None:
             continue
         since = (job.started_at if was_locked_out else job.leased_at) or job.created_at
+        if job.state is JobState.QUEUED and table.lock is not None and table.lock.since is not None:
+            # One that was held long before the job came is nothing that passes in a moment.
+            since = min(since, table.lock.since)
         if now - since >= LOCK_AFTER:
             yield LOCK_AWAITED.of(
                 table.about,
                 since,
-                f"{job.kind.value.replace('_', ' ').capitalize()} job {job.id}, begun {duration(now - since)} ago,"
-                f" waits for {lock}.",
+                f"{job.kind.value.replace('_', ' ').capitalize()} job {job.id}, {_begun(job, now)} ago, waits for"
+                f" {lock}.",
                 {"job_id": job.id, "job_kind": job.kind.value, "waits_for": lock, "worker_id": job.worker_id},
                 step=look_at_lock(table.id),
                 part=job.id,
                 remedy=breaking_lock(table),
             )
+
+
+def _begun(job: Job, now: datetime) -> str:
+    at = job.started_at or job.leased_at
+    return f"begun {duration(now - at)}" if at else f"submitted {duration(now - job.created_at)}"
 
 
 def breaking_lock(table: TableFacts) -> str:

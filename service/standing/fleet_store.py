@@ -13,6 +13,7 @@ from service.delivery.attempt_policy import summary
 from service.delivery.webhook import DeliveryState, SendResult
 from service.delivery.webhook_store import webhook_of
 from service.events.event import EventType
+from service.queue import lock_sighting_store
 from service.queue.job import ACTIVE, AttemptOutcome, JobState
 from service.standing.facts import Backlog, BlockedDelivery, Lost, WebhookFacts
 
@@ -50,7 +51,12 @@ def backlogs(connection: Connection, now: datetime) -> list[Backlog]:
             sa.func.count().label("jobs"),
             sa.func.min(_j.c.not_before, type_=schema.UtcDateTime).label("oldest"),
         )
-        .where(_IS_QUEUED, _j.c.not_before <= now, sa.not_(_j.c.waits_for_writers))
+        .where(
+            _IS_QUEUED,
+            _j.c.not_before <= now,
+            sa.not_(_j.c.waits_for_writers),
+            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))),
+        )
         .group_by(_j.c.worker_group)
     )
     return [Backlog(row.worker_group, row.jobs, row.oldest) for row in connection.execute(query)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.model.formatting import count, size
-from service.scheduling.bucket_expansion import factor_for
+from service.scheduling.bucket_expansion import OBSTACLES, factor_for
 from service.scheduling.decision import Verdict
 from service.standing.problem import Definition, Severity, StandingKind
 from service.standing.step import look_at_table, start
@@ -38,6 +38,12 @@ SKEWED = Definition(
     " buckets do not help.",
 )
 
+_INSTEAD = {
+    "uneven-keys": SKEWED.remedy,
+    **dict.fromkeys(OBSTACLES, "Remove what keeps the table from an expansion first; the finding names it."),
+}
+"""What to do where an expansion would be refused, by the code of its decision."""
+
 SKEW = 4.0
 """Of the largest bucket to the mean of all."""
 
@@ -65,7 +71,7 @@ def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
     if table.snapshot is None or not table.is_readable or large is None or large.largest_bucket_bytes <= allowed:
         return None
     decision = table.decisions.get(JobKind.BUCKET_EXPANSION)
-    is_refused = decision is not None and decision.code == "uneven-keys"
+    remedy = _INSTEAD.get(decision.code) if decision is not None else None
     params: Mapping[str, object] = {"factor": factor_for(large.largest_bucket_bytes, allowed)}
     of_policy = decision is not None and decision.verdict in (Verdict.SUGGEST, Verdict.WAIT)
     if decision is not None and of_policy and decision.params:
@@ -80,9 +86,9 @@ def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
         f"{because[0].upper()}{because[1:]}.",
         {**_of(large), "allowed_bytes": allowed},
         step=look_at_table(table.id)
-        if is_refused
+        if remedy
         else start(table.id, "Expand the buckets", JobKind.BUCKET_EXPANSION, params),
-        remedy=SKEWED.remedy if is_refused else None,
+        remedy=remedy,
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from service.db.engine import reading
 from service.model.errors import DatabaseUnavailableError
+from service.policies import pause_store
 from service.queue import worker_store
-from service.scheduling import pause_store
 from service.standing import fleet_store, problems, table_store
 from service.standing.facts import Facts
 from service.standing.problem import StandingKind
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from service.catalog.snapshot_store import KnownSnapshots
     from service.standing.facts import TableFacts
     from service.standing.problems import Found
 
@@ -28,9 +29,12 @@ log = logging.getLogger(__name__)
 _Part = TypeVar("_Part")
 
 
-def look(engine: Engine, now: datetime, table_id: str | None = None) -> tuple[Found, Sequence[TableFacts]]:
+def look(
+    engine: Engine, now: datetime, table_id: str | None = None, *, snapshots: KnownSnapshots | None = None
+) -> tuple[Found, Sequence[TableFacts]]:
     """Returns what is found, and the tables that could be read: of the whole installation, or of one table. What
-    cannot be read or computed costs no more than its own problems. Raises DatabaseUnavailableError."""
+    cannot be read or computed costs no more than its own problems. `snapshots` are those of the last look, which this
+    one changes. Raises DatabaseUnavailableError."""
     failed: set[StandingKind] = set()
 
     def part(read: Callable[[Connection], _Part], kinds: Iterable[StandingKind]) -> _Part | None:
@@ -49,7 +53,7 @@ def look(engine: Engine, now: datetime, table_id: str | None = None) -> tuple[Fo
         lost = fleet_store.lost(connection, workers, now)
         return Facts(backlogs=fleet_store.backlogs(connection, now), workers=workers, lost=lost)
 
-    tables, unread = _tables(engine, now, table_id)
+    tables, unread = _tables(engine, now, table_id, snapshots)
     if table_id is not None:
         return _found(Facts(tables), now, unread, ()), tables
     facts = part(of_workers, (StandingKind.GROUP_WITHOUT_WORKER, StandingKind.WORKER_LOST)) or Facts()
@@ -66,12 +70,14 @@ def _found(facts: Facts, now: datetime, unread: Collection[str], failed: Collect
     return replace(found, not_computed=replace(found.not_computed, tables=unread, kinds=kinds))
 
 
-def _tables(engine: Engine, now: datetime, table_id: str | None) -> tuple[list[TableFacts], set[str]]:
+def _tables(
+    engine: Engine, now: datetime, table_id: str | None, snapshots: KnownSnapshots | None
+) -> tuple[list[TableFacts], set[str]]:
     """Returns the facts of all tables or of one; if they cannot be read together, those of each table that can be read
     alone, and the ids of the others."""
     try:
         with reading(engine) as connection:
-            return table_store.facts(connection, now, table_id), set()
+            return table_store.facts(connection, now, table_id, snapshots=snapshots), set()
     except DatabaseUnavailableError:
         raise
     except Exception:

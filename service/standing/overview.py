@@ -4,8 +4,11 @@ backlogs from `board`."""
 from __future__ import annotations
 
 import base64
+from bisect import bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +17,7 @@ from service.db.page import not_a_cursor
 from service.standing.problem import RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
     from service.lake.table import TableType
@@ -65,6 +68,13 @@ class ListedTable:
     type: TableType | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """All tables, at one moment."""
+
+    tables: Sequence[ListedTable]
+
+
 @dataclass(frozen=True)
 class Filter:
     """`text` is a part of the name or path, in capitals or not. Empty collections select everything."""
@@ -74,6 +84,10 @@ class Filter:
     kinds: Collection[StandingKind] = ()
     types: Collection[TableType] = ()
     states: Collection[TableState] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.text.strip() or self.health or self.kinds or self.types or self.states)
 
 
 @dataclass(frozen=True)
@@ -94,21 +108,29 @@ _cursors = msgspec.json.Decoder(tuple[str, float, str, str])
 
 
 def select(
-    tables: Sequence[ListedTable], known: Known, wanted: Filter, order: Order, *, limit: int, cursor: str | None = None
+    listing: Listing, known: Known, wanted: Filter, order: Order, *, limit: int, cursor: str | None = None
 ) -> Selected:
     """Tables that are added or removed between two pages neither repeat nor hide others. Raises ParamsInvalidError."""
-    after = _parsed(cursor, order) if cursor else None
-    keyed = sorted((_key(table, known, order), table) for table in _matching(tables, known, wanted))
-    before = 0 if after is None else sum(key <= after for key, _ in keyed)
+    keyed: Sequence[tuple[_Key, ListedTable]] = _in_order(listing, known, order)
+    if not wanted.is_open:
+        is_wanted = _matching(known, wanted)
+        keyed = [each for each in keyed if is_wanted(each[1])]
+    before = bisect_right(keyed, _parsed(cursor, order), key=itemgetter(0)) if cursor else 0
     shown = keyed[before : before + limit]
     has_more = len(keyed) > before + limit
     return Selected(
         tables=[table for _, table in shown],
-        total=len(tables),
+        total=len(listing.tables),
         matching=len(keyed),
         before=before,
         next_cursor=_text(shown[-1][0], order) if has_more else None,
     )
+
+
+# Of very many tables both stay the same for several calls.
+@lru_cache(maxsize=2)
+def _in_order(listing: Listing, known: Known, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
+    return sorted(((_key(table, known, order), table) for table in listing.tables), key=itemgetter(0))
 
 
 def health(table_id: str, known: Known) -> Health:
@@ -116,18 +138,16 @@ def health(table_id: str, known: Known) -> Health:
     return Health(found[0].severity.value) if found else Health.HEALTHY
 
 
-def _matching(tables: Iterable[ListedTable], known: Known, wanted: Filter) -> list[ListedTable]:
+def _matching(known: Known, wanted: Filter) -> Callable[[ListedTable], bool]:
     text = wanted.text.strip().casefold()
     kinds = set(wanted.kinds)
-    return [
-        table
-        for table in tables
-        if (not text or text in table.name.casefold() or text in table.base_path.casefold())
+    return lambda table: (
+        (not text or text in table.name.casefold() or text in table.base_path.casefold())
         and (not wanted.states or table.state in wanted.states)
         and (not wanted.types or table.type in wanted.types)
         and (not wanted.health or health(table.id, known) in wanted.health)
         and (not kinds or any(each.kind in kinds for each in known.of_tables.get(table.id, ())))
-    ]
+    )
 
 
 def _key(table: ListedTable, known: Known, order: Order) -> _Key:

@@ -16,7 +16,7 @@ from service.delivery.webhook import DeliveryState
 from service.lake.table import TableType
 from service.queue import job_store
 from service.queue.job import HELD, Job, JobState, JobVerdict, verdict_of
-from service.standing.overview import ListedTable, TableState
+from service.standing.overview import ListedTable, Listing, TableState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -91,7 +91,7 @@ def activity(connection: Connection) -> Activity:
     return Activity(jobs, set(connection.execute(busy).scalars()))
 
 
-def tables(connection: Connection, busy: Collection[str], *, with_type: bool) -> list[ListedTable]:
+def tables(connection: Connection, busy: Collection[str], *, with_type: bool) -> Listing:
     """Returns all tables. Their types are in large documents, so they are read only where a filter needs them."""
     kind = _t.c.profile["table_type"].as_string() if with_type else sa.null()
     of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, kind.label("type"))
@@ -100,7 +100,7 @@ def tables(connection: Connection, busy: Collection[str], *, with_type: bool) ->
     of_watch = (_w.c.looked_at.is_not(None).label("is_polled"), _w.c.failures, error)
     query: sa.Select[Any] = sa.select(*of_table, *of_watch).outerjoin(_w, _w.c.table_id == _t.c.id)
     types = {each.value: each for each in TableType}
-    return [
+    found = [
         ListedTable(
             id=row.id,
             name=row.name,
@@ -111,6 +111,7 @@ def tables(connection: Connection, busy: Collection[str], *, with_type: bool) ->
         )
         for row in connection.execute(query)
     ]
+    return Listing(found)
 
 
 def shapes(connection: Connection, table_ids: Collection[str]) -> dict[str, Shape]:

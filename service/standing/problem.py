@@ -35,6 +35,7 @@ class StandingKind(StrEnum):
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
     COMMITS_VANISHED = "commits-vanished"
     COMMITS_MISSED = "commits-missed"
     INCIDENT_STANDING = "incident-standing"
@@ -53,6 +54,7 @@ class StandingKind(StrEnum):
     POLICY_WARNING = "policy-warning"
     JOBS_HELD_UP = "jobs-held-up"
     JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
     JOB_UNSETTLED = "job-unsettled"
     LOCK_AWAITED = "lock-awaited"
     LOCK_HELD_LONG = "lock-held-long"

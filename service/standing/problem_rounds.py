@@ -15,6 +15,7 @@ from service.standing.problem_events import problem_opened, problem_resolved
 from service.standing.problem_store import OpenProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime, timedelta
 
     from sqlalchemy import Connection, Engine
@@ -54,8 +55,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
         last = problem_store.last_round(connection)
     if last is not None and last > began - least:
         return Round()
-    found, tables = board.look(engine, clock)
-    paths = {table.id: table.base_path for table in tables}
+    found, paths = board.look(engine, clock)
     with writing(engine) as connection:
         if not problem_store.claim(connection, began, least):
             return Round()
@@ -74,7 +74,7 @@ def _write(
     now: datetime,
     *,
     found: Found,
-    paths: dict[str, str],
+    paths: Mapping[str, str],
 ) -> None:
     def stored(problem: StandingProblem) -> OpenProblem:
         before = known.get(problem.id)

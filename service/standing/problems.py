@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from service.db.page import Cursor, Page, not_a_cursor, page_of
-from service.standing import backlog, clocks, fleet, layout, locks, reading, runners, timeline, upkeep
+from service.standing import backlog, clocks, fleet, held_back, layout, locks, reading, runners, timeline, upkeep
 from service.standing.changes import NotComputed
 from service.standing.facts import Facts, TableFacts
 from service.standing.problem import RANKS, Severity, StandingKind, StandingProblem
@@ -22,6 +22,7 @@ _OfAll = Callable[[Facts, datetime], Iterable[StandingProblem] | StandingProblem
 OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
     reading.unreadable: {StandingKind.TABLE_UNREADABLE},
     reading.not_polled: {StandingKind.TABLE_NOT_POLLED},
+    reading.not_writable: {StandingKind.TABLE_NOT_WRITABLE},
     reading.vanished: {StandingKind.COMMITS_VANISHED},
     reading.missed: {StandingKind.COMMITS_MISSED},
     timeline.incidents: {StandingKind.INCIDENT_STANDING},
@@ -40,6 +41,7 @@ OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
     layout.skewed: {StandingKind.BUCKETS_SKEWED},
     layout.small_files: {StandingKind.SMALL_FILES},
     fleet.failing_jobs: {StandingKind.JOB_FAILING},
+    held_back.held_back: {StandingKind.JOB_HELD_BACK},
     fleet.unsettled_jobs: {StandingKind.JOB_UNSETTLED},
     fleet.awaited_locks: {StandingKind.LOCK_AWAITED},
     locks.held_long: {StandingKind.LOCK_HELD_LONG},

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs.contract import READING
 from service.model.command_line import line
 from service.model.formatting import count, duration
 from service.standing.problem import Definition, Severity, StandingKind
-from service.standing.step import Step, look_at_table
+from service.standing.step import Step, diagnose, look_at_table
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,7 +34,15 @@ NOT_POLLED = Definition(
 )
 
 OVERDUE = timedelta(minutes=15)
-"""Of a poll. Tables are polled about once a minute, and at most an hour apart after failures."""
+"""Of a poll. Tables are polled, or glanced at after failures, about once a minute."""
+
+NOT_WRITABLE = Definition(
+    StandingKind.TABLE_NOT_WRITABLE,
+    Severity.CRITICAL,
+    "The workers may not write to the table",
+    "Nothing is compacted, cleaned or archived: every job that writes ends before it has begun.",
+    "Let the workers write there; the next job of the table finds it out.",
+)
 
 MISSED = Definition(
     StandingKind.COMMITS_MISSED,
@@ -95,6 +104,25 @@ def not_polled(table: TableFacts, now: datetime) -> StandingProblem | None:
         f"A poll was due {duration(late)} ago.",
         {"overdue_seconds": int(late.total_seconds()), "due_at": due_at.isoformat()},
         step=Step(line("doctor")),
+    )
+
+
+def not_writable(table: TableFacts, now: datetime) -> StandingProblem | None:
+    """Not of a table to which nobody wants the workers to write."""
+    found = table.snapshot.not_writable if table.snapshot else None
+    policy = table.policy
+    wants = any(
+        (policy.compaction.enabled, policy.cleaning.enabled, policy.archival.enabled, policy.clustering.enabled)
+    ) or any(failures.kind not in READING for failures in table.failures)
+    if found is None or not wants or policy.paused:
+        return None
+    return NOT_WRITABLE.of(
+        table.about,
+        found.since,
+        f"{found.title}: {found.detail or table.base_path} (for {duration(now - found.since)}).",
+        {"error": found.type, "detail": found.detail, "job_id": found.job_id, "base_path": table.base_path},
+        step=diagnose(table.id),
+        remedy=f"{found.hint} The next job of the table finds out whether it has helped, also one that only reads.",
     )
 
 

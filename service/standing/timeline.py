@@ -113,10 +113,12 @@ def dead_writer(table: TableFacts, now: datetime) -> StandingProblem | None:
     if not beats:
         return None
     last = min(beats.values())
+    decision = table.decisions.get(JobKind.ROLLBACK)
+    why = f" The policy: {decision.because}." if decision else ""
     return DEAD_WRITER.of(
         table.about,
         last,
-        f"The last heartbeat of {_names(list(beats))} was {duration(now - last)} ago.",
+        f"The last heartbeat of {_names(list(beats))} was {duration(now - last)} ago.{why}",
         {"instants": list(beats)[:_NAMED], "writes": len(beats), "last_heartbeat_at": last.isoformat()},
         step=clean(table.id, table.policy.cleaning),
     )

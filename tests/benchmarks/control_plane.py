@@ -1,10 +1,13 @@
 """One service that watches very many tables: what it costs, how soon it sees a commit, how fast it answers meanwhile.
 
-    python tests/benchmarks/control_plane.py --tables 10000 --minutes 5 --json
+    python tests/benchmarks/control_plane.py --minutes 5 --json
+    python tests/benchmarks/control_plane.py --replicas 2
 
 The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.small_table`). They are put into the
 database by the store, not over REST, which would examine each. Then a real `groundskeeper serve` polls each of them
-every minute, while 1 % of them commit each minute, each followed by Hudi's callback, and clients list, get and submit.
+every minute, while writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by
+workers without Spark, and clients make every sort of call. By default the numbers are those that Uber has told of its
+own tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
 """
 
 from __future__ import annotations
@@ -19,27 +22,33 @@ import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import httpx
 import sqlalchemy as sa
 
-from jobs.contract import BucketIndex
+from jobs.contract import BucketIndex, Heartbeat, Outcome, Progress, Result, WorkOrder
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
+from tests import postgresql
 from tests.acceptance.daemon import Daemon
 from tests.benchmarks import process_tree
 from tests.small_table import SmallTable, base_file, bucket_id, instant_at, later, log_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from _typeshed import DataclassInstance
     from sqlalchemy import Engine
@@ -66,16 +75,29 @@ class Times:
         return cls(len(ordered), round(statistics.median(ordered), 4), round(p99, 4), round(ordered[-1], 4))
 
 
+@dataclass(frozen=True)
+class Rates:
+    tables: int
+    commits_per_second: float
+    jobs_per_second: float
+
+
 @dataclass
 class Figures:
-    """`cpu_share` is of one core. `overdue_seconds` is how late the latest table was polled; sizes are in bytes."""
+    """`cpu_share` is of one core, of all replicas; `load` is that of the machine at the beginning and at the end.
+    `first_looks_cpu_seconds` are those of the service until each table was polled once. `overdue_seconds` is how late
+    the latest table was polled; sizes are in bytes."""
 
     tables: int
+    replicas: int
     minutes: float
+    load: tuple[float, float]
     first_looks_seconds: float
+    first_looks_cpu_seconds: float
     cpu_share: float
     commits: int
     missed: int
+    jobs: int
     overdue_seconds: float
     lag: Times
     rest: dict[str, Times]
@@ -83,7 +105,7 @@ class Figures:
     database: int
 
 
-def lay(root: Path, count: int) -> list[Path]:
+def lay(root: Path, tables: int) -> list[Path]:
     """The tables. One is written; the others consist of links to its files, in folders of their own."""
     model = SmallTable(root / "model")
     now = datetime.now(UTC) - timedelta(hours=1)
@@ -94,7 +116,7 @@ def lay(root: Path, count: int) -> list[Path]:
         model.begin(instant)
         model.commit(instant, files, completed=later(instant, 500))
     shutil.rmtree(root / "model" / ".hoodie" / ".heartbeat", ignore_errors=True)
-    bases = [root / f"{number // 100:04d}" / f"t{number:06d}" for number in range(count)]
+    bases = [root / f"{number // 100:04d}" / f"t{number:06d}" for number in range(tables)]
     for base in bases:
         shutil.copytree(model.base, base, copy_function=os.link)
     return bases
@@ -113,72 +135,14 @@ def register(engine: Engine, bases: list[Path]) -> dict[str, Path]:
     return ids
 
 
-class Writers:
-    """Commit to one table after the other, `per_minute` of them, and call back as Hudi does."""
+class Callers:
+    """Threads that call the replicas in turn until they are stopped. `seconds` are the times of their calls."""
 
-    def __init__(self, url: str, ids: dict[str, Path], per_minute: float) -> None:
-        self._http = httpx.Client(base_url=url, timeout=20)
-        self._ids = list(ids.items())
-        self._pause = 60 / per_minute
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._urls = urls
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.committed: dict[tuple[str, str], datetime] = {}
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        number = 0
-        while not self._ended.wait(self._pause):
-            # All over the place, so that polls and commits have nothing to do with each other.
-            table_id, base = self._ids[number * 7919 % len(self._ids)]
-            number += 1
-            self._commit(table_id, base)
-
-    def _commit(self, table_id: str, base: Path) -> None:
-        table = SmallTable.standing(base)
-        instant = instant_at(datetime.now(UTC))
-        table.begin(instant)
-        files = {PARTITIONS[0]: {log_file(bucket_id(bucket), instant): 500 for bucket in range(BUCKETS)}}
-        table.commit(instant, files, completed=instant_at(datetime.now(UTC)))
-        self.committed[table_id, instant] = datetime.now(UTC)
-        message = {"commitTime": instant, "tableName": base.name, "basePath": str(base), "hoodieWriteStat": []}
-        self._http.post("/v1/callbacks/hudi", json=message).raise_for_status()
-
-
-class Clients:
-    """Each sort of call is made ten times a second, over a kept connection."""
-
-    def __init__(self, url: str, ids: dict[str, Path]) -> None:
-        self._ended = threading.Event()
-        every = list(ids)
-        self.seconds: dict[str, list[float]] = {"list": [], "get": [], "submit": [], "commits": [], "snapshot": []}
-
-        def calls(http: httpx.Client) -> dict[str, Callable[[int], httpx.Response]]:
-            body = {"kind": "compaction", "dry_run": True}
-            return {
-                "list": lambda _: http.get("/v1/tables", params={"limit": 100}),
-                "get": lambda n: http.get(f"/v1/tables/{every[n * 31 % len(every)]}"),
-                "submit": lambda n: http.post(f"/v1/tables/{every[n * 37 % len(every)]}/jobs", json=body),
-                "commits": lambda _: http.get("/v1/commits", params={"limit": 100}),
-                "snapshot": lambda n: http.get(f"/v1/tables/{every[n * 41 % len(every)]}/snapshot"),
-            }
-
-        def run(name: str) -> None:
-            with httpx.Client(base_url=url, timeout=20) as http:
-                call = calls(http)[name]
-                number = 0
-                while not self._ended.wait(0.1):
-                    began = time.perf_counter()
-                    call(number).raise_for_status()
-                    self.seconds[name].append(time.perf_counter() - began)
-                    number += 1
-
-        self._threads = [threading.Thread(target=run, args=(name,), daemon=True) for name in self.seconds]
+        self._threads: list[threading.Thread] = []
+        self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def start(self) -> None:
         for thread in self._threads:
@@ -189,49 +153,185 @@ class Clients:
         for thread in self._threads:
             thread.join()
 
+    def _each(self, pause: float, step: Callable[[int, Sequence[httpx.Client]], None]) -> None:
+        """Makes `step` in a thread of its own after each `pause`, with the number of the step."""
 
-def measure(folder: Path, count: int, minutes: float, database: str) -> Figures:
+        def run() -> None:
+            clients = [httpx.Client(base_url=url, timeout=20) for url in self._urls]
+            for number in count():
+                if self._ended.wait(pause):
+                    return
+                step(number, clients[number % len(clients) :] + clients[: number % len(clients)])
+
+        self._threads.append(threading.Thread(target=run, daemon=True))
+
+    def _timed(self, name: str, call: Callable[[], httpx.Response]) -> httpx.Response:
+        began = time.perf_counter()
+        answer = call()
+        self.seconds[name].append(time.perf_counter() - began)
+        return answer.raise_for_status()
+
+
+class Writers(Callers):
+    """Commit to one table after the other, `per_minute` of them, and call back as Hudi does."""
+
+    def __init__(self, urls: Sequence[str], ids: dict[str, Path], per_minute: float) -> None:
+        super().__init__(urls)
+        self._ids = list(ids.items())
+        self.committed: dict[tuple[str, str], datetime] = {}
+        # One thread alone would be late with so many.
+        threads = ceil(per_minute / 120)
+        for first in range(threads):
+            self._each(60 * threads / per_minute, partial(self._commit, first=first, threads=threads))
+
+    def _commit(self, number: int, clients: Sequence[httpx.Client], *, first: int, threads: int) -> None:
+        # All over the place, so that polls and commits have nothing to do with each other.
+        table_id, base = self._ids[(number * threads + first) * 7919 % len(self._ids)]
+        table = SmallTable.standing(base)
+        instant = instant_at(datetime.now(UTC))
+        table.begin(instant)
+        files = {PARTITIONS[0]: {log_file(bucket_id(bucket), instant): 500 for bucket in range(BUCKETS)}}
+        table.commit(instant, files, completed=instant_at(datetime.now(UTC)))
+        self.committed[table_id, instant] = datetime.now(UTC)
+        message = {"commitTime": instant, "tableName": base.name, "basePath": str(base), "hoodieWriteStat": []}
+        self._timed("callback", lambda: clients[0].post("/v1/callbacks/hudi", json=message))
+
+
+class Workers(Callers):
+    """Submit `per_minute` jobs, and lease, beat and end them as a worker with four slots does, without Spark."""
+
+    _SLOTS = 4
+    _JOB_SECONDS = 2.0
+    _LEASE: ClassVar = {"worker_id": "benchmark", "worker": {"slots": _SLOTS, "state": "ready"}}
+
+    def __init__(self, urls: Sequence[str], ids: Iterable[str], per_minute: float) -> None:
+        super().__init__(urls)
+        self._ids = list(ids)
+        self.ended = 0
+        self._each(60 / per_minute, self._submit)
+        for _ in range(self._SLOTS):
+            self._each(0.25, self._work)
+
+    def _submit(self, number: int, clients: Sequence[httpx.Client]) -> None:
+        table_id = self._ids[number * 4421 % len(self._ids)]
+        body = {"kind": ("audit", "cleaning")[number % 2]}
+        self._timed("submit a job", lambda: clients[0].post(f"/v1/tables/{table_id}/jobs", json=body))
+
+    def _work(self, _number: int, clients: Sequence[httpx.Client]) -> None:
+        http = clients[0]
+        leased = self._timed("lease", lambda: http.post("/v1/worker/leases", json=self._LEASE))
+        if leased.status_code != httpx.codes.OK:
+            return
+        order = WorkOrder.from_json(leased.json()["plan"])
+        path = f"/v1/worker/leases/{order.job_id}"
+        progress = Heartbeat(order.attempt, Progress("at work", 1, 2))
+        for _ in range(2):
+            self._timed("heartbeat", lambda: http.post(f"{path}/heartbeat", json=progress.to_json()))
+            time.sleep(self._JOB_SECONDS / 2)
+        report = {"attempt": order.attempt, "result": Result(Outcome.SUCCEEDED).to_json()}
+        self._timed("result", lambda: http.post(f"{path}/result", json=report))
+        self.ended += 1
+
+
+class Clients(Callers):
+    """Each sort of call is made over kept connections: five of them ten times a second, the others twice."""
+
+    def __init__(self, urls: Sequence[str], ids: Iterable[str]) -> None:
+        super().__init__(urls)
+        every = list(ids)
+        body = {"kind": "compaction", "dry_run": True}
+
+        def table(step: int, factor: int, more: str = "") -> str:
+            return f"/v1/tables/{every[step * factor % len(every)]}{more}"
+
+        often: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
+            "list": lambda http, _: http.get("/v1/tables", params={"limit": 100}),
+            "get": lambda http, n: http.get(table(n, 31)),
+            "submit": lambda http, n: http.post(table(n, 37, "/jobs"), json=body),
+            "commits": lambda http, _: http.get("/v1/commits", params={"limit": 100}),
+            "snapshot": lambda http, n: http.get(table(n, 41, "/snapshot")),
+        }
+        seldom: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
+            "overview": lambda http, _: http.get("/v1/overview"),
+            "problems": lambda http, _: http.get("/v1/problems"),
+            "jobs": lambda http, _: http.get("/v1/jobs", params={"limit": 100}),
+            "queued jobs": lambda http, _: http.get("/v1/jobs", params={"state": "queued"}),
+            "workers": lambda http, _: http.get("/v1/workers"),
+            "demand": lambda http, _: http.get("/v1/workers/demand"),
+            "decisions": lambda http, n: http.get(table(n, 43, "/decisions")),
+            "policy": lambda http, n: http.get(table(n, 47, "/policy")),
+            "timeline": lambda http, n: http.get(table(n, 53, "/timeline")),
+            "incidents": lambda http, _: http.get("/v1/incidents"),
+            "metrics": lambda http, _: http.get("/metrics"),
+        }
+        for rate, calls in ((10, often), (2, seldom)):
+            for name, call in calls.items():
+                self._each(1 / rate, partial(self._call, name=name, call=call))
+
+    def _call(
+        self,
+        number: int,
+        clients: Sequence[httpx.Client],
+        *,
+        name: str,
+        call: Callable[[httpx.Client, int], httpx.Response],
+    ) -> None:
+        self._timed(name, lambda: call(clients[0], number))
+
+
+def measure(folder: Path, rates: Rates, minutes: float, database: str, replicas: int) -> Figures:
     engine = open_engine(database)
-    say(f"laying {count} tables")
-    ids = register(engine, lay(folder / "lake", count))
-    with Daemon(folder / "service", workers="0", database=database, log_level="WARNING") as daemon:
-        url = daemon.url
+    say(f"laying {rates.tables} tables")
+    ids = register(engine, lay(folder / "lake", rates.tables))
+    load = os.getloadavg()[0]
+    with ExitStack() as stack:
+        settings = {"workers": "0", "database": database, "log_level": "WARNING"}
+        daemons = [stack.enter_context(Daemon(folder / f"service{number}", **settings)) for number in range(replicas)]
+        urls = [each.url for each in daemons]
         began = time.monotonic()
-        while (left := count - looked_at(engine)) > 0:
+        while (left := rates.tables - looked_at(engine)) > 0:
             say(f"first looks: {left} left")
             time.sleep(2)
-        first_looks = time.monotonic() - began
+        first_looks, first_cpu = time.monotonic() - began, sum(map(_cpu_seconds, daemons))
         # Meanwhile most tables have become due again.
         while _overdue(engine) > 1:
             time.sleep(2)
-        writers, clients = Writers(url, ids, count / 100), Clients(url, ids)
+        writers = Writers(urls, ids, 60 * rates.commits_per_second)
+        workers = Workers(urls, ids, 60 * rates.jobs_per_second)
+        clients = Clients(urls, ids)
         # The collector would stop the clients for as long as many a call takes.
         gc.collect()
         gc.freeze()
         say(f"first looks took {first_looks:.0f} s; measuring for {minutes:g} minutes")
-        cpu, began = _cpu_seconds(daemon.process.pid), time.monotonic()
+        cpu, began = sum(map(_cpu_seconds, daemons)), time.monotonic()
         overdue = 0.0
-        writers.start()
-        clients.start()
+        for each in (writers, workers, clients):
+            each.start()
         while time.monotonic() - began < minutes * 60:
             time.sleep(5)
             overdue = max(overdue, _overdue(engine))
-        share = (_cpu_seconds(daemon.process.pid) - cpu) / (time.monotonic() - began)
-        writers.stop()
-        clients.stop()
+        share = (sum(map(_cpu_seconds, daemons)) - cpu) / (time.monotonic() - began)
+        for each in (writers, workers, clients):
+            each.stop()
         time.sleep(5)
-        bytes_used = process_tree.memory(daemon.process.pid)
+        bytes_used = sum(process_tree.memory(each.process.pid) for each in daemons)
     found = lags(engine, writers.committed)
     return Figures(
-        tables=count,
+        tables=rates.tables,
+        replicas=replicas,
         minutes=minutes,
+        load=(round(load, 1), round(os.getloadavg()[0], 1)),
         first_looks_seconds=round(first_looks, 1),
+        first_looks_cpu_seconds=round(first_cpu, 1),
         cpu_share=round(share, 3),
         commits=len(writers.committed),
         missed=len(writers.committed) - len(found),
+        jobs=workers.ended,
         overdue_seconds=round(overdue, 1),
         lag=Times.of(found),
-        rest={name: Times.of(seconds) for name, seconds in clients.seconds.items()},
+        rest={
+            name: Times.of(seconds) for each in (writers, workers, clients) for name, seconds in each.seconds.items()
+        },
         memory=bytes_used,
         database=database_bytes(engine),
     )
@@ -259,10 +359,10 @@ def lags(engine: Engine, committed: dict[tuple[str, str], datetime]) -> list[flo
     return [(seen[key] - at).total_seconds() for key, at in committed.items() if key in seen]
 
 
-def _cpu_seconds(pid: int) -> float:
+def _cpu_seconds(daemon: Daemon) -> float:
     """Of the process and all below it, ended children included."""
     total = 0
-    for each in process_tree.tree(pid):
+    for each in process_tree.tree(daemon.process.pid):
         fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
         total += sum(map(int, fields[11:15]))
     return total / _TICKS
@@ -281,15 +381,22 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--tables", type=int, default=19_500)
+    parser.add_argument("--commits-per-second", type=float, default=4.05)
+    parser.add_argument("--jobs-per-second", type=float, default=0.81)
+    parser.add_argument("--replicas", type=int, default=1, help="more than one share a PostgreSQL")
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--database", help="SQLAlchemy URL of an empty database. Default: SQLite")
+    parser.add_argument("--database", help="SQLAlchemy URL of an empty database. Default: SQLite, or a new PostgreSQL")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="gk-control-plane-"))
     try:
-        database = chosen.database or f"sqlite:///{folder}/gk.db"
-        tell(measure(folder, chosen.tables, chosen.minutes, database), as_json=chosen.json)
+        with ExitStack() as stack:
+            database = chosen.database or f"sqlite:///{folder}/gk.db"
+            if chosen.replicas > 1 and not chosen.database:
+                database = stack.enter_context(postgresql.running()).new_database()
+            rates = Rates(chosen.tables, chosen.commits_per_second, chosen.jobs_per_second)
+            tell(measure(folder, rates, chosen.minutes, database, chosen.replicas), as_json=chosen.json)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -154,7 +154,7 @@ def measure(folder: Path, healthy: int, minutes: float) -> Figures:
             time.sleep(1)
 
         def phase(seconds: float) -> Phase:
-            writers, clients = Writers(daemon.url, good, _COMMITS_PER_MINUTE), Clients(daemon.url, good)
+            writers, clients = Writers([daemon.url], good, _COMMITS_PER_MINUTE), Clients([daemon.url], good)
             writers.start()
             clients.start()
             time.sleep(seconds)

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from jobs.hudi.session import CACHE, HUDI_BUNDLE, start_session
+from jobs.hudi.java import CACHE
+from jobs.hudi.session import HUDI_BUNDLE, start_session
 from tests.acceptance.daemon import Daemon
 from tests.integration import tables
 

@@ -20,6 +20,7 @@ from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.model.errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
+from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
@@ -60,7 +61,14 @@ class Polls:
         read = readers.isolated(IsolatedTableReader(url, {}, 100))
         self.requests = PollRequests()
         self._observer = Observer(
-            self.engine, utc_now, Random(1), self.requests, config, read=read, notifier=Notifier()
+            self.engine,
+            utc_now,
+            Random(1),
+            self.requests,
+            config,
+            read=read,
+            glance=readers.isolated(Glance({})),
+            notifier=Notifier(),
         )
 
     def register(self, table: SmallTable) -> None:

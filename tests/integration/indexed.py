@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 
 from jobs.hudi import index_entries
 from jobs.hudi.indexes import EXPRESSION, SECONDARY, definitions
+from jobs.services.checks import file_values
 from tests.integration import tables
 from tests.integration.run import hudi_table
 
@@ -27,6 +28,12 @@ YEAR = {
     "hoodie.metadata.index.expression.enable": "true",
     "hoodie.metadata.index.expression.column": "day",
     "hoodie.metadata.index.expression.options": "expr=year",
+}
+UPPER_REGION = {
+    "hoodie.metadata.index.expression.enable": "true",
+    "hoodie.metadata.index.expression.column": "region",
+    "hoodie.metadata.index.expression.options": "expr=upper",
+    "hoodie.expression.index.type": "bloom_filters",
 }
 """Options of a writer that make it build an index, or look up keys by it."""
 
@@ -67,9 +74,10 @@ def index_state(spark: SparkSession, base: Path) -> tuple[list[str], dict[str, A
 
 
 def assert_right(spark: SparkSession, base: Path) -> None:
-    """Each index that maps keys agrees with the rows, and queries find by the others what a scan finds."""
+    """Each index agrees with the rows, and queries find by them what a scan finds."""
     table = hudi_table(spark, base, None)
-    assert index_entries.compare(table, table.file_slices()) == []
+    slices = table.file_slices()
+    assert [*index_entries.compare(table, slices), *file_values.compare(table, slices)] == []
     scanned = _frame(spark, base, by_indexes=False).select("id", *(F.expr(each) for each in CONDITIONS)).collect()
     assert len(scanned) == len({row[0] for row in scanned})
     for number, condition in enumerate(CONDITIONS, 1):

@@ -28,13 +28,20 @@ class OldHudiError(Exception):
 
 
 class OldWriter:
-    """`version` is that of Hudi, `zone` that of the JVM (None: the machine's). `close` ends its process."""
+    """`version` is that of Hudi, `zone` that of the JVM (None: the machine's), `environment` more of what the JVM has.
+    `close` ends its process."""
 
-    def __init__(self, version: str, zone: str | None = None) -> None:
+    def __init__(self, version: str, zone: str | None = None, environment: Mapping[str, str] | None = None) -> None:
         self.version = version
         java = {"JAVA_TOOL_OPTIONS": f"-Duser.timezone={zone}"} if zone else {}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.old_writer", bundle(version)],
+            [
+                sys.executable,
+                "-m",
+                "tests.integration.old_writer",
+                bundle(version),
+                json.dumps(dict(environment or {})),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -101,9 +108,9 @@ def bundle(version: str) -> str:
 def _session(bundle: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    from jobs.hudi import session
+    from jobs.hudi.java import chosen_java
 
-    home, options = session._java()
+    home, options = chosen_java()
     os.environ["JAVA_HOME"] = str(home)
     conf = {
         "spark.driver.extraJavaOptions": options,
@@ -154,6 +161,7 @@ def _commands() -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
+    os.environ.update(json.loads(sys.argv[2]))
     old = _session(sys.argv[1])
     for asked in _commands():
         try:

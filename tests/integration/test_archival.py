@@ -111,6 +111,33 @@ def test_whatever_still_needs_an_instant_keeps_it_and_is_named(spark: SparkSessi
     assert limits(planned()) == {"recent-replacement", "replaced-files"}
 
 
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.exhaustive), 9])
+def test_a_stream_that_comes_back_finds_the_position_from_which_it_goes_on(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, updates=2, metadata=False, version=version)
+    positions = {"_hudi_streaming_sink_checkpoint": '{"numbers":"7"}', "deltastreamer.checkpoint.key": "trips,0:60"}
+    for ts, (key, value) in enumerate(positions.items()):
+        # Hudi writes options with this prefix to the metadata of the commit, as its streams do.
+        stream = {key: value, "hoodie.datasource.write.commitmeta.key.prefix": key}
+        tables.upsert(tables.rows(spark, 0, 30, ts=ts + 5), base, {**options, **stream})
+    for number in range(4):
+        tables.upsert(tables.rows(spark, 0, 30, ts=number + 9), base, options)
+    before, all_commits = proved(spark, base, 4), commits(spark, base)
+    _, _, _, of_query, of_streamer, *_ = all_commits
+
+    done = run_job(spark, base, "archival", {"retain": 2}).details
+
+    assert [each["instant"] for each in done["limits"]] == [of_query, of_streamer]
+    assert commits(spark, base) == all_commits[3:]
+    table = hudi_table(spark, base, INDEX)
+    commit_utils, timeline = table.jvm.hudi.common.util.CommitUtils, table.meta.reloadActiveTimeline()
+    found = commit_utils.getValidCheckpointForCurrentWriter(timeline, "_hudi_streaming_sink_checkpoint", "numbers")
+    assert str(found.get()) == "7"
+    assert proved(spark, base, 4) == before
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "point",

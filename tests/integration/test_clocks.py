@@ -19,6 +19,8 @@ from tests.integration import tables
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
+from tests.integration.writers import At
+from tests.wall_clock import LIBRARY, NOT_INSTALLED, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -219,3 +221,61 @@ def test_services_are_refused_beside_two_processes_whose_clocks_disagree(
 
         assert set(hudi_table(spark, base, INDEX).timeline_files()) == timeline
         assert one.snapshot(base) == two.snapshot(base) == before
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(LIBRARY is None, reason=NOT_INSTALLED)
+@pytest.mark.parametrize(
+    ("kind", "step", "version"),
+    # Before version 8 Hudi finds a conflict of such a write with a plan of a compaction.
+    [("compaction", "compacting", 9), ("clustering", "rewriting", 9), ("clustering", "rewriting", 6)],
+)
+def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
+    spark: SparkSession, tmp_path: Path, kind: str, step: str, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, partitioned=False, version=version)
+    params = {"sort_by": ["city"]} if kind == "clustering" else {}
+    with OldWriter("1.1.1", "GMT") as before, OldWriter("1.1.1", "GMT", shifted(-300)) as after:
+        before.upsert(base, options, 0, 60, create=True)
+        before.upsert(base, options, 0, 40, ts=1)
+        seen: list[str] = []
+
+        def set_back() -> None:
+            after.upsert(base, options, 0, 9, ts=2)
+            seen.extend(tables.snapshot(spark, base))
+
+        with pytest.raises(ClocksDisagreeError, match=r"that it was before|behind the last instant"):
+            run_job(spark, base, kind, params, context=At(step, set_back), writers_retry_conflicts=True)
+        # What Hudi itself makes of such a write is not ours; the job has changed nothing of it.
+        assert tables.snapshot(spark, base) == seen
+        if version >= 8:
+            assert_noticed(spark, base)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(LIBRARY is None, reason=NOT_INSTALLED)
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_clock_that_was_set_back_after_a_job_is_noticed(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, partitioned=False, version=version)
+    with OldWriter("1.1.1", "GMT") as before, OldWriter("1.1.1", "GMT", shifted(-300)) as after:
+        before.upsert(base, options, 0, 60, create=True)
+        before.upsert(base, options, 0, 40, ts=1)
+        assert run_job(spark, base, "compaction").instants
+        time.sleep(3)
+        after.upsert(base, options, 0, 9, ts=2)
+    if version >= 8:
+        assert_noticed(spark, base)
+    with pytest.raises(ClocksDisagreeError, match="behind the last instant"):
+        run_job(spark, base, "compaction")
+
+
+def assert_noticed(spark: SparkSession, base: Path) -> None:
+    """Before table version 8 that takes several commits, whose files appear as evenly as their instants."""
+    findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
+    assert "instants-out-of-order" in [each["type"] for each in findings]
+    clock = hudi_table(spark, base, INDEX).clock
+    clock.look()
+    assert clock.frame.set_back is not None
+    assert clock.frame.set_back.by < timedelta(seconds=300)

@@ -20,6 +20,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from tests.integration import tables
 from tests.integration.hidden import hidden
 from tests.integration.run import hudi_table, run_job
+from tests.integration.writers import HeldWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +100,30 @@ def test_an_audit_sees_what_came_back_and_keys_that_no_generator_makes(spark: Sp
         "overwritten-rows-back": f"rows of {written}, which {overwrite} had removed, by {repair}",
         "record-keys-differ": "keys in several forms: named (1 rows), plain (3 rows)",
     }
+
+
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_rows_that_were_in_flight_when_an_overwrite_began_have_not_come_back(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.writer_options(base, version=version, num_buckets=None, metadata=False)
+    tables.upsert(tables.rows(spark, 0, 5, partitions=1), base, options)
+    small = {"hoodie.parquet.small.file.limit": "0"}
+    insert = HeldWriter(tables.rows(spark, 5, 8, partitions=1), base, {**options, **small}, tmp_path / "insert").start()
+    overwriting = {**options, "hoodie.datasource.write.operation": "insert_overwrite"}
+    overwrite = HeldWriter(tables.rows(spark, 8, 10, partitions=1), base, overwriting, tmp_path / "overwrite").start()
+    insert.finish()
+    overwrite.finish()
+    assert len(tables.snapshot(spark, base)) == 5
+
+    details = run_job(spark, base, "audit", {"rows": False}, index=None).details
+
+    found = [each["detail"] for each in details["findings"] if each["type"] == "overwritten-rows-back"]
+    if version == 9:
+        assert found == []
+    else:
+        assert found[0].endswith(", or was in flight when that began")
 
 
 def test_a_write_to_what_an_overwrite_replaced_comes_over_only_if_a_person_names_it(

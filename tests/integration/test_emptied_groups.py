@@ -65,3 +65,22 @@ def test_groups_without_rows_are_served_as_others(
     services("city")
     assert len(tables.snapshot(spark, base)) == 40
     assert run_job(spark, base, "audit", index=index).details["clean"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("version", [9, 6])
+def test_a_group_is_clustered_whose_deletes_are_archived(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    base = tmp_path / "t"
+    options = tables.writer_options(base, version=version, num_buckets=None, metadata=False)
+    emptied = tables.rows(spark, 100, 120).withColumn("dt", F.lit("2026-02-01"))
+    tables.upsert(emptied, base, options)
+    tables.upsert(emptied, base, {**options, "hoodie.datasource.write.operation": "delete"})
+    for number in range(3):
+        tables.upsert(tables.rows(spark, 0, 9, ts=number), base, options)
+    assert run_job(spark, base, "archival", {"retain": 2}, index=None).details["archived"]
+    expected = tables.snapshot(spark, base)
+
+    run_job(spark, base, "clustering", {"sort_by": ["city"]}, index=None)
+
+    assert tables.snapshot(spark, base) == expected
+    assert run_job(spark, base, "audit", index=None).details["clean"]

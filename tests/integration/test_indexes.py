@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jobs.errors import IndexesChangedError, RefusedError
 from jobs.hudi.table import HudiTable
 from jobs.protocol import replacement
+from jobs.services.checks import file_values
 from tests.integration import indexed, tables
 from tests.integration.indexed import COUNT, assert_right, index_state
-from tests.integration.run import hudi_table, run_job
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.writers import At
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -153,6 +156,25 @@ def test_a_commit_is_not_made_beside_an_index_that_was_built_since(
     assert tables.left_behind(base) == []
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("engine", ["arrow", "hudi"])
+def test_a_compaction_is_not_committed_beside_an_index_that_was_built_since(
+    spark: SparkSession, tmp_path: Path, engine: str
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, updates=1)
+    indexes = {"hoodie.metadata.index.column.stats.enable": "true"}
+
+    def built_meanwhile() -> None:
+        tables.upsert(tables.rows(spark, 0, 3, ts=2), base, options | indexes)
+
+    context = At("comparing the record keys", built_meanwhile)
+    with pytest.raises(IndexesChangedError, match="column_stats"):
+        run_job(spark, base, "compaction", {"engine": engine}, context=context, job_id="job_first")
+    run_job(spark, base, "compaction", job_id="job_first")
+    assert len(proved(spark, base, 4)) == 60
+
+
 def test_no_service_changes_which_columns_have_statistics(spark: SparkSession, tmp_path: Path) -> None:
     """By default a client makes its own first 32 columns the definition: those of other file groups have none."""
     base = tmp_path / "trips"
@@ -234,3 +256,32 @@ def test_an_audit_sees_an_index_that_does_not_agree_with_the_rows(
     run_job(spark, base, finding["cure"]["kind"], finding["cure"]["params"], index=None, **STOPPED)
     tables.upsert(tables.rows(spark, 0, COUNT, ts=3), base, options)
     assert_right(spark, base)
+
+
+def test_an_audit_sees_a_file_whose_entries_lack_what_is_in_it(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "trips"
+    of_files = {**indexed.BLOOM, "hoodie.index.type": "BLOOM", **indexed.STATISTICS, **indexed.YEAR}
+    options = indexed.write(spark, base, of_files, table_type=COW)
+    # Not `assert_right`: a query of `region = 'r3'` looks for 'r3' in the filters of `upper(region)` (Hudi 1.2.0).
+    tables.upsert(tables.rows(spark, 0, 3, ts=2), base, {**options, **indexed.UPPER_REGION})
+    table = hudi_table(spark, base, None)
+    slices = table.file_slices()
+    assert file_values.compare(table, slices) == []
+    file = Path(str(slices[0].base_file).removeprefix("file:"))
+    rows = pq.read_table(file)
+    first = {"_hoodie_record_key": "x", "id": "x", "day": date(1990, 1, 1), "region": "nowhere"}
+    for name, value in first.items():
+        column = rows[name].to_pylist()
+        new = pa.array([value, *column[1:]], rows[name].type)
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), new)
+    pq.write_table(rows, file)
+    file.with_name(f".{file.name}.crc").unlink()
+
+    findings = run_job(spark, base, "audit", index=None).details["findings"]
+
+    last = max(row for row in rows["day"].to_pylist()).year
+    assert [each["detail"] for each in findings if each["type"] == "index-differs-from-rows"] == [
+        f"key 'x' of file {file.name} is not in bloom_filters",
+        f"the range 1990 to {last} of year(day) in file {file.name} is not in expr_index_day",
+        f"upper(region) 'NOWHERE' of file {file.name} is not in expr_index_region",
+    ]

@@ -11,15 +11,18 @@ import pytest
 
 from jobs.contract import TableLock
 from jobs.errors import TableLockedError
+from jobs.hudi.lock import TableLock as Lock
 from jobs.job_context import JobContext
 from tests.integration import tables
-from tests.integration.run import proved, run_job
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+SHORT = TableLock(wait_seconds=1.0)
 JOBS: list[Any] = [
     ("compaction", {}),
     pytest.param("cleaning", {"retain": 1}, marks=pytest.mark.exhaustive),
@@ -70,3 +73,28 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
     assert after == before
     tables.upsert(tables.rows(spark, 0, 10, ts=9), base, options)
     assert len(proved(spark, base, 8 if kind == "bucket_expansion" else 4)) == 100
+
+
+def test_an_attempt_gives_its_slot_back_soon_unless_it_has_work_to_keep(spark: SparkSession, tmp_path: Path) -> None:
+    base = tmp_path / "orders"
+    tables.write_table(spark, base, count=10)
+    table = hudi_table(spark, base, INDEX, lock=SHORT)
+    held = base / ".hoodie" / "lock"
+    held.touch()
+    for worked in (0.0, 6.0):
+        lock, context = Lock(table, "job_1"), JobContext()
+        shown: set[str] = set()
+        time.sleep(worked)
+
+        def checkpoint(waits_for: str = "", *, shown: set[str] = shown, context: JobContext = context) -> None:
+            shown.add(waits_for)
+            context.checkpoint(waits_for)
+
+        began = time.monotonic()
+        with pytest.raises(TableLockedError), lock.held(checkpoint):
+            pass
+        waited = time.monotonic() - began
+        says = [each for each in shown if "; it keeps the work of " in each]
+        assert bool(says) is bool(worked), shown
+        assert waited > max(1.0, worked)
+    assert held.exists()

@@ -12,6 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark use
 from jobs.errors import JobError, LockLostError, TableLockedError
 from jobs.hudi.lock import TableLock, for_at_most
 from jobs.job_context import JobContext
+from jobs.storage.permissions import Permissions
+from service.lake.table_lock import read_lock
+from service.model.clock import utc_now
+from service.model.lock_state import LockState
 from tests.integration import tables
 from tests.integration.lock_servers import SERVERS, LockServer, started
 from tests.integration.run import hudi_table, proved, run_job
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from jobs.contract import Result
+    from service.lake.table_lock import LockFile
 
 AWAY_SECONDS = 20
 TRIES = 3
@@ -61,6 +66,29 @@ def test_it_is_proved_while_it_is_ours_and_not_when_it_was_taken_away(
             lock.verify()
     with lock.held(for_at_most(30)):
         lock.verify()
+
+
+def test_the_service_sees_whether_it_is_held_without_hudi(
+    spark: SparkSession, tmp_path: Path, server: LockServer
+) -> None:
+    base = server.base(tmp_path)
+    tables.write_table(spark, base, count=10, **server.writer_options("seen"))
+    table = hudi_table(spark, base, INDEX, lock=server.lock("seen"))
+
+    def look() -> LockFile:
+        options = server.surroundings.storage
+        lock = server.lock("seen")
+        return read_lock(str(base), lock, options, Permissions(), utc_now(), lock_hosts=("127.0.0.1",))
+
+    if server.kind == "hive metastore":
+        assert look().state is LockState.UNKNOWN
+        return
+    assert look().state is LockState.FREE
+    with TableLock(table, "job_1").held(for_at_most(30)):
+        found = look()
+        assert found.state is LockState.HELD
+        assert found.holder
+    assert look().state is LockState.FREE
 
 
 @pytest.mark.exhaustive

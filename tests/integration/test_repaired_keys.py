@@ -169,3 +169,24 @@ def test_timestamps_to_the_millisecond_as_flink_has_them_come_back(spark: SparkS
     found = spark.read.format("hudi").load(str(base)).where("ts = 5").select(F.unix_micros("at"))
     expected = rows(spark, ROWS // 2).select(F.unix_millis("at") * 1000)
     assert sorted(row[0] for row in found.collect()) == sorted(row[0] for row in expected.collect())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("dates", "is_readable"), [("yyyy/MM/dd", True), ("yyyy-MM-dd", False)])
+def test_an_audit_reads_what_hudi_can_read_by_the_paths_of_partitions_and_names_the_rest(
+    spark: SparkSession, tmp_path: Path, dates: str, *, is_readable: bool
+) -> None:
+    base = tmp_path / "trips"
+    custom = {**GENERATORS["custom"], "hoodie.keygen.timebased.output.dateformat": dates}
+    options = tables.writer_options(base, version=6, num_buckets=None, metadata=False, **custom)
+    tables.upsert(rows(spark, ROWS), base, options)
+    tables.upsert(rows(spark, 9, ts=1), base, options)
+    run_job(spark, base, "compaction", index=None)
+
+    audit = run_job(spark, base, "audit", index=None).details
+
+    assert audit["clean"] == is_readable, audit
+    assert [each["reason"]["type"] for each in audit["unchecked"]] == (
+        [] if is_readable else ["partition-values-unreadable"]
+    )
+    assert audit.get("rows") == (ROWS if is_readable else None)

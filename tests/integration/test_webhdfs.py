@@ -17,8 +17,9 @@ from jobs.storage import hdfs as hdfs_options
 from jobs.storage.paths import of_hadoop
 from jobs.storage.permissions import Permissions
 from service.lake.storage import open_storage
-from service.lake.table_lock import LockState, read_lock, remove_lock
+from service.lake.table_lock import read_lock, remove_lock
 from service.model.errors import PathForbiddenError, PathNotFoundError, StorageError, StorageUnsupportedError
+from service.model.lock_state import LockState
 from tests import hdfs
 
 if TYPE_CHECKING:

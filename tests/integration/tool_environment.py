@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from jobs.hudi import session
+from jobs.hudi.java import CACHE
 from tests.guides import ROOT
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ToolEnvironment:
     @classmethod
     def of(cls, *requirements: str, folder: Path) -> ToolEnvironment:
         """The first call on a machine installs the tool, which takes minutes."""
-        home = session.CACHE / "tools" / "-".join(requirements).replace("==", "-")
+        home = CACHE / "tools" / "-".join(requirements).replace("==", "-")
         home.parent.mkdir(parents=True, exist_ok=True)
         python = home / "bin" / "python"
         with home.with_name(f"{home.name}.lock").open("w") as file:

@@ -22,6 +22,7 @@ from jobs.contract import Heartbeat, HeartbeatAnswer, WorkOrder
 from jobs.hudi import hashing_config
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.client import WriteClient
+from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.savepoints import Savepoints
 from jobs.hudi.session import start_session
 from jobs.storage.permissions import Permissions
@@ -49,6 +50,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     "the deletion": (Savepoints, "delete"),
     "the restore": (Savepoints, "restore"),
     "the given rollback": (WriteClient, "roll_back"),
+    "the building": (MetadataTable, "_build"),
 }
 
 

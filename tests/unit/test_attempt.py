@@ -32,8 +32,10 @@ from jobs.protocol import table_parts
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
 from jobs.worker import attempt as attempts
+from jobs.worker import write_probes
 from jobs.worker.attempt import Attempt
-from jobs.worker.lease_loop import Lifetime, Worker
+from jobs.worker.lease_loop import Worker
+from jobs.worker.lifetime import Lifetime
 from jobs.worker.presence import Presence
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class FakeSpark:
 
 
 CLOCK = SimpleNamespace(kept=lambda **_: nullcontext(), verify=lambda: None, frame=ClockFrame())
-TABLE = SimpleNamespace(clock=CLOCK, lock_wait_seconds=0.0)
+TABLE = SimpleNamespace(clock=CLOCK, lock_wait_seconds=0.0, base_path="/lake/orders", jvm=None)
 
 
 @pytest.fixture
@@ -273,6 +275,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     monkeypatch.setattr(attempts, "Jvm", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
     monkeypatch.setattr(table_parts, "missing", lambda *_: [])
+    monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)
     monkeypatch.setitem(attempts.RUN, PLAN.kind, fails)
     secrets = {"hoodie.aws.secret.key": "correct horse", "hoodie.aws.session.token": "battery staple"}
     table = Table("/lake/orders", "orders", lock=TableLock(DYNAMODB[0], secrets))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import datetime, timedelta
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -112,6 +113,26 @@ def test_a_clock_that_was_set_is_a_step_and_its_new_time_counts(version: int) ->
 
 
 @pytest.mark.parametrize("version", [6, 9])
+def test_a_clock_that_was_set_back_is_known_for_two_days(version: int) -> None:
+    forward = commits(*[-HOURS] * 4, *[timedelta()] * 4, version=version)
+    assert measured(forward, version).set_back is None
+    slightly = commits(*[timedelta()] * 3, -(MINUTES + 2 * SECONDS), version=version)
+    assert measured(slightly, version).set_back is None
+
+    files = commits(*[timedelta()] * 4, *[-HOURS] * 3, version=version)
+    back = measured(files, version).set_back
+    assert back is not None
+    assert back.instant == instant_of(START + 4 * MINUTES - HOURS)
+    assert back.by == 59 * MINUTES
+    assert back.since - START - 4 * MINUTES < SECONDS
+    assert back.instants == 3
+
+    healed = [commit(START + hours * HOURS, timedelta(), version=version) for hours in (20, 40, 60)]
+    assert measured([*files, *healed[0], *healed[1]], version).set_back == back
+    assert measured([*files, *chain(*healed)], version).set_back is None
+
+
+@pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("seed", range(20))
 def test_a_copy_says_nothing_of_clocks_but_the_last_instant_stays_known(version: int, seed: int) -> None:
     chance = random.Random(seed)
@@ -122,6 +143,7 @@ def test_a_copy_says_nothing_of_clocks_but_the_last_instant_stays_known(version:
     frame = measured(copies, version)
 
     assert frame.disagreement is None
+    assert frame.set_back is None
     assert frame.behind(copied_at + SECONDS) == timedelta()
     assert frame.latest is not None
     # Whatever is taken for the frame is not ahead of that of the writers.
@@ -169,6 +191,10 @@ def test_what_appears_after_an_instant_with_an_earlier_moment_in_its_name_is_fou
     assert found([plan, *before, *later, *stepped]) == [stepped[0].name, stepped[2].name]
     # A write that was in flight when ours began has the earlier instant by right.
     assert found([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
+    # An upgrade of the table writes the files of what had completed anew.
+    anew = [Stamped(each.name, ours + MINUTES + number * SECONDS / 50) for number, each in enumerate(before)]
+    assert found([plan, *anew, *later]) == []
+    assert found([plan, *anew, *later, *stepped]) == [stepped[0].name, stepped[2].name]
 
 
 def test_results_say_zone_and_skew() -> None:
@@ -179,6 +205,7 @@ def test_results_say_zone_and_skew() -> None:
         "since": "2026-11-25T12:00:08Z",
         "samples": 3,
         "disagreement": None,
+        "set_back": None,
     }
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -128,6 +129,7 @@ def _anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@cache
 def _routes() -> list[tuple[str, re.Pattern[str]]]:
     paths = create_app(AppContext(create_engine("sqlite://"), examine=_never)).openapi()["paths"]
     return [

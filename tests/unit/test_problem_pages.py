@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 import service
 from jobs.contract import TABLE_LOCKED
 from jobs.errors import JobError
+from jobs.hudi.storage_errors import StorageRefusedError
 from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.api.problem_pages import EXPLANATIONS, every_type
@@ -53,6 +54,7 @@ def test_every_error_has_an_explanation_that_says_more_than_its_title() -> None:
 
 def test_every_error_of_a_worker_has_an_explanation() -> None:
     kinds: list[type[JobError]] = [JobError]
+    assert issubclass(StorageRefusedError, JobError)
     for kind in kinds:
         kinds += kind.__subclasses__()
     types = {kind.type for kind in kinds} | {TABLE_LOCKED, WITHDRAWN, WRITERS_NOT_STOPPED}

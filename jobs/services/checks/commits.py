@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jobs.format.completion_order import WITH_COMPLETION_TIMES
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import REPAIRS_KEY
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import base_files
 from jobs.hudi.cleans import Cleaned
 from jobs.hudi.plans import compactions_done

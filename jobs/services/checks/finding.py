@@ -109,16 +109,33 @@ class Examined:
     def strays(self) -> set[str]:
         """The paths of files with the instant of a commit of the active timeline that does not name them.
 
-        Before table version 8 the name of a log has another instant than its writer's.
+        Logs that may be named by their file slice are left out.
         """
         names = {commit.write.instant: commit.file_names for commit in self.commits}
+        by_slice = self.table.has_logs_named_by_slice
         found = set()
         for partition, listed in self.files.items():
+            slices = _slices(listed) if by_slice else {}
             for name in listed:
-                parsed = parse_base_file_name(name) or (parse_log_file_name(name) if self.table.version >= 8 else None)
-                if parsed and name not in names.get(parsed.instant, {name}):
+                parsed = parse_base_file_name(name) or parse_log_file_name(name)
+                if parsed is None or (".log." in name and parsed.instant in slices.get(parsed.file_id, ())):
+                    continue
+                if name not in names.get(parsed.instant, {name}):
                     found.add(f"{partition}/{name}" if partition else name)
         return found
+
+
+def _slices(names: Iterable[str]) -> dict[str, set[str]]:
+    """Returns the instants of the slices of each file group that these files may make up: its base files', and its
+    first."""
+    bases: dict[str, set[str]] = {}
+    first: dict[str, str] = {}
+    for name in names:
+        if parsed := parse_base_file_name(name) or parse_log_file_name(name):
+            first[parsed.file_id] = min(first.get(parsed.file_id, parsed.instant), parsed.instant)
+            if ".log." not in name:
+                bases.setdefault(parsed.file_id, set()).add(parsed.instant)
+    return {file_id: bases.get(file_id, set()) | {instant} for file_id, instant in first.items()}
 
 
 def named(items: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The indexes that map keys to rows, beside the rows."""
+"""The indexes by which rows are found, beside the rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from jobs.hudi import index_entries
-from jobs.hudi.indexes import RECORDS
+from jobs.hudi.indexes import BLOOM_FILTERS, RECORDS
+from jobs.services.checks import file_values
 from jobs.services.checks.finding import Cure, Examined, Finding
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ _EFFECT_OF_VALUES = "A query that finds its rows by this index misses rows, or f
 
 
 def entries(examined: Examined) -> Iterator[Finding]:
-    """Compares the entries of the record index and of secondary indexes with the keys of the rows."""
-    for found in index_entries.compare(examined.table, examined.slices):
+    """Compares the entries of the record index and of secondary indexes with the keys of the rows, and those of Bloom
+    filters and of expression indexes with the values in some files."""
+    table, slices = examined.table, examined.slices
+    for found in (*index_entries.compare(table, slices), *file_values.compare(table, slices)):
         items = {f"{found.index}: {each}": f"{each} is not in {found.index}" for each in found.missing}
         items |= {
             f"{found.index} beyond: {each}": f"{found.index} has {each}, which is not there" for each in found.beyond
@@ -30,7 +33,7 @@ def entries(examined: Examined) -> Iterator[Finding]:
             "index-differs-from-rows",
             "An index does not agree with the rows",
             items,
-            _EFFECT_OF_RECORDS if found.index == RECORDS else _EFFECT_OF_VALUES,
+            _EFFECT_OF_RECORDS if found.index in (RECORDS, BLOOM_FILTERS) else _EFFECT_OF_VALUES,
             "A service without the index's options committed, or a key exists twice. Stop the writers, and build the"
             " metadata table anew.",
             Cure(JobKind.METADATA_TABLE, {"action": "rebuild"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import column_stats
 from jobs.services.checks.finding import Cure, Examined, Finding
 
@@ -24,7 +25,7 @@ def listing(examined: Examined) -> Iterator[Finding]:
     by_metadata = _files(examined.slices)
     by_listing = _files(examined.listed_slices)
     missing, unknown = by_metadata - by_listing, by_listing - by_metadata - examined.strays
-    if unknown and examined.table.version < 8:
+    if unknown and examined.table.version < WITH_COMPLETION_TIMES:
         unknown -= _logs_in_flight(examined, unknown)
     title = "The metadata table does not list the files that are there"
     effect = "Readers with the metadata table miss rows, or fail at files that are gone."

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from jobs.format.file_names import parse_base_file_name
 from jobs.format.stale_writes import SERVICES, stale_writes
+from jobs.format.table_version import WITH_COMPLETION_TIMES
+from jobs.hudi.commit_order import misdated_instants
 from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
@@ -17,7 +19,11 @@ if TYPE_CHECKING:
 
 def back(examined: Examined) -> Iterator[Finding]:
     """Finds repairs that took rows for astray which an overwrite had removed, and file groups in overwritten partitions
-    that are older than the overwrite and that it did not replace: then they were out of use."""
+    that are older than the overwrite and that it did not replace: then they were out of use.
+
+    An overwrite does not replace either what a write adds that is in flight when it begins, and such rows are right.
+    Completion times in the names of the timeline tell these writes; otherwise the finding says that it may be one.
+    """
     found = {**_by_repairs(examined), **_by_themselves(examined)}
     if found:
         yield Finding(
@@ -26,7 +32,7 @@ def back(examined: Examined) -> Iterator[Finding]:
             found,
             "Readers see rows that the owner of the table has removed.",
             "Compare the table with its source, and delete these rows by their keys; a repair that nothing has followed"
-            " yet can be rolled back.",
+            " yet can be rolled back. Rows of a write that was in flight when the overwrite began are right.",
         )
 
 
@@ -48,6 +54,7 @@ def _by_repairs(examined: Examined) -> dict[str, str]:
 
 def _by_themselves(examined: Examined) -> dict[str, str]:
     order = {commit.write.instant: number for number, commit in enumerate(examined.commits)}
+    completed = _told_completions(examined)
     overwrites: dict[str, tuple[str, frozenset[Group]]] = {}
     for commit in examined.commits:
         if commit.write.operation not in SERVICES:
@@ -55,12 +62,23 @@ def _by_themselves(examined: Examined) -> dict[str, str]:
                 overwrites[partition] = (commit.write.instant, commit.write.replaced)
     found = {}
     for item in examined.slices:
-        base = parse_base_file_name((item.base_file or "").rpartition("/")[2])
+        base = parse_base_file_name(item.base_name)
         if base is None or item.partition not in overwrites:
             continue
         overwrite, replaced = overwrites[item.partition]
         is_before = order.get(base.instant, -1) < order[overwrite] and base.instant < overwrite
-        if is_before and item.key not in replaced:
+        was_in_flight = completed.get(base.instant, "") > overwrite
+        if is_before and item.key not in replaced and not was_in_flight:
             place = f"{item.partition}/{item.file_id}".lstrip("/")
-            found[place] = f"{place} of {base.instant}, which is before {overwrite}"
+            doubt = "" if base.instant in completed else ", or was in flight when that began"
+            found[place] = f"{place} of {base.instant}, which is before {overwrite}{doubt}"
     return found
+
+
+def _told_completions(examined: Examined) -> dict[str, str]:
+    """Returns the completion times that can be compared with instants, by instant."""
+    if examined.table.version < WITH_COMPLETION_TIMES:
+        return {}
+    misdated = misdated_instants(examined.table)
+    completed = {commit.write.instant: commit.completed for commit in examined.commits}
+    return {instant: time for instant, time in completed.items() if instant not in misdated}

@@ -6,22 +6,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.hudi import index_note
 from jobs.hudi.metadata_table import FOLDER
 from jobs.hudi.table import HudiTable
 from jobs.protocol import table_parts
 from jobs.services.checks import commits
-from jobs.services.checks.finding import Cure, Examined, Finding
+from jobs.services.checks.finding import Cure, Examined, Finding, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobs.contract import Problem
 
+INDEXES_UNBUILT = "indexes-unbuilt"
+
 _REBUILD = Cure(JobKind.METADATA_TABLE, {"action": "rebuild"})
 
 
 def metadata_table(examined: Examined) -> Iterator[Finding]:
-    """Finds a metadata table that hoodie.properties names and that is not there, or not as a whole."""
+    """Finds a metadata table that hoodie.properties names and that is not there, or not as a whole, and indexes that it
+    had when a job began to build it anew."""
     table = examined.table
     effect = "Writers and jobs fail, and readers that go by it may find no rows; jobs are refused."
     problems = table_parts.of_metadata_table(table)
@@ -39,6 +43,17 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
                 hint="Stop the writers, and build the metadata table anew from the storage.",
                 cure=_REBUILD,
             )
+
+    if unbuilt := index_note.unbuilt(table):
+        yield Finding(
+            INDEXES_UNBUILT,
+            "The metadata table was not built to the end",
+            named(unbuilt.partitions),
+            "Readers and writers go without these indexes: they list the storage, and look keys up in more files.",
+            "A job that builds it is at work, or died. Stop the writers, and build it anew: its indexes and their"
+            " definitions are noted in `.hoodie/.aux/groundskeeper.indexes`.",
+            _REBUILD,
+        )
 
 
 def index_definitions(examined: Examined) -> Iterator[Finding]:

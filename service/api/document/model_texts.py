@@ -35,6 +35,7 @@ _POLICY: Final[dict[str, tuple[str, Any]]] = {
     "bucket_expansion": ("When a table gets more buckets", {"mode": "suggest"}),
     "bucket_contraction": ("When a table gets fewer buckets", {"mode": "suggest"}),
     "repair": ("Whether rows of stale writes are brought back at once", {}),
+    "rollback": ("When writes of dead writers are rolled back", {}),
     "archival": ("When the active timeline is shortened", {}),
     "partition_ttl": ("When partitions expire", {}),
     "audit": ("When the table is proved", {}),
@@ -193,7 +194,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
     "JobDetail": {
         **_JOB,
         "attempts": ("All attempts, first to last", None),
-        "waits_for": ("What keeps a queued job from a worker; null otherwise", None),
     },
     "JobProblem": _PROBLEM,
     "ProblemIn": _PROBLEM,

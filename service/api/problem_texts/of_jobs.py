@@ -25,6 +25,23 @@ OF_JOBS: Final = {
         title="A Hudi operation failed",
         hint=_LOG,
     ),
+    "storage-read-only": JobExplanation(
+        "The file system is mounted for reading only, or the path is one of a snapshot. Jobs that write are not tried"
+        " again; those that only read run.",
+        "writing to /mnt/lake/orders/.hoodie: FileNotFoundException: lock (Read-only file system)",
+        title="The table is on a storage that can only be read",
+        hint="A snapshot or a file system that is mounted for reading only takes no writes. Register the table at the"
+        " path that its writers use, mount the file system for writing, or switch the services off in the table's"
+        " policy.",
+    ),
+    "storage-full": JobExplanation(
+        "The disk, the bucket's quota or a quota of HDFS is used up. What the job had begun is rolled back by the next"
+        " one; it is not tried again by itself, since it would fill what is freed.",
+        "compacting: IOException: No space left on device",
+        title="No space is left, or a quota is used up",
+        hint="Free space on the table's storage, or raise its quota: a `cleaning` job frees what no reader needs any"
+        " more. Where the path in the detail is of a worker's own disk (spark.local.dir), free space there.",
+    ),
     "table-gone": JobExplanation(
         "The base path had a Hudi table when it was registered, and has none now: it was deleted or moved.",
         "/data/trips has no .hoodie/hoodie.properties",
@@ -48,6 +65,15 @@ OF_JOBS: Final = {
         title="Hudi could not read or write the table's metadata table",
         hint="Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job"
         " with `action` `rebuild` builds it anew. The worker's log has the details.",
+    ),
+    "partition-values-unreadable": JobExplanation(
+        "Hudi's data source takes the values of partition columns from the paths, by the types of the columns. With a"
+        " custom key generator the path of a column that holds a number of milliseconds may have a date, which is no"
+        " number.",
+        "counting the rows: Failed to cast value `2023-11-14` to `LongType` for partition column `day`",
+        title="Hudi cannot make the values of the partition columns from the table's paths",
+        hint="Every query by Spark fails at the table alike. Its key generator writes to the paths what the column's"
+        " type cannot hold: write the table anew with another output format, such as yyyyMMdd for a number.",
     ),
     "plan-of-another-path": JobExplanation(
         "Hudi's plans of clusterings, cleans and rollbacks hold absolute paths. In a table that was copied or moved"
@@ -148,6 +174,14 @@ OF_JOBS: Final = {
         "20260101120000000",
         title="Another client rolled back the job's pending instant",
         hint="Nothing was committed; the next attempt starts over.",
+    ),
+    "table-upgraded": JobExplanation(
+        "Hudi upgrades a table when a newer version writes to it for the first time, unless"
+        " `hoodie.write.auto.upgrade=false`. It moves the timeline and renames its files, so the job no longer sees"
+        " what it was prepared for. Hudi expects that nobody else works on the table then: pause its upkeep before.",
+        "table version 6 became 9",
+        title="Another version of Hudi has changed the version of the table while the job ran",
+        hint="Nothing was committed; the next attempt works on the new version.",
     ),
     "indexes-changed": JobExplanation(
         "A commit must bring all indexes of the table up to date, and the job was prepared for others. With the new"

@@ -14,6 +14,7 @@ from service.api.problem_texts.of_refused_rescales import RESCALES
 from service.api.problem_texts.of_refused_syncs import SYNCS
 from service.api.problem_texts.of_refused_tables import TABLES
 from service.api.problem_texts.of_refused_undoing import UNDOING
+from service.api.problem_texts.of_worker_starts import WORKER_STARTS
 
-GROUPS: Final = (TABLES, ARROW_MERGES, RESCALES, PLANS, UNDOING, SYNCS)
+GROUPS: Final = (TABLES, ARROW_MERGES, RESCALES, PLANS, UNDOING, SYNCS, WORKER_STARTS)
 OF_REFUSALS: Final = {name: text for group in GROUPS for name, text in group.items()}

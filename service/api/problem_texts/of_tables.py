@@ -37,7 +37,8 @@ OF_TABLES: Final = {
         "/data/trips/2026 has no .hoodie/hoodie.properties",
     ),
     "path-not-found": Explanation(
-        "The path leads to nothing, or the account of the service may not read it: storages answer both cases alike.",
+        "The path leads to nothing, or the account of the service may not list what is above it: some storages answer"
+        " both cases alike.",
         "/data/trips does not exist",
     ),
     "path-not-allowed": Explanation(
@@ -62,8 +63,22 @@ OF_TABLES: Final = {
         "s3a://lake/orders/.hoodie: timed out after 10 s",
     ),
     "storage-login-failed": Explanation(
-        "The storage asks for Kerberos, and the process has no ticket that is valid now and no keytab to get one.",
+        "The storage does not accept the credentials: a key that it does not know, a wrong secret, a token that has"
+        " expired, or none at all. With Kerberos the process has no ticket that is valid now and no keytab to get one."
+        " No attempt with the same credentials succeeds, so none is made.",
         "hdfs://namenode/lake/orders: no ticket",
+    ),
+    "storage-access-denied": Explanation(
+        "The storage knows who asks, and does not allow it: the permissions of a folder, a policy of the bucket, or an"
+        " access control list. A storage that answers 403 without a reason may mean the credentials as well. The"
+        " workers may be another user than the service. No attempt succeeds before somebody allows it, so none is"
+        " made.",
+        "s3a://lake/orders/.hoodie/lock: PUT: Access Denied (status code 403)",
+    ),
+    "storage-unknown": Explanation(
+        "The storage has no bucket, container or file system of that name, or the name of its host has no address. A"
+        " name server that is away looks like the latter, so a job that met that is tried again.",
+        "s3a://lkae/orders: NoSuchBucket: The specified bucket does not exist",
     ),
     "table-too-slow": Explanation(
         "A read of the table, of its listings or its timeline, took longer than its limit and was ended. Storages"

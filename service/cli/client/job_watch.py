@@ -42,7 +42,7 @@ def follow(service: Connection, out: Output, job_id: str) -> None:
         out.json(job)
     else:
         name = job["kind"] + (" (dry run)" if job["dry_run"] else "")
-        out.say(f"{name} {state_of(job)}" + (f" after {took(job)}" if took(job) else ""))
+        out.say(f"{name} {state_of(job)} after {took(job)}")
         show_outcome(out, job)
     if job["state"] != "succeeded" or job["verdict"] == "refused":
         raise typer.Exit(ExitCode.FAILED)

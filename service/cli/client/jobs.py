@@ -14,6 +14,7 @@ from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.given import Since, TableName, TableOption, Until
 from service.cli.client.output import Output, ago, compact, took
+from service.model.formatting import count, duration
 from service.queue.job import JobState
 
 app = typer.Typer(help="Start jobs, follow them, read their logs, cancel them, run them again.", no_args_is_help=True)
@@ -106,10 +107,11 @@ def list_jobs(
             job_watch.state_of(job),
             ago(job["created_at"]),
             took(job),
+            (job["forecast"] or {}).get("text", ""),
         )
         for job in page["items"]
     ]
-    out.table(("ID", "TABLE", "KIND", "STATE", "SUBMITTED", "TOOK"), rows, empty="There are no such jobs.")
+    out.table(("ID", "TABLE", "KIND", "STATE", "SUBMITTED", "TOOK", "EXPECTED"), rows, empty="There are no such jobs.")
 
 
 @app.command("show")
@@ -128,11 +130,13 @@ def show(service: Connection, out: Output, job: JobId) -> None:
             ("params", compact(found["params"]) if found["params"] else None),
             ("state", job_watch.state_of(found)),
             ("waits for", found["waits_for"]),
+            ("fails", _failing(found)),
+            ("expected", (found["forecast"] or {}).get("text")),
             ("progress", job_watch.described(found) if found["state"] != JobState.SUCCEEDED else None),
             ("requested by", found["requested_by"]),
             ("because", found["reason"]),
             ("submitted", ago(found["created_at"])),
-            ("took", took(found)),
+            *((name, duration(found["spent"][f"{name}_seconds"])) for name in ("waited", "worked", "took")),
             ("attempt", f"{found['attempt']} of {found['max_attempts']}" if found["attempt"] else None),
             ("worker", found["worker_id"]),
             ("instants", ", ".join(found["instants"])),
@@ -181,6 +185,17 @@ def log(
     """Print the log of a job, the oldest line first. With --follow and --json each line is an object."""
     show = job_log.follow if follow else job_log.show
     show(service, out, job, level.value if level else None)
+
+
+def _failing(job: Json) -> str | None:
+    """Returns how attempts of such jobs fail on the table, and when the next one may start."""
+    if not (breaker := job.get("breaker")):
+        return None
+    error = f": {breaker['error']['title']}" if breaker["error"] else ""
+    return (
+        f"{count(breaker['failures'], 'attempt')} in a row, {breaker['slot_seconds']:.0f} s of a slot; next try at"
+        f" {breaker['next_try_at']}{error}"
+    )
 
 
 def _submitted(service: Connection, out: Output, job: Json, what: str, *, watch: bool) -> None:

@@ -123,12 +123,10 @@ def ago(moment: str | None, now: datetime | None = None) -> str:
 
 
 def took(document: Mapping[str, Any]) -> str:
-    """Returns the time from the start of a job to its end, or until now."""
-    if not document["started_at"]:
-        return ""
+    """Returns the time from the submission of a job to its end, or until now."""
     end = document["finished_at"]
     until = datetime.fromisoformat(end) if end else datetime.now(UTC)
-    return duration(until - datetime.fromisoformat(document["started_at"]))
+    return duration(max(0.0, (until - datetime.fromisoformat(document["created_at"])).total_seconds()))
 
 
 def compact(value: Any) -> str:

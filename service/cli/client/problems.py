@@ -33,7 +33,7 @@ def problems(
     limit: Limit = 100,
 ) -> None:
     """List what is wrong now, the most serious first, with the command that helps. Words in <> are yours to replace.
-    Exit code 1 if a problem is critical, 0 if none of those listed is."""
+    Exit code 1 if a problem is critical, or a job failed for good; 0 if that is so of none of those listed."""
     page = _listed(
         service,
         limit,
@@ -52,7 +52,8 @@ def problems(
             out.note("There are no problems.")
         elif page["next_cursor"]:
             out.note(f"There are more: {_total(page)} in all. Raise --limit.")
-    if page["counts"]["critical"]:
+    has_failed = any(each["kind"] == StandingKind.JOB_FAILING for each in page["items"])
+    if page["counts"]["critical"] or has_failed:
         raise typer.Exit(ExitCode.FAILED)
 
 

@@ -224,6 +224,15 @@ def writer_options(
         out.note(note)
 
 
+@app.command("poll")
+@of_service
+def poll(service: Connection, out: Output, table: TableName) -> None:
+    """Have a table polled now: one that could not be read, and is well again, shows so at once."""
+    found = given.table_of(service, table)
+    answer = service.call("POST", f"/v1/tables/{found['id']}/poll")
+    out.answer(answer, f"{found['name']} is polled within moments: groundskeeper problems --table {found['id']}")
+
+
 @app.command("remove")
 @of_service
 def remove(
@@ -318,7 +327,9 @@ def _clock(clock: Json | None) -> str | None:
         return None
     words = spoken(timedelta(seconds=clock["utc_offset_seconds"]))
     found = f"{words} ({clock['ahead_seconds']:+.0f} s beside its zone), by {count(clock['samples'], 'commit')}"
-    other = clock["disagreement"]
+    other, back = clock["disagreement"], clock.get("set_back")
+    if other is None and back is not None:
+        return f"{found}; one went back by {duration(back['seconds'])} before {back['instant']}"
     if other is None:
         return found
     one, two = (spoken(timedelta(seconds=other[name])) for name in ("one_seconds", "other_seconds"))

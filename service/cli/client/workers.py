@@ -5,11 +5,12 @@ from __future__ import annotations
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection
 from service.cli.client.output import Output, ago
+from service.model.formatting import count
 
 
 @of_service
 def workers(service: Connection, out: Output) -> None:
-    """List the workers, and what each one does."""
+    """List the workers, what each one does, and how long the queue of each worker group is."""
     found = service.get("/v1/workers")
     if out.as_json:
         out.json(found)
@@ -31,3 +32,6 @@ def workers(service: Connection, out: Output) -> None:
         rows,
         empty="No worker was seen for a day. `groundskeeper worker --service URL` starts one.",
     )
+    for name, group in service.get("/v1/workers/demand")["groups"].items():
+        wanted = f"; {group['wanted_slots']} of {count(group['slots'], 'slot')} wanted" if group["queued"] else ""
+        out.say(f"{name}: {group['forecast']}{wanted}")

@@ -67,6 +67,7 @@ from service.client.generated.models import (
     PlanPage,
     PlanState,
     PolicyIn,
+    PollOut,
     ProblemType,
     ProblemTypeList,
     Readiness,
@@ -568,7 +569,8 @@ def get_overview(
     """Show the state of everything, and a page of tables with their last jobs.
 
     All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems
-    and backlogs are some seconds old, so that a call takes milliseconds also with a thousand tables.
+    and backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
+    milliseconds.
 
     `q`: A part of the name or path, in capitals or not
 
@@ -1211,8 +1213,9 @@ def list_problems(
     """List what is wrong now, the most serious first.
 
     Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy
-    has helped; the events `problem.opened` and `problem.resolved` follow by a check every half minute. Equally
-    serious problems are listed oldest first. `since` and `until` are about their own `since`.
+    has helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events
+    `problem.opened` and `problem.resolved` follow by a check every half minute. Equally serious problems are
+    listed oldest first. `since` and `until` are about their own `since`.
 
     `table_id`: Only the problems of this table
 
@@ -1390,6 +1393,18 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", "/v1/pause", PauseOut, headers={"If-Match": if_match}, body=body)
+
+
+def poll_table(table_id: str) -> Call[PollOut]:
+    """Have a table polled now.
+
+    Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often.
+    What the poll finds shows in the table's snapshot and problems.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/tables/{segment(table_id)}/poll", PollOut)
 
 
 def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None) -> Call[ConsumerOut]:

@@ -97,6 +97,10 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
     table_name: str
     """Name of the table"""
 
@@ -108,6 +112,8 @@ class ActiveJobs(Model, frozen=True, kw_only=True):
     """Jobs that a worker has taken and not begun"""
     running: int
     """Jobs that a worker runs"""
+    forecast: dict[str, str]
+    """How long the queue of each worker group is, in words; without those that have no jobs"""
     items: list[ActiveJob]
     """At most 50: those that workers hold first, then the oldest"""
 
@@ -389,6 +395,15 @@ class BacklogOut(Model, frozen=True, kw_only=True):
     """Commits since the last compaction"""
 
 
+class Basis(Word):
+    """What an expected duration was learned from. All but the first are guesses."""
+
+    TABLE = "table"
+    SIZE = "size"
+    KIND = "kind"
+    DEFAULT = "default"
+
+
 class BlockedOut(Model, frozen=True, kw_only=True):
     """A delivery that was tried in vain and will be tried again. Events of the same table wait behind it."""
 
@@ -396,6 +411,32 @@ class BlockedOut(Model, frozen=True, kw_only=True):
     """The delivery"""
     waiting_behind: int
     """Deliveries that are not sent before it"""
+
+
+class BreakerOut(Model, frozen=True, kw_only=True):
+    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a
+    tenth of the slots while others wait.
+    """
+
+    state: BreakerState
+    """`open`: the next attempt waits; `half_open`: it may start"""
+    failures: int
+    """Failed attempts in a row"""
+    slot_seconds: float
+    """Seconds for which they had a slot"""
+    since: datetime
+    """End of the first of them"""
+    next_try_at: datetime
+    """From then on an attempt may start"""
+    error: JobProblem | None
+    """Error of the last of them"""
+
+
+class BreakerState(Word):
+    """Closed is no state here: then there is no breaker."""
+
+    OPEN = "open"
+    HALF_OPEN = "half_open"
 
 
 class BriefProblem(Model, frozen=True, kw_only=True):
@@ -961,6 +1002,23 @@ class ClockOut(Model, frozen=True, kw_only=True):
     """Commits by this clock"""
     disagreement: ClockDisagreementOut | None
     """Two clocks, if writers name instants by both in turn: then jobs that write are refused"""
+    set_back: ClockSetBackOut | UnsetType | None = UNSET
+    """A clock that went back in the last two days, if one did: rows may be lost"""
+
+
+class ClockSetBackOut(Model, frozen=True, kw_only=True):
+    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+
+    instant: str
+    """Requested time of the instant"""
+    after: str
+    """The one that had completed before"""
+    seconds: float
+    """By so much it is earlier"""
+    since: datetime
+    """When the first one appeared"""
+    instants: int
+    """How many there are"""
 
 
 class CloudEvent(Model, frozen=True, kw_only=True):
@@ -1550,7 +1608,7 @@ class DemandByGroup(Model, frozen=True, kw_only=True):
 
 
 class DemandOut(Model, frozen=True, kw_only=True):
-    """Only numbers, so that a scaler can take each by its path."""
+    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
 
     queued: int
     """Queued jobs, also those that nothing can start yet"""
@@ -1563,13 +1621,27 @@ class DemandOut(Model, frozen=True, kw_only=True):
     running: int
     """Jobs that workers hold"""
     wanted_slots: int
-    """`running` and `startable`: slots with which no job would wait for one"""
+    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
     slots: int
     """Slots of the ready workers"""
     workers: int
     """Ready workers that were seen within a minute"""
     waiting_workers: int
     """Workers that start Spark, or wait for a first executor"""
+    goal_seconds: float
+    """How long a job may wait for a slot"""
+    work_seconds: float
+    """What the jobs that are due will take together"""
+    wait_seconds: float | None
+    """When the last of them will start; null without a slot"""
+    done_seconds: float | None
+    """When the last of them will have ended; null without a slot"""
+    held_back: int
+    """Queued jobs that are not due: between two attempts, or until the writers stop"""
+    guesses: int
+    """Jobs that are due, and of a kind that has not ended on their table yet"""
+    forecast: str
+    """In words"""
 
 
 class DiagnosisIn(Model, frozen=True, kw_only=True):
@@ -1945,6 +2017,27 @@ class FlinkRestart(Word):
     WITHOUT_STATE = "without-state"
 
 
+class ForecastOut(Model, frozen=True, kw_only=True):
+    """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
+
+    starts_at: datetime | None
+    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    ends_at: datetime | None
+    """Expected end of its attempt; null if the start is not known"""
+    seconds: float
+    """How long an attempt takes"""
+    learned_from: Basis
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all of this
+    `kind`; or nothing (`default`)
+    """
+    is_guess: bool
+    """Whether no job of this kind has ended on this table"""
+    held_back_by: HeldBack | None
+    """Why a queued job is not due; null if it is"""
+    text: str
+    """The same in words"""
+
+
 class FoundBeside(Model, frozen=True, kw_only=True):
     """Work of others on the table"""
 
@@ -2056,6 +2149,18 @@ class Health(Word):
 class HealthOut(Model, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
     """Always `ok`"""
+
+
+class HeldBack(Word):
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
+    table's lock is free, a pause ends, or a maintenance window opens.
+    """
+
+    NEXT_ATTEMPT = "next_attempt"
+    WRITERS = "writers"
+    LOCK = "lock"
+    PAUSE = "pause"
+    WINDOW = "window"
 
 
 class HeldLockOut(Model, frozen=True, kw_only=True):
@@ -2303,8 +2408,14 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
+    spent: SpentOut
+    """How long it waited and worked; the two add up to what it took"""
 
 
 class JobKind(Word):
@@ -2402,6 +2513,10 @@ class JobOut(Model, frozen=True, kw_only=True):
     """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
     `waits for`. Null if the job waits for nothing
     """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
 
 
 class JobPage(Model, frozen=True, kw_only=True):
@@ -2505,7 +2620,7 @@ class LockOut(Model, frozen=True, kw_only=True):
 
 
 class LockState(Word):
-    """`UNKNOWN`: its provider keeps it where the service has no client to read it, or its file is not Hudi's."""
+    """`UNKNOWN`: its provider keeps it where the service cannot read it, or its file is not Hudi's."""
 
     HELD = "held"
     FREE = "free"
@@ -2860,6 +2975,8 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
@@ -3018,6 +3135,8 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a table gets fewer buckets"""
     repair: RepairPolicyIn | UnsetType = UNSET
     """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
     archival: ArchivalPolicyIn | UnsetType = UNSET
     """When the active timeline is shortened"""
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
@@ -3028,6 +3147,13 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
     """When a Hive metastore is brought up to the table"""
+
+
+class PollOut(Model, frozen=True, kw_only=True):
+    table_id: str
+    """Id of the table"""
+    is_new: bool
+    """False if a poll was already about to begin"""
 
 
 class PrefixOfPolicy(Model, frozen=True, kw_only=True):
@@ -3374,6 +3500,15 @@ class RollbackParams(Model, frozen=True, kw_only=True):
     """
 
 
+class RollbackPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    after_seconds: int | UnsetType = UNSET
+    """Time without a heartbeat after which a writer is taken for dead"""
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+
+
 class RollbackResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `rollback`"""
 
@@ -3651,6 +3786,17 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table"""
 
 
+class SpentOut(Model, frozen=True, kw_only=True):
+    """Seconds from the submission of the job to its end, or until now."""
+
+    waited_seconds: float
+    """Before its first attempt and between attempts"""
+    worked_seconds: float
+    """In all of its attempts together"""
+    took_seconds: float
+    """Both together"""
+
+
 class StaleWrite(Model, frozen=True, kw_only=True):
     """A commit that wrote rows to replaced file groups"""
 
@@ -3671,6 +3817,7 @@ class StandingKind(Word):
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
     COMMITS_VANISHED = "commits-vanished"
     COMMITS_MISSED = "commits-missed"
     INCIDENT_STANDING = "incident-standing"
@@ -3689,6 +3836,7 @@ class StandingKind(Word):
     POLICY_WARNING = "policy-warning"
     JOBS_HELD_UP = "jobs-held-up"
     JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
     JOB_UNSETTLED = "job-unsettled"
     LOCK_AWAITED = "lock-awaited"
     LOCK_HELD_LONG = "lock-held-long"

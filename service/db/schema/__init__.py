@@ -77,6 +77,11 @@ from service.db.schema.standing import (
 from service.db.schema.tallies import (
     tallies,
 )
+from service.db.schema.turns import (
+    breakers,
+    lock_looks,
+    turns,
+)
 
 __all__ = [
     "AUDIT_IS_REFUSED",
@@ -98,6 +103,7 @@ __all__ = [
     "UtcDateTime",
     "audit_entries",
     "automation",
+    "breakers",
     "commits",
     "consumers",
     "decisions",
@@ -109,6 +115,7 @@ __all__ = [
     "job_attempts",
     "job_log_lines",
     "jobs",
+    "lock_looks",
     "metadata",
     "partitions",
     "planning",
@@ -125,6 +132,7 @@ __all__ = [
     "tables",
     "tallies",
     "tokens",
+    "turns",
     "watches",
     "webhooks",
     "workers",

@@ -56,6 +56,8 @@ jobs = sa.Table(
     sa.Column("retry_of", sa.String(64)),
     # W3C Trace Context of the call that submitted it.
     sa.Column("traceparent", sa.String(64)),
+    # Why a queued job is held back although its time has come: a pause, or a closed window.
+    sa.Column("held_back", sa.Text),
     sa.UniqueConstraint("table_id", "idempotency_key", name=JOB_IDEMPOTENCY),
     sa.Index("ix_jobs_created_at", "created_at", "id"),
     sa.Index("ix_jobs_table_created_at", "table_id", "created_at", "id"),

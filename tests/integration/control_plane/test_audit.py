@@ -24,8 +24,8 @@ from service.cli.main import app as command_line
 from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.delivery.guard import Guard
+from service.policies import pause_store
 from service.runtime import retention
-from service.scheduling import pause_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

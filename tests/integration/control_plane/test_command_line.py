@@ -478,3 +478,28 @@ def test_the_doctor_names_what_is_missing_and_what_to_do(cli: CommandLine, tmp_p
         r"failed +settings +GROUNDSKEEPER_PROT is no setting; the nearest one is GROUNDSKEEPER_PORT", misspelt
     )
     assert re.search(r"failed +service .*cannot be reached", misspelt)
+
+
+def test_a_table_that_is_mended_is_well_again_a_moment_after_it_is_asked_for(cli: CommandLine) -> None:
+    table_id = cli.table("mended")
+    base, away = cli.folder / "mended", cli.folder / "away"
+    headers = {"Authorization": f"Bearer {cli.token('looking', Role.READER)}"}
+
+    def wait_for(kinds: list[str], seconds: float) -> None:
+        def found() -> list[str]:
+            answer = httpx.get(f"{cli.serving.url}/v1/problems?table_id={table_id}", headers=headers)
+            return [each["kind"] for each in answer.json()["items"]]
+
+        assert eventually(lambda: found() == kinds, seconds), found()
+
+    wait_for([], 60)
+    base.rename(away)
+    for _ in range(4):
+        cli.run("tables", "poll", "mended")
+        wait_for(["table-unreadable"], 60)
+    away.rename(base)
+    # A poll takes moments; the rest of the time is for a machine that is busy.
+    assert "polled within moments" in cli.run("tables", "poll", table_id).stdout
+    wait_for([], 20)
+    cli.run("tables", "remove", table_id, "--yes")
+    cli.refused("tables", "poll", table_id, code=3)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.contract import Progress, TableLock
-from jobs.hudi.session import HUDI_BUNDLE, JAVA_VERSION
+from jobs.contract import Outcome, Problem, Progress, Result, TableLock
+from jobs.hudi.java import JAVA_VERSION
+from jobs.hudi.session import HUDI_BUNDLE
 from service.catalog import table_store
 from service.cli import lock_check
 from service.db import schema
@@ -82,7 +83,7 @@ def _one(cli: CommandLine, name: str, state: str, **environment: str | None) -> 
 
 def test_when_all_is_well_each_check_says_so_by_name(cli: CommandLine) -> None:
     checks = _checks(cli)
-    names = ["settings", "java", "bundle", "storage", "database", "service", "worker", "lock"]
+    names = ["settings", "java", "bundle", "storage", "database", "service", "worker", "lock", "jobs"]
     assert [(each["name"], each["state"], each["hint"]) for each in checks] == [(name, "ok", "") for name in names]
     found = {each["name"]: each["detail"] for each in checks}
     assert "Ready: w1" in found["worker"]
@@ -93,6 +94,10 @@ def test_when_all_is_well_each_check_says_so_by_name(cli: CommandLine) -> None:
 
 def test_a_java_that_does_not_run_is_a_fault(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "release").write_text(f'JAVA_VERSION="{JAVA_VERSION}.0.1"\n')
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
     found = _one(cli, "java", "failed", JAVA_HOME=str(tmp_path))
     assert f"{tmp_path}/bin/java does not run" in found["detail"]
     assert "JAVA_HOME" in found["hint"]
@@ -124,12 +129,13 @@ def test_without_a_service_its_workers_and_locks_are_not_checked(cli: CommandLin
     gate = TcpGate(1)
     gate.end()
     checks = _checks(cli, 1, GROUNDSKEEPER_URL=f"http://127.0.0.1:{gate.port}")
-    assert [(each["name"], each["state"]) for each in checks[-3:]] == [
+    assert [(each["name"], each["state"]) for each in checks[-4:]] == [
         ("service", "failed"),
         ("worker", "absent"),
         ("lock", "absent"),
+        ("jobs", "absent"),
     ]
-    assert "groundskeeper serve" in checks[-3]["hint"]
+    assert "groundskeeper serve" in checks[-4]["hint"]
 
 
 def test_a_job_that_no_worker_takes_is_a_fault(cli: CommandLine) -> None:
@@ -141,6 +147,24 @@ def test_a_job_that_no_worker_takes_is_a_fault(cli: CommandLine) -> None:
     cli.run("jobs", "cancel", job["id"])
     cli.run("policy", "set", "orders", "--unset", "worker_group")
     _one(cli, "worker", "ok")
+
+
+def test_a_job_that_failed_for_good_is_a_fault_until_one_of_its_kind_succeeds(cli: CommandLine, worker: Worker) -> None:
+    error = Problem("storage-access-denied", "The storage does not let the worker do it", "lock: denied", "Let it.")
+
+    def ran(result: Result) -> None:
+        cli.json("jobs", "run", "cleaning", "orders")
+        worker.report(worker.must_lease(), result)
+
+    ran(Result(Outcome.FAILED, error=error))
+    cli.json("problems", code=1)
+    found = _one(cli, "jobs", "failed")
+    assert found["detail"].startswith("orders: The last cleaning job failed ")
+    assert found["hint"] == error.hint
+    assert cli.run("problems", code=1).stdout.startswith("warning")
+    ran(Result(Outcome.SUCCEEDED))
+    cli.json("problems")
+    _one(cli, "jobs", "ok")
 
 
 def test_a_lock_that_nobody_alive_has_held_for_long_is_a_fault(cli: CommandLine, lock: Path) -> None:

@@ -120,7 +120,7 @@ def test_hostile_folders_do_not_stop_the_others(api: TestClient, lake: Path, tmp
     skipped = {each["path"]: each["reason"]["type"] for each in found["skipped"]}
     assert skipped["link"] == "/problems/path-outside-table"
     if os.geteuid() != 0:
-        assert skipped["closed"] == "/problems/path-not-found"
+        assert skipped["closed"] == "/problems/storage-access-denied"
     assert not any(str(outside) in each["base_path"] for each in api.get("/v1/tables").json()["items"])
 
 

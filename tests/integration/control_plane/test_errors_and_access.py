@@ -159,6 +159,7 @@ ALLOWED: list[tuple[str, str, dict[str, Any] | None, set[Role]]] = [
     ("GET", "/v1/tables", None, {Role.READER, Role.OPERATOR, Role.ADMIN}),
     ("GET", "/v1/jobs", None, {Role.READER, Role.OPERATOR, Role.ADMIN}),
     ("POST", "/v1/tables/none/jobs", {"kind": "audit"}, {Role.OPERATOR, Role.ADMIN}),
+    ("POST", "/v1/tables/none/poll", None, {Role.OPERATOR, Role.ADMIN}),
     ("POST", "/v1/jobs/none/cancel", None, {Role.OPERATOR, Role.ADMIN}),
     ("GET", "/v1/tables/none/lock", None, {Role.READER, Role.OPERATOR, Role.ADMIN}),
     ("DELETE", "/v1/tables/none/lock?reason=x", None, {Role.OPERATOR, Role.ADMIN}),

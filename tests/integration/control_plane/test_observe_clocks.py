@@ -131,6 +131,7 @@ def test_a_table_shows_the_clock_of_its_writers(operated: Operated) -> None:
         "since": f"{since:%Y-%m-%dT%H:%M:%SZ}",
         "samples": 3,
         "disagreement": None,
+        "set_back": None,
     }
     [listed] = operated.call("GET", "/v1/tables", 200)["items"]
     assert listed["clock"] == clock
@@ -163,6 +164,30 @@ def test_writers_with_two_clocks_in_turn_are_a_problem_until_they_agree(operated
     again = operated.one("clocks-disagree")
     assert (again["id"], again["since"]) == (found["id"], found["since"])
     for _ in range(101):
+        one.write()
+    operated.poll(60)
+    assert "appeared after" in operated.one("clocks-disagree")["detail"]
+    operated.poll(50 * HOUR)
+    one.write()
+    operated.poll(60)
+    assert "clocks-disagree" not in operated.kinds()
+
+
+def test_a_clock_that_was_set_back_is_a_problem_for_two_days(operated: Operated) -> None:
+    table = operated.table(utc=False)
+    one, other = Writer(table, timedelta()), Writer(table, timedelta(minutes=-5))
+    for _ in range(3):
+        one.write()
+    since = operated.clock()
+    instant = other.write()
+    operated.poll(60)
+    found = operated.one("clocks-disagree")
+    assert (found["severity"], found["table_id"]) == ("critical", table.id)
+    assert found["since"] == f"{since:%Y-%m-%dT%H:%M:%SZ}"
+    assert (found["evidence"]["instant"], found["evidence"]["instants"]) == (instant, 1)
+    assert f"{instant} appeared after" in found["detail"]
+    for _ in range(3):
+        operated.poll(20 * HOUR)
         one.write()
     operated.poll(60)
     assert "clocks-disagree" not in operated.kinds()

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -175,26 +176,69 @@ def test_two_looks_at_once_record_each_commit_once(
     assert watched.snapshot(table_id).since_compaction.commits == 50
 
 
-def test_a_table_that_is_gone_is_tried_less_and_less_often_and_heals(watched: Watched, tmp_path: Path) -> None:
+class _Counting:
+    """Counts how often a table was read."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._read = TableReader(engine, {}, 100)
+        self.times: list[datetime] = []
+
+    def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
+        self.times.append(now)
+        return self._read(watch, now)
+
+
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+def test_a_table_that_cannot_be_read_is_read_ever_less_often_and_within_a_minute_of_being_mended(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path, damage: str
+) -> None:
+    read = _Counting(engine)
+    watched = Watched(engine, clock, read=read)
+    table = SmallTable(tmp_path / "t", version=9)
+    table_id = watched.register(table)
+    table.commit("001")
+    watched.poll()
+    if damage == "gone":
+        table.base.rename(tmp_path / "away")
+    else:
+        table.complete("003", "deltacommit", b"Obj\x01half")
+    read.times.clear()
+    for _ in range(360):
+        watched.poll(10)
+    assert watched.watch(table_id).error is not None
+    pauses = [(later - earlier).total_seconds() for earlier, later in pairwise(read.times)]
+    assert len(pauses) < 12
+    assert max(pauses) > 600
+    if damage == "gone":
+        (tmp_path / "away").rename(table.base)
+    else:
+        table.commit("003")
+    for _ in range(5):
+        watched.poll(10)
+    watch = watched.watch(table_id)
+    assert (watch.failures, watch.error) == (0, None)
+
+
+def test_a_table_that_cannot_be_read_is_read_at_once_for_whoever_insists(watched: Watched, tmp_path: Path) -> None:
     table = SmallTable(tmp_path / "t")
     table.commit("001")
     table_id = watched.register(table)
     watched.poll()
     table.base.rename(tmp_path / "away")
-    delays = []
-    for _ in range(4):
+    for _ in range(6):
         watched.poll(4000)
-        watch = watched.watch(table_id)
-        assert watch.error is not None
-        delays.append((watch.next_poll_at - watched.clock()).total_seconds())
-    assert watched.watch(table_id).failures == 4
-    assert 5 <= delays[0] <= 10
-    assert 40 <= delays[3] <= 80
+    failures = watched.watch(table_id).failures
+    watched.poll_requests.ask(table_id)
+    watched.poll(0)
+    assert watched.watch(table_id).failures == failures
+    watched.poll_requests.ask(table_id, insists=True)
+    watched.poll(0)
+    assert watched.watch(table_id).failures == failures + 1
     (tmp_path / "away").rename(table.base)
-    watched.poll(4000)
-    watch = watched.watch(table_id)
-    assert (watch.failures, watch.error) == (0, None)
-    assert watched.instants(table_id) == ["001"]
+    watched.poll_requests.ask(table_id, insists=True)
+    watched.poll(0)
+    assert watched.watch(table_id).failures == 0
+    assert watched.poll_requests.wanted() == watched.poll_requests.insisted() == set()
 
 
 def test_damaged_metadata_is_told_and_later_looks_go_on(watched: Watched, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from service.db.engine import reading, writing
 from service.events.notifier import Notifier
 from service.lake.active_timeline import read_active_timeline
 from service.lake.reader_pool import ReaderPool
+from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import TableReader
@@ -67,7 +68,8 @@ def test_a_table_on_a_remote_storage_is_watched(
         table_store.register(connection, Registration("t", f"{lake.uri}/trips", "trips", clock(), clock()))
         table_store.register(connection, Registration("gone", f"{lake.uri}/gone", "gone", clock(), clock()))
     read = TableReader(sqlite, options, 1)
-    observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), read=read, notifier=Notifier())
+    parts = {"read": read, "glance": Glance(options), "notifier": Notifier()}
+    observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), **parts)
 
     def poll() -> None:
         clock.advance(70)

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from service.access.token import Role
 from service.api.app import create_app
+from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.table_read import TableReader
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
@@ -32,7 +33,9 @@ def observer(app_context: AppContext, clock: FakeClock) -> Observer:
     engine = app_context.engine
     read = TableReader(engine, {}, 100 * 1024 * 1024)
     requests, notifier = app_context.poll_requests, app_context.notifier
-    return Observer(engine, clock, Random(1), requests, ObserverConfig(), read=read, notifier=notifier)
+    return Observer(
+        engine, clock, Random(1), requests, ObserverConfig(), read=read, glance=Glance({}), notifier=notifier
+    )
 
 
 @pytest.fixture

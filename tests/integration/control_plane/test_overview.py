@@ -21,7 +21,8 @@ from service.db import schema
 from service.db.engine import writing
 from service.queue import job_store, worker_store
 from service.queue.job import Job
-from service.standing.board import MOST_AGE, Board
+from service.standing.board import Board
+from service.standing.remembered import MOST_AGE
 from tests.integration.control_plane.test_problems_of_many import ill
 
 if TYPE_CHECKING:
@@ -80,11 +81,12 @@ def test_one_call_shows_all_and_takes_the_same_queries_for_few_tables_as_for_man
     ill(engine, clock, range(2, 30))
     clock.advance(MOST_AGE.total_seconds() + 1)
     shown = get(api)
-    assert selects(engine, lambda: get(api)) == few <= 18
+    assert selects(engine, lambda: get(api)) == few <= 24
     assert shown["at"] == shown["problems"]["as_of"]
     assert shown["problems"]["counts"]["critical"] == 30
     assert len(shown["problems"]["items"]) == 20
-    assert shown["jobs"] | {"items": []} == {"queued": 30, "leased": 0, "running": 0, "items": []}
+    told = {"default": "30 queued, about 15 min of work, no worker is ready; a guess"}
+    assert shown["jobs"] | {"items": []} == {"queued": 30, "leased": 0, "running": 0, "forecast": told, "items": []}
     assert [job["table_name"] for job in shown["jobs"]["items"]] == [
         row["table_name"] for row in shown["jobs"]["items"]
     ]
@@ -214,8 +216,8 @@ def test_what_is_known_is_answered_at_once_and_computed_anew_meanwhile(engine: s
     ill(engine, clock, range(1, 2))
     clock.advance(3)
     assert board.known(engine, clock) is first
-    board._ended_at -= 60
-    board._took = 1.0  # As with thousands of tables.
+    board._looks._ended_at -= 60
+    board._looks._took = 1.0  # As with thousands of tables.
     assert board.known(engine, clock) is first
     for _ in range(200):
         if board.known(engine, clock) is not first:
@@ -233,8 +235,8 @@ def test_what_is_computed_in_moments_is_never_older_than_two_seconds(engine: sa.
     board.known(engine, clock)
     ill(engine, clock, range(1))
     clock.advance(3)
-    board._ended_at -= 3
-    board._took = 0.01
+    board._looks._ended_at -= 3
+    board._looks._took = 0.01
     assert board.known(engine, clock).as_of == clock()
     assert "tbl_0" in board.known(engine, clock).of_tables
 

@@ -13,7 +13,8 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Writers
 from service.db.engine import reading, writing
-from service.lake.snapshot import Since
+from service.lake.snapshot import Pending, Since, TableSnapshot
+from service.lake.table import TableType
 from service.policies import policy_registry
 from service.queue import job_store, submission
 from service.queue.job import JobState
@@ -21,7 +22,7 @@ from service.registration import detection, registry
 from service.scheduling import decision_store, pausing, scheduler
 from service.scheduling.decision import DECIDED, Verdict
 from service.scheduling.scheduler import SchedulerResult
-from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask
+from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask, save_look
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -391,3 +392,38 @@ def test_a_table_whose_secrets_cannot_be_decrypted_waits_until_they_are_sent_aga
     )
     assert len(service.plan().jobs) == 1
     assert service.lease() is not None
+
+
+def test_the_write_of_a_dead_writer_is_rolled_back_without_a_cleaning_that_is_due(
+    service: Service, clock: FakeClock
+) -> None:
+    service.register("tbl_flink", writers=Writers(engines=(WriterEngine.FLINK,)))
+    dead, alive = "20260101100000000", "20260101110000000"
+
+    def look(table_id: str) -> None:
+        now = clock()
+        pending = (
+            Pending(dead, "deltacommit", "inflight", now - timedelta(hours=1), now - timedelta(minutes=20)),
+            Pending(alive, "deltacommit", "inflight", now - timedelta(hours=1), now - timedelta(seconds=30)),
+        )
+        with writing(service.engine) as connection:
+            save_look(connection, TableSnapshot(table_id, now, TableType.MERGE_ON_READ, pending=pending))
+
+    look("tbl_1")
+    look("tbl_flink")
+    [job_id] = service.plan().jobs
+    job = service.lease()
+    assert job is not None
+    assert (job.id, job.table_id, job.kind, job.params) == (job_id, "tbl_1", JobKind.ROLLBACK, {"instant": dead})
+    assert job.reason == f"the writer of {dead} has been silent for 20 min"
+    decision = service.decision(JobKind.ROLLBACK, "tbl_flink")
+    assert (decision.verdict, decision.code) == (Verdict.SKIP, "not-provable")
+    # The job, which looks with the table's lock held, may find that the writer is alive: it is asked again later.
+    service.end(job, Outcome.FAILED)
+    clock.advance(60)
+    look("tbl_1")
+    assert service.plan().jobs == ()
+    assert service.decision(JobKind.ROLLBACK).code == "failed-before"
+    clock.advance(600)
+    look("tbl_1")
+    assert len(service.plan().jobs) == 1

@@ -225,6 +225,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
     current = client.get(path, params={"current": True}).json()["items"]
     assert [each["kind"] for each in current] == [
         "repair",
+        "rollback",
         "compaction",
         "bucket_expansion",
         "bucket_contraction",
@@ -236,7 +237,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "diagnosis",
         "audit",
     ]
-    assert current[1] == started
+    assert current[2] == started
     # Page after page, each row once.
     seen, cursor = [], None
     while True:
@@ -246,7 +247,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         if cursor is None:
             break
     assert seen == client.get(path).json()["items"]
-    assert len(seen) == 12
+    assert len(seen) == 13
 
 
 def test_an_evaluation_shows_what_another_policy_would_do(
@@ -254,11 +255,11 @@ def test_an_evaluation_shows_what_another_policy_would_do(
 ) -> None:
     look(2)
     path = f"/v1/tables/{table_id}/evaluate"
-    assert client.post(path).json()["decisions"][1]["verdict"] == "skip"
+    assert client.post(path).json()["decisions"][2]["verdict"] == "skip"
     client.put(f"/v1/tables/{table_id}/policy", json={"compaction": {"commits": 2}})
     first = client.post(path).json()
     assert first["looked_at"] == "2026-01-01T00:00:00Z"
-    assert (first["decisions"][1]["verdict"], first["decisions"][1]["job_id"]) == ("run", None)
+    assert (first["decisions"][2]["verdict"], first["decisions"][2]["job_id"]) == ("run", None)
     assert client.get("/v1/jobs").json()["items"] == []
 
 

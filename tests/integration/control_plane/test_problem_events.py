@@ -24,8 +24,9 @@ from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.events.event import EventType
 from service.events.notifier import Notifier
+from service.policies import pause_store
 from service.policies.policy import Pause
-from service.scheduling import decision_store, pause_store
+from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
 from service.standing import problem_rounds, problem_store, problems, upkeep
 from service.standing.board import Board

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import TABLE_LOCKED, JobKind, Outcome, Problem, Progress, Result
+from service.db import schema
+from service.db.engine import writing
 from service.delivery import webhooks as flows
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.standing.problem import StandingKind
@@ -51,7 +53,7 @@ def submit(operated: Operated, table_id: str, kind: str = "compaction") -> str:
     return str(operated.call("POST", f"/v1/tables/{table_id}/jobs", 202, {"kind": kind})["id"])
 
 
-def test_jobs_that_fail_three_times_are_listed_until_one_succeeds(operated: Operated) -> None:
+def test_a_job_that_fails_for_good_is_listed_at_once_until_one_of_its_kind_succeeds(operated: Operated) -> None:
     table = operated.table()
     error = Problem("column-unknown", "There is no such column", "nope", "Its columns are id and city.")
 
@@ -64,21 +66,69 @@ def test_jobs_that_fail_three_times_are_listed_until_one_succeeds(operated: Oper
     operated.poll()
     run(Outcome.FAILED)
     since = operated.clock()
-    run(Outcome.FAILED)
-    assert operated.problems() == []
-    run(Outcome.FAILED)
+    found = operated.one("job-failing")
+    assert found["detail"].startswith("The last compaction job failed ")
+    for _ in range(2):
+        run(Outcome.FAILED)
     found = operated.one("job-failing")
     assert found["since"] == since.isoformat().replace("+00:00", "Z")
     assert found["evidence"] | {"failures": 3, "job_kind": "compaction", "error": "column-unknown"} == found["evidence"]
     assert (found["remedy"], "nope" in found["detail"]) == (error.hint, True)
     run(Outcome.SUCCEEDED)
     assert operated.problems() == []
-    for _ in range(3):
-        run(Outcome.FAILED)
+    run(Outcome.FAILED)
     assert operated.kinds() == ["job-failing"]
     for _ in range(4):
         operated.poll(DAY)
     assert operated.problems() == []
+
+
+def test_a_table_that_the_workers_may_not_write_is_listed_until_a_job_tells_that_they_may(operated: Operated) -> None:
+    table = operated.table()
+    table.commit({base_file(A, "1"): 10})
+    operated.poll()
+    denied = Problem("storage-access-denied", "The storage does not let the worker do it", "lock: denied", "Let it.")
+
+    def run(kind: str, result: Result) -> None:
+        submit(operated, table.id, kind)
+        operated.worker.report(operated.worker.must_lease(), result)
+        operated.clock.advance(60)
+
+    since = operated.clock()
+    run("audit", Result(Outcome.SUCCEEDED, details={"not_writable": denied.to_json()}))
+    found = operated.one("table-not-writable")
+    assert found["severity"] == "critical"
+    assert "lock: denied" in found["detail"]
+    # A failure for the same reason is no other problem, and a poll does not know better.
+    run("compaction", Result(Outcome.FAILED, error=denied))
+    table.commit({base_file(A, "2"): 10})
+    operated.poll()
+    assert operated.kinds(table_id=table.id) == ["table-not-writable"]
+    assert operated.one("table-not-writable")["since"] == since.isoformat().replace("+00:00", "Z")
+    run("audit", Result(Outcome.SUCCEEDED))
+    assert operated.kinds(table_id=table.id) == ["table-not-writable"]
+    run("audit", Result(Outcome.SUCCEEDED, details={"not_writable": None}))
+    assert operated.kinds(table_id=table.id) == ["job-failing"]
+    run("compaction", Result(Outcome.FAILED, error=denied))
+    assert operated.kinds(table_id=table.id) == ["table-not-writable"]
+    run("compaction", Result(Outcome.SUCCEEDED, ("20990101000000000",)))
+    operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"paused": True})
+    assert operated.kinds(table_id=table.id) in ([], ["job-failing"])
+
+
+def test_a_refusal_is_listed_where_nobody_else_would_see_it(operated: Operated) -> None:
+    """A person who asked for the job has the answer; a policy reads none."""
+    table = operated.table()
+    operated.poll()
+    refusal = Problem("lock-not-provable", "The lock cannot be proved")
+    refused = Result(Outcome.FAILED, details={"refusals": [refusal.to_json()]}, error=refusal)
+    job = submit(operated, table.id, "cleaning")
+    operated.worker.report(operated.worker.must_lease(), refused)
+    assert operated.problems() == []
+    with writing(operated.engine) as connection:
+        connection.execute(schema.jobs.update().where(schema.jobs.c.id == job).values(reason="a writer is dead"))
+    assert operated.one("job-failing")["evidence"]["job_kind"] == "cleaning"
+    assert operated.kinds(table_id=table.id) == ["job-failing"]
 
 
 def test_a_job_of_unknown_outcome_is_listed_until_a_poll_settles_it(operated: Operated) -> None:
@@ -99,7 +149,7 @@ def test_a_job_of_unknown_outcome_is_listed_until_a_poll_settles_it(operated: Op
     assert set(operated.kinds()) >= {"table-unreadable", "job-unsettled"}
     hidden.rename(properties)
     operated.poll(2 * HOUR)
-    assert operated.kinds(table_id=table.id) == []
+    assert operated.kinds(table_id=table.id) == ["job-failing"]
 
 
 def test_a_job_that_waits_for_the_lock_is_listed_until_it_has_it(operated: Operated) -> None:

@@ -20,7 +20,7 @@ from service.model.errors import (
     TableAlreadyRegisteredError,
     TableNotFoundError,
 )
-from service.queue import job_store, lease_store
+from service.queue import held_store, job_store, lease_store
 from service.queue.job import AttemptOutcome, Job, JobState
 
 if TYPE_CHECKING:
@@ -439,8 +439,8 @@ def test_only_jobs_that_found_the_lock_held_are_due_at_once_when_it_is_broken(
     submit(engine, new_job(JobKind.SAVEPOINT, not_before=later))
     assert take(engine, clock()) is None
     with writing(engine) as connection:
-        job_store.hasten_locked_out(connection, "tbl_other", clock())
-        job_store.hasten_locked_out(connection, a_table.id, clock())
+        held_store.hasten_locked_out(connection, "tbl_other", clock())
+        held_store.hasten_locked_out(connection, a_table.id, clock())
     due = take(engine, clock())
     assert due is not None
     assert due.kind is JobKind.CLEANING

@@ -13,12 +13,15 @@ from service.delivery import outbox
 from service.events.notifier import Notifier
 from service.incidents import store
 from service.model.backoff import BackOff
+from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import TableReader
 from tests.small_table import SmallTable, bucket_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import sqlalchemy as sa
 
     from service.catalog.watch import Watch
@@ -35,7 +38,15 @@ A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
 class Watched:
     """A service that watches tables, with a clock that tests turn."""
 
-    def __init__(self, engine: sa.Engine, clock: FakeClock, *, at_once: int = 4, read: ReadTable | None = None) -> None:
+    def __init__(
+        self,
+        engine: sa.Engine,
+        clock: FakeClock,
+        *,
+        at_once: int = 4,
+        read: ReadTable | None = None,
+        glance: Callable[[str], str] | None = None,
+    ) -> None:
         self.engine = engine
         self.clock = clock
         self.poll_requests = PollRequests()
@@ -49,6 +60,7 @@ class Watched:
                 backoff=BackOff(first=10, most=3600),
             ),
             read=read or TableReader(engine, {}, 100 * 1024 * 1024),
+            glance=glance or Glance({}),
             notifier=Notifier(),
         )
 

@@ -12,11 +12,12 @@ from service.delivery.webhook import Webhook
 from service.incidents.incident import IncidentKind
 from service.lake.backlog import Cycle
 from service.lake.commit import COMPACTION
-from service.lake.snapshot import OtherRun, PartitionState, Since, Totals
+from service.lake.snapshot import NotWritable, OtherRun, PartitionState, Since, Totals
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
 from service.model.errors import FenceLosesFlinkError
 from service.policies.policy import GIB, MIB, ClusteringSettings, ExpansionSettings, Mode, Pause, Policy
+from service.queue.breaker import Breaker
 from service.queue.job import Job, JobState
 from service.queue.worker import Worker
 from service.scheduling.decision import Decision, Verdict
@@ -67,6 +68,9 @@ def _unread() -> TableFacts:
         incidents=[an_incident(kind) for kind in IncidentKind],
         failures=[failed],
         unsettled=[Job("job_1", kind=JobKind.COMPACTION, state=JobState.UNKNOWN, **_JOB)],
+        breakers=[
+            Breaker(TABLE_ID, JobKind.CLEANING, "default", 2, 9.0, ago(hours=1), ago(hours=1), NOW, failed.error)
+        ],
         held=[Job("job_2", kind=JobKind.COMPACTION, state=JobState.RUNNING, progress=waiting, **_JOB)],
     )
 
@@ -88,6 +92,7 @@ def _behind() -> TableFacts:
             cycles=cycles,
             pending=(dead, plan(hours=200), plan("clustering", hours=200, at="003")),
             lock=SeenLock(ago(hours=1), "a writer"),
+            not_writable=NotWritable("storage-read-only", "Read only", "/lake/t", "Let it.", ago(hours=1), "job_1"),
             vanished=("001",),
             vanished_since=ago(hours=1),
             other_runs=(OtherRun(COMPACTION, "004", ago(hours=1), ago(hours=2)),),

@@ -28,9 +28,8 @@ from service.scheduling.decision import DECIDED, Admission, Proposal, Run, Skip,
 from service.scheduling.job_history import JobHistory
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-REPAIR, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, SYNC, DIAGNOSIS, AUDIT = (
-    DECIDED
-)
+REPAIR, ROLLBACK, COMPACTION, EXPANSION, CONTRACTION, CLUSTERING, PARTITION_TTL, CLEANING, ARCHIVAL, *_REST = DECIDED
+SYNC, DIAGNOSIS, AUDIT = _REST
 LATER = NOW + timedelta(hours=1)
 NOTHING = Skip("not-yet", "nothing is due")
 
@@ -76,7 +75,8 @@ def waits(admissions: dict[JobKind, Admission]) -> dict[JobKind, str]:
         ({CONTRACTION, EXPANSION}, EXPANSION),
         ({CLUSTERING, CONTRACTION}, CONTRACTION),
         ({CLEANING, CLUSTERING}, CLUSTERING),
-        (set(DECIDED) - {REPAIR}, COMPACTION),
+        (set(DECIDED) - {REPAIR}, ROLLBACK),
+        (set(DECIDED) - {REPAIR, ROLLBACK}, COMPACTION),
         (set(DECIDED), REPAIR),
     ],
 )

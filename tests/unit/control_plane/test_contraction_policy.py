@@ -15,7 +15,7 @@ from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.policy import ContractionSettings, ExpansionSettings, Mode, Policy
 from service.scheduling import bucket_expansion
 from service.scheduling.bucket_contraction import decide
-from service.scheduling.bucket_expansion import SqlHazard
+from service.scheduling.bucket_expansion import Obstacle, WriterHazard
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
@@ -110,8 +110,9 @@ def test_it_is_off_unless_an_owner_wants_it() -> None:
 
 
 def test_statements_that_would_miss_rows_hold_it_back() -> None:
-    held = decide(AUTO, table(SMALL), PLAIN, limit=LIMIT, sql=SqlHazard(obstacle="Spark SQL writes the table"))
-    assert isinstance(held, Suggest)
+    hazard = WriterHazard(Obstacle("sql-statements-lose-rows", "Spark SQL writes the table"))
+    held = decide(AUTO, table(SMALL), PLAIN, limit=LIMIT, hazard=hazard)
+    assert isinstance(held, Skip)
     assert held.because.endswith(". But Spark SQL writes the table")
 
 

@@ -13,7 +13,7 @@ from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.policy import ExpansionSettings, Mode
-from service.scheduling.bucket_expansion import NO_HAZARD, decide, factor_for, sql_hazard
+from service.scheduling.bucket_expansion import NO_HAZARD, decide, factor_for, writer_hazard
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
@@ -117,13 +117,14 @@ def test_statements_that_would_miss_rows_hold_back_a_first_expansion_and_are_war
     seen = {} if is_declared else {WriterEngine.SPARK_SQL: Sighting(NOW, NOW, "7", "UPDATE_PREPPED")}
     sales = Registration("t", "/lake/sales", "sales", NOW, NOW, writers=writers)
 
-    held = decide(AUTO, table(LARGE), PLAIN, sql_hazard(sales, seen, has_hashing_config=False))
-    assert isinstance(held, Suggest)
+    held = decide(AUTO, table(LARGE), PLAIN, writer_hazard(sales, seen, has_hashing_config=False))
+    assert isinstance(held, Skip)
+    assert held.code == "sql-statements-lose-rows"
     assert "query_pruning_off" in held.because
     assert held.warning is None
 
     for settings in (AUTO, ExpansionSettings(mode=Mode.OFF)):
-        warned = decide(settings, table(LARGE), PLAIN, sql_hazard(sales, seen, has_hashing_config=True))
+        warned = decide(settings, table(LARGE), PLAIN, writer_hazard(sales, seen, has_hashing_config=True))
         warning = (
             "Spark SQL writes the table, which has a hashing config: set hoodie.bucket.index.query.pruning=false in"
             " every such session, and declare it (`writers.query_pruning_off`)."
@@ -132,10 +133,32 @@ def test_statements_that_would_miss_rows_hold_back_a_first_expansion_and_are_war
 
     remedied = sales.evolve(writers=replace(writers, query_pruning_off=True))
     for has_hashing_config in (True, False):
-        assert sql_hazard(remedied, seen, has_hashing_config=has_hashing_config) == NO_HAZARD
+        assert writer_hazard(remedied, seen, has_hashing_config=has_hashing_config) == NO_HAZARD
+
+
+@pytest.mark.parametrize(
+    ("table_version", "writers", "is_refused"),
+    [
+        (8, Writers(), True),
+        (6, Writers(hudi_version="1.0.2"), True),
+        (6, Writers(hudi_version="0.15.0", stopped=True), False),
+        (8, Writers(hudi_version="1.1.0"), False),
+        (9, Writers(), False),
+    ],
+)
+def test_writers_that_may_be_too_old_are_no_reason_to_suggest_an_expansion(
+    table_version: int, writers: Writers, is_refused: bool
+) -> None:
+    trips = Registration(
+        "t", "/lake/trips", "trips", NOW, NOW, writers=writers, profile={"table_version": table_version}
+    )
+    hazard = writer_hazard(trips, {}, has_hashing_config=False)
+    for settings in (AUTO, SUGGEST):
+        decision = decide(settings, table(LARGE), PLAIN, hazard)
+        assert (isinstance(decision, Skip) and decision.code == "writers-too-old") == is_refused
 
 
 def test_dataframes_alone_are_no_hazard() -> None:
     trips = Registration("t", "/lake/trips", "trips", NOW, NOW, writers=Writers(engines=(WriterEngine.SPARK,)))
-    assert sql_hazard(trips, {}, has_hashing_config=True) == NO_HAZARD
-    assert sql_hazard(trips, {}, has_hashing_config=False) == NO_HAZARD
+    assert writer_hazard(trips, {}, has_hashing_config=True) == NO_HAZARD
+    assert writer_hazard(trips, {}, has_hashing_config=False) == NO_HAZARD

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contract import TABLE_LOCKED, JobKind, Outcome, Problem, Result
+from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, JobKind, Outcome, Problem, Result
 from service.model.backoff import BackOff
 from service.queue.job import Job, JobState
 from service.queue.retry import End, Retry, after_lost_lease, after_result, cancelled_while_queued
@@ -44,6 +44,16 @@ def test_a_worker_that_stopped_ends_the_job_as_cancelled() -> None:
 
 def test_an_error_that_will_not_go_away_is_not_tried_again() -> None:
     assert ended(a_job(), Outcome.FAILED, FINAL) == End(JobState.FAILED, FINAL)
+
+
+def test_an_attempt_that_only_waited_for_a_locks_server_does_not_count_for_two_minutes() -> None:
+    away = Problem(LOCK_UNAVAILABLE, "away", retriable=True)
+    begun = a_job(attempt=3, started_at=NOW - timedelta(seconds=119))
+    found = ended(begun, Outcome.FAILED, away)
+    assert isinstance(found, Retry)
+    assert not found.counts
+    late = begun.evolve(started_at=NOW - timedelta(seconds=121))
+    assert ended(late, Outcome.FAILED, away) == End(JobState.FAILED, away)
 
 
 def test_a_failure_without_a_word_is_final_and_says_so() -> None:

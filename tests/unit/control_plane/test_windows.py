@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.policies.policy import DAYS, Window
-from service.scheduling.windows import closes_at, opens_at
+from service.policies.windows import closes_at, opens_at
 
 BERLIN = "Europe/Berlin"
 

@@ -1,0 +1,53 @@
+"""A writer's clock that went back: instants that are earlier than those that had completed before they appeared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobs.format.appearance import appearances, inversions
+from jobs.format.instants import utc_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_EPOCH, _MILLISECOND = datetime(1970, 1, 1), timedelta(milliseconds=1)  # noqa: DTZ001 - in UTC, without zone
+_RECENT = timedelta(days=2)
+
+
+@dataclass(frozen=True)
+class SetBack:
+    """`instant` appeared at `since` (UTC, without zone) after `after` had completed, and is earlier `by` so much. It is
+    the first of so many `instants`."""
+
+    instant: str
+    after: str
+    by: timedelta
+    since: datetime
+    instants: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "instant": self.instant,
+            "after": self.after,
+            "seconds": round(self.by.total_seconds(), 1),
+            "since": utc_text(self.since),
+            "instants": self.instants,
+        }
+
+
+def set_back(written: Mapping[str, datetime], tolerance: timedelta) -> SetBack | None:
+    """Returns what of the last two days is earlier by more than the tolerance; None if all ascend.
+
+    `written` is when the storage got the files of the timeline, by name, in UTC without zone.
+    """
+    newest = max(written.values(), default=_EPOCH)
+    recent = {name: at for name, at in written.items() if newest - at <= _RECENT}
+    seen = appearances({name: (at - _EPOCH) // _MILLISECOND for name, at in recent.items()})
+    found = [each for each in inversions(seen) if each.by > tolerance]
+    if not found:
+        return None
+    first = found[0]
+    since = min(each.at for each in seen if each.instant == first.instant)
+    return SetBack(first.instant, first.after, first.by, since, len(found))

@@ -1,0 +1,44 @@
+"""Positions of streaming writers, which they keep in the extra metadata of their commits and read from the active
+timeline when they start again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_BY_QUERY = "_hudi_streaming_sink_checkpoint"
+"""Spark's Structured Streaming (`HoodieStreamingSink`, 1.2): a JSON object, the id of a query -> its last batch."""
+
+_ONE_EACH = (
+    "deltastreamer.checkpoint.key",  # `StreamerCheckpointV1`
+    "streamer.checkpoint.key.v2",  # `StreamerCheckpointV2`
+    "kafka.commit.offsets",  # the sink for Kafka Connect
+)
+
+
+def newest_positions(commits: Iterable[tuple[str, Mapping[str, str]]]) -> dict[tuple[str, str], str]:
+    """Returns the newest instant for each position, by its key and the id of its query (empty for other writers).
+
+    `commits` are instants with their extra metadata. Hudi looks from the newest instant on for one that has the key
+    (`CommitUtils.getValidCheckpointForCurrentWriter`).
+    """
+    found: dict[tuple[str, str], str] = {}
+    for instant, extra in sorted(commits, key=lambda each: each[0]):
+        for query in _queries(extra.get(_BY_QUERY) or ""):
+            found[_BY_QUERY, query] = instant
+        for key in _ONE_EACH:
+            if extra.get(key):
+                found[key, ""] = instant
+    return found
+
+
+def _queries(text: str) -> list[str]:
+    try:
+        stored: Any = msgspec.json.decode(text) if text else {}
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return []
+    return list(stored) if isinstance(stored, dict) else []

@@ -1,0 +1,68 @@
+"""The entries of the indexes that tell what is in a file, Bloom filters of record keys and expression indexes, as
+Hudi's own reader of the metadata table finds them (1.2.0)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
+
+from jobs.hudi.jvm import translated
+from jobs.hudi.metadata_table import reader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.hudi.indexes import IndexDefinition
+    from jobs.hudi.records import FileSlice
+    from jobs.hudi.table import HudiTable
+
+
+def filters(table: HudiTable, index: str, files: Sequence[FileSlice]) -> dict[str, tuple[str, bytes]]:
+    """Returns type and serialized form of the Bloom filters in an index, by the names of the base files."""
+    pair = table.jvm.hudi.common.util.collection.Pair
+    with translated(f"reading {index}"), reader(table) as metadata:
+        keys = [pair.of(item.partition, item.base_name) for item in files]
+        stored = metadata.getBloomFilters(table.jvm.objects(keys), index)
+        found = {str(key.getRight()): each for key in keys if (each := stored.get(key)) is not None}
+        return {
+            name: (str(each.getBloomFilterTypeCode().name()), str(each.serializeToString()).encode())
+            for name, each in found.items()
+        }
+
+
+def has_filter(table: HudiTable, item: FileSlice) -> bool:
+    """Returns whether the footer of a base file of Parquet holds a Bloom filter, where an index takes it from."""
+    with translated("reading a Bloom filter"):
+        hudi, storage = table.jvm.hudi, table.meta.getStorage()
+        formats = hudi.io.storage.HoodieIOFactory.getIOFactory(storage)
+        footers = formats.getFileFormatUtils(hudi.common.model.HoodieFileFormat.PARQUET)
+        return footers.readBloomFilterFromMetadata(storage, hudi.storage.StoragePath(item.base_file)) is not None
+
+
+def ranges(table: HudiTable, index: IndexDefinition, files: Sequence[FileSlice]) -> dict[str, dict[str, Any]]:
+    """Returns the entries (`HoodieMetadataColumnStats`) of an expression index, by the names of the base files."""
+    hudi = table.jvm.hudi
+    (column,) = index.columns
+    with translated(f"reading {index.name}"), reader(table) as metadata:
+        keys = [hudi.metadata.ColumnStatsIndexRawKey(item.partition, item.base_name, column) for item in files]
+        eager = hudi.common.data.HoodieListData.eager(table.jvm.objects(keys))
+        payloads = metadata.readIndexRecordsWithKeys(eager, index.name).values().collectAsList()
+        # Avro prints a record as JSON.
+        found = [json.loads(str(each.getColumnStatMetadata().get().toString())) for each in payloads]
+    return {each["fileName"]: each for each in found}
+
+
+def source(index: IndexDefinition) -> Column:
+    """Returns the column of which an expression index is."""
+    (name,) = index.columns
+    return F.col(".".join(f"`{part}`" for part in name.split(".")))
+
+
+def expression(table: HudiTable, index: IndexDefinition) -> Column:
+    """Returns the expression of an index, as Hudi computes it with the index's options."""
+    definition = table.meta.getIndexMetadata().get().getIndex(index.name).get()
+    own = table.jvm.hudi.index.expression.HoodieSparkExpressionIndex(definition)
+    return Column(own.apply(table.jvm.objects([source(index)._jc])))

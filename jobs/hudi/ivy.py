@@ -1,0 +1,64 @@
+"""The Ivy with which Spark fetches packages: where it looks for them, and what it keeps of an attempt that failed."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Spark's own chain (`SparkSubmitUtils.createRepoResolvers`) without its first member, the Maven repository of the user
+# on this machine. With the names of Spark, what Ivy has cached stays good. Without a root the first one is Maven's own.
+_SETTINGS = """<ivysettings>
+  <settings defaultResolver="groundskeeper"/>
+  <resolvers>
+    <chain name="groundskeeper" returnFirst="true">
+      <ibiblio name="central" m2compatible="true"{root}/>
+      <ibiblio name="spark-packages" m2compatible="true" root={packages}/>
+    </chain>
+  </resolvers>
+</ivysettings>
+"""
+# As for Spark.
+_REPOSITORY = "DEFAULT_ARTIFACT_REPOSITORY"
+_SPARK_PACKAGES = "https://repos.spark-packages.org/"
+_JAR = re.compile(r'<artifact [^>]*type="(?:jar|bundle)"')
+
+
+def write_settings(file: Path) -> None:
+    """Writes Ivy's settings by which nothing is looked for in the user's Maven repository on this machine.
+
+    What `mvn` leaves there may be a POM without its jar. Ivy takes such an artifact for found, and remembers it.
+    """
+    given = os.environ.get(_REPOSITORY)
+    text = _SETTINGS.format(
+        root=f" root={quoteattr(given)}" if given else "", packages=quoteattr(given or _SPARK_PACKAGES)
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def forget_incomplete(folder: Path) -> list[str]:
+    """Removes from Ivy's cache what it knows of modules whose jar it does not have; returns their names. `folder` is
+    that of `spark.jars.ivy`."""
+    found = []
+    for metadata in _cached(folder):
+        revision = metadata.name.removeprefix("ivy-").removesuffix(".xml")
+        module = metadata.parent
+        has_jar = any(module.glob(f"*/{module.name}-{revision}.jar"))
+        with suppress(OSError):
+            if has_jar or not _JAR.search(metadata.read_text(errors="replace")):
+                continue
+            for each in (metadata, Path(f"{metadata}.original"), module / f"ivydata-{revision}.properties"):
+                each.unlink(missing_ok=True)
+            found.append(f"{module.parent.name}:{module.name}:{revision}")
+    return found
+
+
+def _cached(folder: Path) -> Iterator[Path]:
+    return (folder / "cache").glob("*/*/ivy-*.xml")

@@ -1,0 +1,52 @@
+"""The turns of tables: the slots that they have had, the breakers of failing work, and the locks that were seen."""
+
+import sqlalchemy as sa
+
+from service.db.schema.core import UtcDateTime, metadata
+
+# One row for each table that had a job. `used` orders tables by their slot-seconds (`service.queue.slot_use`).
+turns = sa.Table(
+    "turns",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("used", sa.Double),
+    # Failures of jobs submitted before then do not count.
+    sa.Column("mended_at", UtcDateTime),
+)
+
+# One row for each table and kind whose last attempts have failed (`service.queue.breaker`).
+breakers = sa.Table(
+    "breakers",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("kind", sa.String(32), primary_key=True),
+    sa.Column("worker_group", sa.String(24), nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("since", UtcDateTime, nullable=False),
+    sa.Column("failed_at", UtcDateTime, nullable=False),
+    sa.Column("next_try_at", UtcDateTime, nullable=False),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Index("ix_breakers_failed_at", "failed_at"),
+)
+
+# One row for each table whose lock is looked at, while jobs wait for their turn (`service.lock_desk.watch`).
+lock_looks = sa.Table(
+    "lock_looks",
+    metadata,
+    sa.Column("table_id", sa.String(64), sa.ForeignKey("tables.id", ondelete="CASCADE"), primary_key=True),
+    # A claim advances this at once, so that each replica looks at other locks.
+    sa.Column("next_look_at", UtcDateTime, nullable=False),
+    # When the last look that has ended began; null before the first.
+    sa.Column("looked_at", UtcDateTime),
+    # Whether jobs that take the lock are held back.
+    sa.Column("holds_back", sa.Boolean, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("holder", sa.Text),
+    sa.Column("since", UtcDateTime),
+    sa.Column("detail", sa.Text),
+    # What distinguishes this holding of the lock from the one before, and since when it has been seen.
+    sa.Column("token", sa.Text),
+    sa.Column("token_since", UtcDateTime),
+    sa.Index("ix_lock_looks_next_look_at", "next_look_at"),
+)

@@ -1,0 +1,248 @@
+"""The lock watch: looks at the locks of tables whose jobs wait, so that no job takes a slot only to wait for a lock.
+
+It looks at the locks that matter: those of the jobs that are next in their worker group, those that an attempt found
+held or out of reach, and those that it has seen held. So its cost does not grow with the number of tables, nor with the
+length of the queue. Each look runs in a process that ends with its time limit, and replicas share the looks.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
+from jobs.format.lock_providers import is_in_a_file, servers_of
+from service.access.errors import SecretUnreadableError
+from service.catalog import table_store
+from service.catalog.table_secrets import opened
+from service.db.engine import reading, writing
+from service.lake.table_lock import LockFile, read_lock
+from service.model.errors import (
+    DatabaseUnavailableError,
+    GroundskeeperError,
+    ReadersBusyError,
+    ReadTimedOutError,
+    TableNotFoundError,
+)
+from service.model.lock_state import LockState
+from service.observation.bounded_pool import BoundedPool
+from service.queue import breaker_store, held_store, job_store, lease_store, lock_sighting_store, queue_statistics
+from service.queue.lock_sighting import LockSighting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Engine
+
+    from jobs.contract import TableLock
+    from jobs.storage.permissions import Permissions
+    from service.access.secret_cipher import SecretCipher
+    from service.catalog.registration import Registration
+    from service.events.notifier import Notifier
+    from service.lake.reader_pool import Readers
+    from service.model.clock import Clock
+
+log = logging.getLogger(__name__)
+
+NEXT = 8
+"""Jobs of each worker group at whose locks it looks before their turn."""
+
+SELDOM = timedelta(seconds=30)
+"""Between two looks at a lock that the service cannot read."""
+
+SILENT_FOR = timedelta(seconds=10)
+"""A server that did not answer is not asked for so long, whichever lock it has."""
+
+
+@dataclass(frozen=True)
+class LockWatchConfig:
+    """`every` is the time between two looks at a lock, `at_once` how many looks run at once."""
+
+    every: timedelta = timedelta(seconds=2)
+    at_once: int = 4
+    storage_options: Mapping[str, str] | None = None
+    lock_hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The numbers of locks that are looked at, and of the looks that this round has begun."""
+
+    watched: int = 0
+    begun: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.watched} locks watched, {self.begun} looks begun"
+
+
+class LockWatch:
+    """`readers` run the looks, and limit their time."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        notifier: Notifier,
+        clock: Clock,
+        config: LockWatchConfig,
+        readers: Readers,
+        *,
+        cipher: SecretCipher,
+        permissions: Permissions,
+    ) -> None:
+        self._engine = engine
+        self._notifier = notifier
+        self._clock = clock
+        self._config = config
+        self._readers = readers
+        self._cipher = cipher
+        self._permissions = permissions
+        # Of the threads of the pool: each reads and writes one item at a time.
+        self._silent: dict[tuple[tuple[str, int], ...], tuple[datetime, LockFile]] = {}
+        self.pool: BoundedPool[LockSighting] = BoundedPool(
+            self._look, key=lambda sighting: sighting.table_id, size=config.at_once
+        )
+
+    def run_once(self) -> Looked:
+        """Chooses the locks to look at, and begins the looks that are due. Waits for none of them."""
+        now = self._clock()
+        with reading(self._engine) as connection:
+            watched = lock_sighting_store.watched(connection)
+            wanted = _wanted(connection, now, watched)
+            is_due = bool(wanted - watched) or lock_sighting_store.is_any_due(connection, now)
+        if not is_due and wanted == watched:
+            return Looked(len(wanted))
+        with writing(self._engine) as connection:
+            lock_sighting_store.forget(connection, watched - wanted)
+            lock_sighting_store.watch(connection, wanted - watched, now)
+            due = lock_sighting_store.claim(
+                connection,
+                now=now,
+                next_look_at=now + self._config.every,
+                limit=self.pool.capacity,
+                without=self.pool.busy,
+            )
+        for sighting in due:
+            self.pool.add(sighting)
+        return Looked(len(wanted), len(due))
+
+    def _look(self, before: LockSighting) -> None:
+        table_id, now = before.table_id, self._clock()
+        try:
+            with reading(self._engine) as connection:
+                table = table_store.get(connection, table_id)
+            found = self._read(table, now)
+            if found is None:
+                return
+            with writing(self._engine) as connection:
+                sighting = _sighting(connection, before, found, now)
+                rest = self._config.every
+                if found.state is LockState.UNKNOWN:
+                    rest = max(rest, SILENT_FOR if found.is_silent else SELDOM)
+                lock_sighting_store.record(connection, sighting, now + rest)
+                is_over = before.holds_back and not sighting.holds_back
+                if is_over:
+                    _release(connection, table_id, self._clock())
+            if is_over:
+                log.info("The lock of table %s is not in the way of jobs any more", table_id)
+                self._notifier.notify()
+            elif sighting.holds_back and not before.holds_back:
+                log.info("Jobs of table %s wait for its lock, %s", table_id, sighting.held(now))
+        except TableNotFoundError:
+            pass  # The table was unregistered meanwhile.
+        except DatabaseUnavailableError as error:
+            log.warning("The lock of table %s: %s", table_id, error)
+        except Exception:  # an error with one lock must not stop the other looks
+            log.exception("The look at the lock of table %s failed", table_id)
+
+    def _read(self, table: Registration, now: datetime) -> LockFile | None:
+        """Returns None if no look was possible at this moment."""
+        servers = _servers(table.lock)
+        until, found = self._silent.get(servers, (now, None))
+        if found is not None and now < until:
+            return found
+        found = self._look_at(table, now)
+        if servers and found is not None:
+            self._silent.pop(servers, None)
+            if found.is_silent:
+                self._silent[servers] = (now + SILENT_FOR, found)
+        return found
+
+    def _look_at(self, table: Registration, now: datetime) -> LockFile | None:
+        try:
+            lock = replace(table.lock, options=opened(self._cipher, table.lock.options))
+            return self._readers.run(
+                read_lock,
+                table.base_path,
+                lock,
+                self._config.storage_options or {},
+                self._permissions,
+                now,
+                lock_hosts=self._config.lock_hosts,
+            )
+        except ReadersBusyError:
+            return None
+        except ReadTimedOutError as error:
+            return LockFile(LockState.UNKNOWN, detail=error.detail, is_silent=not is_in_a_file(table.lock.provider))
+        except (GroundskeeperError, SecretUnreadableError) as error:
+            return LockFile(LockState.UNKNOWN, detail=f"{error.title}. {error.detail}")
+
+
+def _servers(lock: TableLock) -> tuple[tuple[str, int], ...]:
+    try:
+        return tuple(servers_of(lock))
+    except ValueError:
+        return ()
+
+
+def _wanted(connection: Connection, now: datetime, watched: set[str]) -> set[str]:
+    """Returns the tables whose locks matter now: only of those that have a waiting job that takes the lock."""
+    waiting = held_store.waiting_for_lock(connection)
+    if not waiting:
+        return set()
+    first = {
+        job.table_id
+        for group in queue_statistics.groups(connection, now)
+        for job in lease_store.next_due(connection, now, group, NEXT)
+    }
+    locked_out = {table_id for table_id, error in waiting.items() if error in (TABLE_LOCKED, LOCK_UNAVAILABLE)}
+    held = set(lock_sighting_store.in_the_way(connection)) if watched else set()
+    return (first | locked_out | held) & waiting.keys()
+
+
+def _sighting(connection: Connection, before: LockSighting, found: LockFile, now: datetime) -> LockSighting:
+    state, token_since = found.state, None
+    if found.expires_after is not None and found.id is not None:
+        token_since = before.token_since if before.token == found.id else now
+        if token_since is not None and now - token_since > found.expires_after:
+            # Its holder has not renewed it: the next one that wants it takes it.
+            state = LockState.FREE
+    if found.job_id is not None and job_store.is_known(connection, found.job_id):
+        # The job that wants it finds out whether it may remove what one of ours has left.
+        state = LockState.FREE
+    is_held = state is LockState.HELD
+    same = is_held and before.state is LockState.HELD and before.holder == found.holder
+    errors = held_store.waiting_for_lock(connection, before.table_id)
+    # A server that the service cannot reach may be within reach of the worker, unless that has just failed, too.
+    is_away = found.is_silent and errors.get(before.table_id) == LOCK_UNAVAILABLE
+    return LockSighting(
+        table_id=before.table_id,
+        state=state,
+        holds_back=is_held or is_away,
+        looked_at=now,
+        holder=found.holder if is_held else None,
+        since=(found.since or (before.since if same else now)) if is_held else None,
+        detail=found.detail,
+        token=found.id if token_since else None,
+        token_since=token_since,
+    )
+
+
+def _release(connection: Connection, table_id: str, now: datetime) -> None:
+    """Makes the jobs due that were put back because of the lock."""
+    for breaker in breaker_store.every(connection, now, table_id):
+        if breaker.error is not None and breaker.error.type in (TABLE_LOCKED, LOCK_UNAVAILABLE):
+            breaker_store.half_open(connection, table_id, now, kind=breaker.kind)
+    held_store.hasten_locked_out(connection, table_id, now)

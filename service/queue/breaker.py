@@ -1,0 +1,128 @@
+"""The breaker of a table and a kind of job: how long failing work waits, so that it takes few slots from other tables.
+
+It is closed while the last attempt succeeded. It opens with a failed attempt: the next one waits until all failing work
+of the worker group together gets a tenth of its slots. Then it is half open, for one attempt, which closes it or opens
+it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from service.model.formatting import count, duration
+from service.queue.job import AttemptOutcome
+
+if TYPE_CHECKING:
+    from jobs.contract import JobKind, Problem
+    from service.queue.job import Job
+
+SHARE = 10
+"""Failing work gets one of so many slot-seconds."""
+
+MOST = timedelta(hours=1)
+IDLE = timedelta(minutes=1)
+"""The longest pauses: while others wait for a slot, and while nobody does."""
+
+REMEMBERED = timedelta(hours=24)
+"""After so long without a further attempt earlier failures say nothing about the table."""
+
+COUNTED = timedelta(hours=2)
+"""Breakers count as failing work for so long after the last failure: longer than any pause."""
+
+NOT_ITS_FAULT = frozenset({"no-executors"})
+"""Types of errors of a worker, which would have met any table."""
+
+
+class BreakerState(StrEnum):
+    """Closed is no state here: then there is no breaker."""
+
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+@dataclass(frozen=True)
+class Breaker:
+    """`failures` counts the failed attempts in a row, `seconds` are those for which they had a slot. `since` is when
+    the first of them ended, `failed_at` the last, with this `error`."""
+
+    table_id: str
+    kind: JobKind
+    worker_group: str
+    failures: int
+    seconds: float
+    since: datetime
+    failed_at: datetime
+    next_try_at: datetime
+    error: Problem | None = None
+
+    def state(self, now: datetime) -> BreakerState:
+        return BreakerState.OPEN if now < self.next_try_at else BreakerState.HALF_OPEN
+
+    def sentence(self, now: datetime) -> str:
+        """Returns what has failed, and when it is tried again, without a full stop."""
+        name = self.kind.value.replace("_", " ")
+        wait = f", next try in {duration(self.next_try_at - now)}" if now < self.next_try_at else ""
+        return (
+            f"{count(self.failures, 'attempt')} of {name} failed in a row and took {self.seconds:.0f} s of a slot{wait}"
+        )
+
+
+@dataclass(frozen=True)
+class Pressure:
+    """The state of a worker group: how many breakers are not closed, without the one in question; the slots of its
+    living workers; and whether any job of the group is due."""
+
+    failing: int = 0
+    slots: int = 1
+    others_wait: bool = True
+
+
+def counts_as_failure(outcome: AttemptOutcome, error: Problem | None, *, refused: bool) -> bool:
+    """Returns whether an attempt speaks against its table. One that was refused has found out that it must not run."""
+    is_bad = outcome in (AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN, AttemptOutcome.LOST)
+    return is_bad and not refused and not (error and error.type in NOT_ITS_FAULT)
+
+
+def after_failure(
+    before: Breaker | None,
+    job: Job,
+    *,
+    outcome: AttemptOutcome,
+    error: Problem | None,
+    pressure: Pressure,
+    now: datetime,
+) -> Breaker:
+    """Returns the breaker after a failed attempt of `job`, which is as it was leased."""
+    if before is not None and now - before.failed_at > REMEMBERED:
+        before = None
+    seconds = slot_seconds(job, now)
+    pause = _pause(seconds, pressure)
+    if outcome is AttemptOutcome.LOST and before is None:
+        # A worker is lost once in a while, and it was not the table's fault.
+        pause = min(pause, IDLE) if pressure.others_wait else timedelta()
+    return Breaker(
+        table_id=job.table_id,
+        kind=job.kind,
+        worker_group=job.worker_group,
+        failures=(before.failures if before else 0) + 1,
+        seconds=(before.seconds if before else 0.0) + seconds,
+        since=before.since if before else now,
+        failed_at=now,
+        next_try_at=now + pause,
+        error=error,
+    )
+
+
+def slot_seconds(job: Job, now: datetime) -> float:
+    """Returns for how long this attempt has had its slot."""
+    return max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
+
+
+def _pause(seconds: float, pressure: Pressure) -> timedelta:
+    """Returns the pause with which `failing` tables that fail like this one get a tenth of the slots together."""
+    tries = SHARE * (pressure.failing + 1) / max(pressure.slots, 1)
+    pause = timedelta(seconds=min(seconds * max(tries - 1, 0.0), MOST.total_seconds()))
+    return pause if pressure.others_wait else min(pause, IDLE)

@@ -1,0 +1,126 @@
+"""Database access to the breakers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from jobs.contract import JobKind, Problem
+from service.catalog import decision_times
+from service.db import schema
+from service.db.upsert import upsert
+from service.queue.breaker import COUNTED, REMEMBERED, Breaker
+from service.queue.job import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_b = schema.breakers
+_j = schema.jobs
+_t = schema.turns
+
+_ALIKE = 20
+"""The most breakers that are half opened because a table that failed in the same way does no more."""
+
+
+def find(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> Breaker | None:
+    return of_tables(connection, [table_id], now).get((table_id, kind))
+
+
+def of_tables(connection: Connection, table_ids: Collection[str], now: datetime) -> dict[tuple[str, JobKind], Breaker]:
+    """Returns the breakers of these tables that are not closed, by table id and kind."""
+    if not table_ids:
+        return {}
+    query = sa.select(_b).where(_b.c.table_id.in_(list(table_ids)), _b.c.failed_at > now - REMEMBERED)
+    return {(row.table_id, JobKind(row.kind)): _breaker(row) for row in connection.execute(query)}
+
+
+def every(connection: Connection, now: datetime, table_id: str | None = None) -> list[Breaker]:
+    """Returns the breakers of all tables, or of one, that count as failing work."""
+    query = sa.select(_b).where(_b.c.failed_at > now - COUNTED)
+    rows = connection.execute(query if table_id is None else query.where(_b.c.table_id == table_id))
+    return [_breaker(row) for row in rows]
+
+
+def failing(connection: Connection, group: str, now: datetime, *, without: tuple[str, JobKind]) -> int:
+    """Counts the breakers of a worker group that count as failing work."""
+    query = sa.select(sa.func.count()).where(
+        _b.c.failed_at > now - COUNTED,
+        _b.c.worker_group == group,
+        sa.or_(_b.c.table_id != without[0], _b.c.kind != without[1].value),
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def record(connection: Connection, breaker: Breaker) -> None:
+    key = {"table_id": breaker.table_id, "kind": breaker.kind.value}
+    values = {
+        "worker_group": breaker.worker_group,
+        "failures": breaker.failures,
+        "seconds": breaker.seconds,
+        "since": breaker.since,
+        "failed_at": breaker.failed_at,
+        "next_try_at": breaker.next_try_at,
+        "error": breaker.error.to_json() if breaker.error else None,
+    }
+    upsert(connection, _b, key, values)
+
+
+def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> None:
+    """Closes the breaker, because an attempt has succeeded. Tables of the group that failed with the same error are
+    tried again at once: what was wrong may have been wrong with all of them."""
+    removed = connection.execute(
+        _b.delete().where(_b.c.table_id == table_id, _b.c.kind == kind.value).returning(_b.c.worker_group, _b.c.error)
+    ).one_or_none()
+    if removed is None or removed.error is None:
+        return
+    alike = sa.select(_b).where(
+        _b.c.failed_at > now - COUNTED, _b.c.next_try_at > now, _b.c.worker_group == removed.worker_group
+    )
+    same = [_breaker(row) for row in connection.execute(alike.order_by(_b.c.next_try_at))]
+    for each in [each for each in same if each.error and each.error.type == removed.error.get("type")][:_ALIKE]:
+        half_open(connection, each.table_id, now, kind=each.kind)
+
+
+def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
+    """Lets the next attempt start now, of one kind of job or of all, and makes the jobs due that wait for it."""
+    is_open = [_b.c.table_id == table_id, _b.c.next_try_at > now]
+    if kind is not None:
+        is_open.append(_b.c.kind == kind.value)
+    kinds = connection.execute(_b.update().where(*is_open).values(next_try_at=now).returning(_b.c.kind)).scalars().all()
+    if kinds:
+        is_waiting = (_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
+        connection.execute(_j.update().where(*is_waiting, _j.c.kind.in_(kinds)).values(not_before=now))
+
+
+def mended(connection: Connection, table_id: str, now: datetime) -> None:
+    """Half opens all breakers of a table of which something has changed, and has policies forget the failures of its
+    earlier jobs."""
+    half_open(connection, table_id, now)
+    upsert(connection, _t, {"table_id": table_id}, {"mended_at": now})
+    decision_times.wake(connection, table_id, now)
+
+
+def mended_at(connection: Connection, table_id: str) -> datetime | None:
+    found: datetime | None = connection.execute(
+        sa.select(_t.c.mended_at).where(_t.c.table_id == table_id)
+    ).scalar_one_or_none()
+    return found
+
+
+def _breaker(row: sa.Row[Any]) -> Breaker:
+    return Breaker(
+        table_id=row.table_id,
+        kind=JobKind(row.kind),
+        worker_group=row.worker_group,
+        failures=row.failures,
+        seconds=row.seconds,
+        since=row.since,
+        failed_at=row.failed_at,
+        next_try_at=row.next_try_at,
+        error=Problem.from_json(row.error) if row.error else None,
+    )

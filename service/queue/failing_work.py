@@ -1,0 +1,57 @@
+"""Keeps the breakers by the ends of attempts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from service.queue import breaker_store, lease_store, worker_store
+from service.queue.breaker import Pressure, after_failure, counts_as_failure
+from service.queue.job import AttemptOutcome
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from jobs.contract import Problem
+    from service.queue.job import Job
+
+
+def next_try_at(
+    connection: Connection,
+    job: Job,
+    *,
+    outcome: AttemptOutcome,
+    error: Problem | None,
+    refused: bool = False,
+    now: datetime,
+) -> datetime:
+    """Closes or opens the breaker of the table and the kind after an attempt, and returns when the next one may start.
+
+    `job` is as it was leased, and still held. Dry runs, which only people ask for, change nothing.
+    """
+    if job.dry_run:
+        return now
+    if outcome is AttemptOutcome.SUCCEEDED:
+        breaker_store.close(connection, job.table_id, job.kind, now)
+    if not counts_as_failure(outcome, error, refused=refused):
+        return now
+    breaker = after_failure(
+        breaker_store.find(connection, job.table_id, job.kind, now),
+        job,
+        outcome=outcome,
+        error=error,
+        pressure=_pressure(connection, job, now),
+        now=now,
+    )
+    breaker_store.record(connection, breaker)
+    return breaker.next_try_at
+
+
+def _pressure(connection: Connection, job: Job, now: datetime) -> Pressure:
+    alive = [each for each in worker_store.every(connection) if each.is_alive(now)]
+    return Pressure(
+        failing=breaker_store.failing(connection, job.worker_group, now, without=(job.table_id, job.kind)),
+        slots=sum(each.info.slots or 1 for each in alive if each.info.group == job.worker_group),
+        others_wait=lease_store.is_any_due(connection, now, job.worker_group),
+    )

@@ -1,0 +1,88 @@
+"""The outlook of one process, computed when it is asked for, but for all that ask within a moment once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.db.engine import reading
+from service.queue import demand_store, outlook_store, worker_store
+from service.queue.outlook import Goals, Outlook, outlook
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from service.model.clock import Clock
+
+# Of the time that passes, computing takes this part at most.
+_SHARE = 0.05
+_FRESH_SECONDS = 1.0
+_MOST_AGE = timedelta(seconds=10)
+# In so short a queue an answer knows a job that has just been submitted.
+_SHORT = 200
+_MEASURE_SECONDS = 3600.0
+
+
+class Forecaster:
+    """Safe to use from several threads."""
+
+    def __init__(self, goals: Goals | None = None) -> None:
+        self.goals = goals or Goals()
+        self._computing = threading.Lock()
+        self._last: Outlook | None = None
+        self._began_at = self._ended_at = self._took = 0.0
+        self._lessons = outlook_store.Lessons()
+        self._measured_at: float | None = None
+
+    def outlook(
+        self, engine: Engine, clock: Clock, job_ids: Collection[str] = (), *, is_scaled: bool = False
+    ) -> Outlook:
+        """Returns the last outlook, or a new one if that is due; of a short queue also if it does not know one of these
+        active jobs, or if workers are scaled by it. Raises DatabaseUnavailableError."""
+        asked = time.monotonic()
+        if not self._stands(clock(), job_ids, is_scaled=is_scaled):
+            with self._computing:
+                # Another call may have computed it meanwhile.
+                if self._began_at < asked and not self._stands(clock(), job_ids, is_scaled=is_scaled):
+                    self._compute(engine, clock())
+        assert self._last is not None
+        return self._last
+
+    def _stands(self, now: datetime, job_ids: Collection[str], *, is_scaled: bool) -> bool:
+        last = self._last
+        if last is None or not timedelta(0) <= now - last.as_of <= _MOST_AGE:
+            return False
+        if len(last.jobs) < _SHORT and (is_scaled or any(job_id not in last.jobs for job_id in job_ids)):
+            return False
+        return time.monotonic() - self._ended_at < max(_FRESH_SECONDS, self._took / _SHARE)
+
+    def _compute(self, engine: Engine, now: datetime) -> None:
+        began = time.monotonic()
+        with reading(engine) as connection:
+            if self._measured_at is None or began - self._measured_at > _MEASURE_SECONDS:
+                self._lessons.durations.sizes = outlook_store.sizes(connection)
+                self._measured_at = began
+            self._lessons.go_on(connection)
+            learned = time.monotonic()
+            queued = outlook_store.queued(connection, now)
+            is_all = len(queued) < outlook_store.MOST_QUEUED
+            self._last = outlook(
+                queued,
+                outlook_store.held(connection),
+                outlook_store.used(connection),
+                worker_store.every(connection),
+                self._lessons.durations,
+                numbers=Counter(each.worker_group for each in queued)
+                if is_all
+                else demand_store.count_queued(connection),
+                goals=self.goals,
+                now=now,
+            )
+        self._began_at, self._ended_at = began, time.monotonic()
+        self._took = self._ended_at - learned

@@ -1,0 +1,61 @@
+"""Pauses and closed maintenance windows hold further attempts of jobs back that the service started by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from service.policies import pause_store, windows
+from service.policies.policy_registry import effective_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from service.catalog.registration import Registration
+    from service.policies.policy import Pause, Policy
+    from service.queue.job import Job
+
+_WINDOW = "the next maintenance window"
+
+LOOK_AGAIN = timedelta(seconds=15)
+"""A pause ends when somebody ends it, and a policy may be changed at any time."""
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """`because` reads after the words "waits for"."""
+
+    until: datetime
+    because: str
+
+
+def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> HeldBack | None:
+    """Returns why a queued job that is due must not be tried again now; None if it may.
+
+    Jobs that a person or an orchestrator submitted go on, and so does one for which writers were stopped.
+    """
+    if job.reason is None or job.attempt == 0 or job.hand_over is not None:
+        return None
+    return standstill(pause_store.pause_of(connection), effective_of(connection, table).policy, now)
+
+
+def standstill(pause: Pause | None, policy: Policy, now: datetime) -> HeldBack | None:
+    if pause:
+        return HeldBack(now + LOOK_AGAIN, f"the end of the pause of all upkeep, since {_at(pause.since)} by {pause.by}")
+    if policy.paused:
+        return HeldBack(now + LOOK_AGAIN, "the end of the pause of this table's upkeep, by its policy")
+    if policy.windows and windows.closes_at(policy.windows, policy.time_zone, now) is None:
+        opens_at = windows.opens_at(policy.windows, policy.time_zone, now)
+        until = now + LOOK_AGAIN if opens_at is None else min(opens_at, now + LOOK_AGAIN)
+        return HeldBack(until, f"{_WINDOW}, at {_at(opens_at) if opens_at else 'an unknown time'}")
+    return None
+
+
+def is_window(because: str) -> bool:
+    """Returns whether a job is held back by its maintenance windows; otherwise it is by a pause."""
+    return because.startswith(_WINDOW)
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,67 @@
+"""Database access to queued jobs that are held back: by the lock of their table, a pause, or a closed window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
+from service.db import schema
+from service.queue.job import HELD, Job, JobState
+from service.queue.job_store import job_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_j = schema.jobs
+
+_OF_LOCK = (TABLE_LOCKED, LOCK_UNAVAILABLE)
+# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+
+
+def hold(connection: Connection, job_id: str, *, until: datetime, because: str) -> None:
+    """Holds a queued job back, which the caller has locked."""
+    connection.execute(_j.update().where(_j.c.id == job_id).values(not_before=until, held_back=because))
+
+
+def release(connection: Connection, now: datetime) -> None:
+    """Makes the jobs due that were held back: those that must wait all the same are held again."""
+    is_held_back = sa.and_(_IS_QUEUED, _j.c.held_back.is_not(None))
+    connection.execute(_j.update().where(is_held_back, _j.c.not_before > now).values(not_before=now))
+
+
+def waiting_for_lock(connection: Connection, table_id: str | None = None) -> dict[str, str | None]:
+    """Returns the tables with a queued job that takes the table's lock, while no worker holds such a job of the table,
+    with the type of the error of the job's last attempt: one of the lock before any other."""
+    busy = sa.select(_j.c.table_id).where(
+        _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]), _j.c.mutating
+    )
+    is_wanted = [_IS_QUEUED, _j.c.mutating, sa.not_(_j.c.waits_for_writers), _j.c.table_id.not_in(busy)]
+    if table_id is not None:
+        is_wanted.append(_j.c.table_id == table_id)
+    query = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error")).where(*is_wanted)
+    found: dict[str, str | None] = {}
+    for row in connection.execute(query):
+        if row.error in _OF_LOCK or row.table_id not in found:
+            found[row.table_id] = row.error
+    return found
+
+
+def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
+    """Returns the queued jobs of these tables that take the table's lock, the oldest first."""
+    if not table_ids:
+        return []
+    query = sa.select(_j).where(_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
+    return [job_of(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
+
+
+def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:
+    """Makes the queued jobs due that found the table's lock held, or its server away."""
+    is_locked_out = _j.c.error["type"].as_string().in_(_OF_LOCK)
+    is_waiting = sa.and_(_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
+    connection.execute(_j.update().where(is_waiting, is_locked_out).values(not_before=now))

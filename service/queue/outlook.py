@@ -1,0 +1,221 @@
+"""The outlook of the queue: of each job, and of each worker group."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from service.model.formatting import count, duration
+from service.queue.durations import Basis
+from service.queue.forecast import HeldSlot, course, wanted_slots
+from service.queue.held_attempts import is_window
+from service.queue.slot_use import since
+from service.queue.turn import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from service.queue.durations import Duration, Durations
+    from service.queue.outlook_store import HeldRow, QueuedRow
+    from service.queue.worker import Worker
+
+_YET = 0.1
+"""A job that takes longer than expected goes on for this part of the time that it has taken."""
+_FOREVER = float("inf")
+
+
+class HeldBack(StrEnum):
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
+    table's lock is free, a pause ends, or a maintenance window opens."""
+
+    NEXT_ATTEMPT = "next_attempt"
+    WRITERS = "writers"
+    LOCK = "lock"
+    PAUSE = "pause"
+    WINDOW = "window"
+
+
+@dataclass(slots=True)
+class JobOutlook:
+    """Times in seconds from that of the outlook. `is_held`: a worker has it. `start` is None for such a job, for one
+    that waits for something without a known end, or whose group has no ready worker; `end` is None if it is not
+    known."""
+
+    start: float | None
+    end: float | None
+    duration: Duration
+    held_back: HeldBack | None = None
+    is_held: bool = False
+
+    @property
+    def is_guess(self) -> bool:
+        return self.duration.basis is not Basis.TABLE
+
+    @property
+    def text(self) -> str:
+        """Returns a clause: "starts in about 8 min"."""
+        about = " (a guess: no such job of this table has ended yet)" if self.is_guess else ""
+        if self.start:
+            return f"starts in about {duration(self.start)}{about}"
+        if self.is_held and self.end is not None:
+            return f"ends in about {duration(self.end)}{about}"
+        begin = "takes" if self.start is None else "starts now, and takes"
+        return f"{begin} about {duration(self.duration.seconds)}{about}"
+
+
+@dataclass(frozen=True)
+class GroupOutlook:
+    """What is expected of a worker group. Times in seconds from now.
+
+    `work_seconds` is what the jobs that are due take together, `wait_seconds` when the last of them starts,
+    `done_seconds` when the last of them ends; these two are None without a slot. `guesses` are the due jobs whose
+    duration is not known from their own table, `wanted_slots` those with which no due job waits for a slot longer than
+    `goal_seconds`.
+    """
+
+    queued: int = 0
+    held_back: Mapping[HeldBack, int] = field(default_factory=dict)
+    guesses: int = 0
+    slots: int = 0
+    work_seconds: float = 0.0
+    wait_seconds: float | None = 0.0
+    done_seconds: float | None = 0.0
+    wanted_slots: int = 0
+    goal_seconds: float = 0.0
+
+    @property
+    def summary(self) -> str:
+        if not self.queued:
+            return "nothing queued"
+        held_back = sum(self.held_back.values())
+        parts = [f"{self.queued} queued"]
+        due = self.queued - held_back
+        if due and self.done_seconds is not None:
+            parts.append(f"about {duration(self.done_seconds)} with {count(self.slots, 'slot')}")
+        elif due:
+            parts.append(f"about {duration(self.work_seconds)} of work, no worker is ready")
+        told = ", ".join(parts)
+        if held_back:
+            told += f"; {held_back} held back ({', '.join(f'{n} {_WORDS[why]}' for why, n in self.held_back.items())})"
+        if self.guesses:
+            told += "; a guess" if self.guesses == due else f"; {self.guesses} of the durations are guesses"
+        return told
+
+
+_WORDS = {
+    HeldBack.NEXT_ATTEMPT: "until a next attempt",
+    HeldBack.WRITERS: "until the writers stop",
+    HeldBack.LOCK: "until a lock is free",
+    HeldBack.PAUSE: "until a pause ends",
+    HeldBack.WINDOW: "until a window opens",
+}
+
+
+@dataclass(frozen=True)
+class Goals:
+    """For how many seconds jobs may wait for a slot, in all worker groups and in single ones; and whether those that
+    somebody has submitted go before those of policies."""
+
+    seconds: float = 300.0
+    by_group: Mapping[str, float] = field(default_factory=dict)
+    requested_first: bool = True
+
+    def of(self, group: str) -> float:
+        return self.by_group.get(group, self.seconds)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    as_of: datetime
+    goals: Goals
+    jobs: Mapping[str, JobOutlook] = field(default_factory=dict)
+    groups: Mapping[str, GroupOutlook] = field(default_factory=dict)
+
+    def group(self, name: str) -> GroupOutlook:
+        """Returns what is expected of a group, also of one that has neither jobs nor workers."""
+        return self.groups.get(name) or GroupOutlook(goal_seconds=self.goals.of(name))
+
+
+def outlook(
+    queued: Sequence[QueuedRow],
+    held: Sequence[HeldRow],
+    used: Mapping[str, float],
+    workers: Iterable[Worker],
+    durations: Durations,
+    *,
+    numbers: Mapping[str, int],
+    goals: Goals,
+    now: datetime,
+) -> Outlook:
+    """`numbers` are all queued jobs by group, of which `queued` may have only the first."""
+    jobs: dict[str, JobOutlook] = {}
+    lefts = {}
+    for each in held:
+        expected = durations.expected(each.table_id, each.kind, dry_run=each.dry_run)
+        passed = (now - each.leased_at).total_seconds()
+        lefts[each.id] = max(expected.seconds - passed, _YET * max(passed, 1.0))
+        jobs[each.id] = JobOutlook(None, lefts[each.id], expected, is_held=True)
+    slots: Counter[str] = Counter()
+    for worker in workers:
+        if worker.is_alive(now) and worker.is_ready:
+            slots[worker.info.group] += worker.info.slots or 1
+    used = {table_id: since(value, now) for table_id, value in used.items()}
+    by_group: defaultdict[str, list[QueuedRow]] = defaultdict(list)
+    for row in queued:
+        by_group[row.worker_group].append(row)
+    groups = {}
+    for group in {*numbers, *slots, *(each.worker_group for each in held)}:
+        taken = [HeldSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group) for each in held]
+        ours = by_group[group]
+        expected_of = {each.id: durations.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
+        candidates = [_candidate(each, expected_of[each.id].seconds, goals, now) for each in ours]
+        able = [each for each in candidates if each.due < _FOREVER]
+        starts = course(able, taken, used, slots[group]).starts
+        reasons: Counter[HeldBack] = Counter()
+        for row, candidate in zip(ours, candidates, strict=True):
+            start, reason = starts.get(row.id), _held_back(row, now)
+            end = None if start is None else start + candidate.seconds
+            jobs[row.id] = JobOutlook(start, end, expected_of[row.id], reason)
+            if reason is not None:
+                reasons[reason] += 1
+        due = [each for each in candidates if each.due <= 0.0]
+        # The jobs that were not read take as long as the others.
+        more = numbers.get(group, 0) / len(ours) if ours else 1.0
+        known = [(starts[each.id], each.seconds) for each in due if each.id in starts]
+        goal = goals.of(group)
+        groups[group] = GroupOutlook(
+            queued=numbers.get(group, 0),
+            held_back=dict(reasons),
+            guesses=sum(expected_of[each.id].basis is not Basis.TABLE for each in due),
+            slots=slots[group],
+            work_seconds=more * sum(each.seconds for each in due),
+            wait_seconds=more * max((start for start, _ in known), default=0.0) if len(known) == len(due) else None,
+            done_seconds=more * max((sum(each) for each in known), default=0.0) if len(known) == len(due) else None,
+            wanted_slots=wanted_slots(able, taken, used, goal=goal),
+            goal_seconds=goal,
+        )
+    return Outlook(now, goals, jobs, groups)
+
+
+def _candidate(row: QueuedRow, seconds: float, goals: Goals, now: datetime) -> Candidate:
+    has_end = _held_back(row, now) in (None, HeldBack.NEXT_ATTEMPT)
+    due = (row.not_before - now).total_seconds() if has_end else _FOREVER
+    created = (row.created_at - now).total_seconds()
+    is_last = row.is_of_policy and goals.requested_first
+    return Candidate(row.id, row.table_id, row.priority, created, due, row.mutating, seconds, is_last)
+
+
+def _held_back(row: QueuedRow, now: datetime) -> HeldBack | None:
+    if row.waits_for_writers:
+        return HeldBack.WRITERS
+    if row.is_locked:
+        return HeldBack.LOCK
+    if row.not_before <= now:
+        return None
+    # Its time is only that of the next look.
+    if row.held_back is not None:
+        return HeldBack.WINDOW if is_window(row.held_back) else HeldBack.PAUSE
+    return HeldBack.NEXT_ATTEMPT

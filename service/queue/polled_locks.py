@@ -1,0 +1,36 @@
+"""Has the locks looked at that the last poll of a table saw held, before a job starts that takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.format.lock_file import SIGNED_BY
+from service.catalog import watch_store
+from service.model.lock_state import LockState
+from service.queue import lock_sighting_store
+from service.queue.job import mutates
+from service.queue.lock_sighting import LockSighting
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from service.queue.job import Job
+
+
+def is_in_the_way(connection: Connection, job: Job, now: datetime) -> bool:
+    """Returns whether the job must wait for a look at the lock, which is then due at once.
+
+    A poll sees only locks that have been held for a minute; a table that is looked at needs no poll for it. Of a lock
+    that a worker of this service has left, the job itself finds out whether it may be removed.
+    """
+    if not mutates(job.kind, dry_run=job.dry_run):
+        return False
+    seen = watch_store.seen_lock(connection, job.table_id)
+    if seen is None or seen.holder.startswith(SIGNED_BY) or lock_sighting_store.of_tables(connection, [job.table_id]):
+        return False
+    lock_sighting_store.watch(connection, [job.table_id], now)
+    sighting = LockSighting(job.table_id, LockState.HELD, True, now, seen.holder, seen.since)
+    lock_sighting_store.record(connection, sighting, next_look_at=now)
+    return True

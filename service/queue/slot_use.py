@@ -1,0 +1,52 @@
+"""The slot-seconds of each table, for turns that are fair by time and not by number of jobs.
+
+Slot-seconds count half after `HALF_LIFE`. What is stored is the logarithm of their sum, as it would be at a fixed
+moment: so the order of two tables does not depend on the time at which it is asked for, and the database can sort by
+the column ("forward decay").
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.upsert import upsert
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+HALF_LIFE = timedelta(minutes=10)
+
+AT_LEAST = 1.0
+"""Seconds that every lease costs, at its beginning: a table does not get all free slots at one moment."""
+
+_t = schema.turns
+
+
+def used_after(before: float | None, seconds: float, at: float) -> float | None:
+    """Returns the value of the column after a table has had a slot for so many seconds until `at`, which is in seconds
+    since the epoch, or since another moment if `before` was brought there by `since`."""
+    if seconds <= 0:
+        return before
+    more = math.log2(seconds) + at / HALF_LIFE.total_seconds()
+    if before is None:
+        return more
+    high, low = max(before, more), min(before, more)
+    return high + math.log2(1 + 2.0 ** (low - high))
+
+
+def since(used: float, moment: datetime) -> float:
+    """Returns a value of the column as one for times in seconds since `moment`."""
+    return used - moment.timestamp() / HALF_LIFE.total_seconds()
+
+
+def charge(connection: Connection, table_id: str, seconds: float, at: datetime) -> None:
+    if seconds > 0:
+        before = connection.execute(sa.select(_t.c.used).where(_t.c.table_id == table_id)).scalar_one_or_none()
+        upsert(connection, _t, {"table_id": table_id}, {"used": used_after(before, seconds, at.timestamp())})

@@ -1,0 +1,58 @@
+"""The permission of the workers to write to a table, as the reports of jobs tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobs.contract import Outcome, Problem
+from service.catalog import snapshot_store
+from service.lake.snapshot import NotWritable
+from service.queue.job import mutates
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from jobs.contract import Result
+    from service.queue.job import Job
+
+_TOLD = "not_writable"
+_REFUSED = frozenset({"storage-access-denied", "storage-read-only"})
+"""Types of errors (`jobs.errors`) with which a job ends to which the storage refused a write."""
+
+
+def record(connection: Connection, job: Job, result: Result, now: datetime) -> None:
+    """Stores with the table's snapshot what the report of an attempt tells, if anything: the worker tries it before the
+    first job of a table and after a refusal, and a job that has committed something was not refused."""
+    error = result.error
+    is_writing = mutates(job.kind, dry_run=job.dry_run)
+    told = result.details.get(_TOLD)
+    problem: Problem | None = None
+    if isinstance(told, dict):
+        problem = _problem(told)
+    elif is_writing and error is not None and error.type in _REFUSED:
+        problem = error
+    is_well = (_TOLD in result.details and told is None) or (
+        is_writing and result.outcome is Outcome.SUCCEEDED and bool(result.instants)
+    )
+    if problem is None and not is_well:
+        return
+    stored = snapshot_store.find(connection, job.table_id)
+    if stored is None or (problem is None and stored.snapshot.not_writable is None):
+        return
+    before = stored.snapshot.not_writable
+    found = None
+    if problem is not None:
+        since = before.since if before else now
+        found = NotWritable(problem.type, problem.title, problem.detail, problem.hint, since, job.id)
+    snapshot_store.save(connection, replace(stored, snapshot=replace(stored.snapshot, not_writable=found)))
+
+
+def _problem(told: dict[str, object]) -> Problem | None:
+    """The worker may be older or newer than the service."""
+    try:
+        return Problem.from_json(told)
+    except ValueError:
+        return None

@@ -1,0 +1,51 @@
+"""Policy of rollback: whether to take the write of a dead writer off the timeline, without waiting for a cleaning."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.model.formatting import count, duration
+from service.scheduling.decision import Run, Skip
+
+if TYPE_CHECKING:
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import RollbackSettings
+    from service.scheduling.trigger_context import TriggerContext
+
+_WRITES = frozenset({"commit", "deltacommit"})
+"""Actions of pending instants that are writers' batches."""
+
+
+def decide(
+    settings: RollbackSettings, snapshot: TableSnapshot, context: TriggerContext, *, obstacle: str | None = None
+) -> Run | Skip:
+    """Returns the proposal, of one write, the oldest. Due when its writer has sent heartbeats and then none for
+    `after_seconds`; the job itself looks again, with the table's lock held, whether the writer is dead.
+
+    `obstacle` is why no writer of this table can be proved dead, as a sentence without a full stop.
+    """
+    if not settings.enabled:
+        return Skip("off", "rollback of dead writers is switched off")
+    beats = sorted(
+        (each.requested_time, each.heartbeat_at)
+        for each in snapshot.pending
+        if each.heartbeat_at
+        and each.action in _WRITES
+        and not each.is_plan
+        # The next job of their kind continues these, or takes them back.
+        and each.requested_time not in context.own_instants
+    )
+    after = timedelta(seconds=settings.after_seconds)
+    dead = [(instant, at) for instant, at in beats if context.now - at >= after]
+    if not dead:
+        until = min((at + after for _, at in beats), default=None)
+        return Skip("nothing-dead", "no writer with a pending write has fallen silent", until)
+    instant, at = dead[0]
+    because = f"the writer of {instant} has been silent for {duration(context.now - at)}"
+    if len(dead) > 1:
+        because += f", and {count(len(dead) - 1, 'more')} too"
+    if obstacle:
+        return Skip("not-provable", f"{because}; but {obstacle}")
+    return Run(JobKind.ROLLBACK, {"instant": instant}, because)

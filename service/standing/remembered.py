@@ -1,0 +1,115 @@
+"""Results that take long to compute, as they were a few seconds ago.
+
+One process computes each once for all that ask, and answers meanwhile with what it computed last.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from service.model.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+_FRESH_SECONDS = 2.0
+# What took no longer is computed before the answer.
+_AT_ONCE_SECONDS = 0.1
+# What takes longer begins after the answers of now, which it would slow down.
+_AFTER_SECONDS = 0.3
+# Of the time that passes, computing takes this part at most.
+_SHARE = 0.1
+MOST_AGE = timedelta(minutes=1)
+"""An answer never tells of an earlier time, so that a caller who comes once sees what is wrong now."""
+
+_Value = TypeVar("_Value")
+
+
+# With so many tables computing takes moments.
+_FEW = 500
+
+
+class Remembered(Generic[_Value]):
+    """Safe to use from several threads. `what` names it in threads and in the log; `tables` tells of how many tables a
+    value is."""
+
+    def __init__(
+        self, what: str, compute: Callable[[Engine, datetime], _Value], *, tables: Callable[[_Value], int]
+    ) -> None:
+        self._what = what
+        self._compute_now = compute
+        self._tables = tables
+        self._last: tuple[_Value, datetime] | None = None
+        self._computing = threading.Lock()
+        self._began_at = 0.0
+        self._ended_at = 0.0
+        self._took = 0.0
+
+    def latest(self, engine: Engine, clock: Clock) -> _Value:
+        """Returns what is known, unless that is older than MOST_AGE, and then computes it anew for the next call; where
+        computing takes moments, for this one. Raises DatabaseUnavailableError."""
+        last = self._last
+        if last is None or not timedelta(0) <= clock() - last[1] <= MOST_AGE:
+            with self._computing:
+                if self._last is last:
+                    self._compute(engine, clock)
+            assert self._last is not None
+            return self._last[0]
+        if self._is_due() and self._computing.acquire(blocking=False):
+            if self._took < _AT_ONCE_SECONDS:
+                self._renew(engine, clock)
+                return (self._last or last)[0]
+            thread = threading.Timer(_AFTER_SECONDS, self._renew, (engine, clock))
+            thread.name, thread.daemon = self._what, True
+            try:
+                thread.start()
+            except RuntimeError:
+                # No more threads can be started. The next call tries again.
+                self._computing.release()
+        return last[0]
+
+    def now(self, engine: Engine, clock: Clock) -> _Value:
+        """Returns it as it is now; of many tables, the latest. Raises DatabaseUnavailableError."""
+        last = self._last
+        is_small = last is not None and self._tables(last[0]) <= _FEW
+        return self.anew(engine, clock) if is_small else self.latest(engine, clock)
+
+    def anew(self, engine: Engine, clock: Clock) -> _Value:
+        """Computes it now. Calls at once share what one of them has begun after theirs. Raises
+        DatabaseUnavailableError."""
+        asked = time.monotonic()
+        with self._computing:
+            if self._last is not None and self._began_at > asked:
+                return self._last[0]
+            return self._compute(engine, clock)
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, self._took / _SHARE)
+
+    def _renew(self, engine: Engine, clock: Clock) -> None:
+        try:
+            self._compute(engine, clock)
+        except Exception:
+            # A later call computes again, and gets the error when the last result has become too old.
+            _log.exception("the %s could not be computed", self._what)
+        finally:
+            self._computing.release()
+
+    def _compute(self, engine: Engine, clock: Clock) -> _Value:
+        began, now = time.monotonic(), clock()
+        try:
+            value = self._compute_now(engine, now)
+            self._last, self._began_at = (value, now), began
+            return value
+        finally:
+            self._ended_at = time.monotonic()
+            self._took = self._ended_at - began

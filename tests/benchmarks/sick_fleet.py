@@ -1,0 +1,403 @@
+"""What sick tables cost the others: 40 healthy tables with a writer, 8 sick ones, and one slot for all of them.
+
+    python tests/benchmarks/sick_fleet.py [--minutes 15] [--healthy 40] [--lock-hosts] [--json]
+
+The sick ones: the lock of a dead writer, a lock server that accepts connections and says nothing, a table that cannot
+be written, one that has vanished, a damaged file of the timeline, a base file that is none, a job that waits until its
+timeout, and one that kills its worker each time. After three fifths of the time all are mended, and the service is
+asked to look at them (`POST /v1/tables/{id}/poll`, which earlier versions do not have). Without `--lock-hosts`
+the service may not ask lock servers, so only attempts find out that one is silent.
+
+All tables are real Hudi tables, copies of one; the writer goes round the healthy ones, and every 20 seconds somebody
+submits a cleaning of one of them. Ends with 1 unless the sick ones had a tenth of the slot-seconds at most and every
+healthy table was served.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from jobs.hudi.session import start_session
+from tests.acceptance.daemon import Daemon
+from tests.integration import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Json = dict[str, Any]
+
+SETTINGS = {
+    "automatic": "true",
+    "poll_seconds": "10",
+    "plan_seconds": "0.5",
+    "lease_seconds": "10",
+    "recover_seconds": "1",
+    "problem_seconds": "2",
+    "slots": "1",
+    "log_level": "INFO",
+}
+POLICY = {
+    "compaction": {"commits": 1, "min_interval_seconds": 0},
+    "cleaning": {"commits": 3, "retain": 2, "min_interval_seconds": 0},
+    "audit": {"enabled": False},
+}
+TIMEOUT_SECONDS = 20
+SUBMIT_SECONDS = 20.0
+_CAP_DAC_OVERRIDE = 1
+_PR_CAPBSET_DROP = 24
+
+
+@dataclass
+class Sick:
+    """A sick table. `harm` makes it so, `mend` undoes it; `kinds` are those of the jobs that it is about."""
+
+    name: str
+    base: Path
+    harm: Callable[[], None]
+    mend: Callable[[], None]
+    id: str = ""
+    named: dict[str, float] = field(default_factory=dict)
+    first_detail: str = ""
+    green_after: float | None = None
+
+
+class Fleet:
+    def __init__(self, folder: Path, healthy: int, daemon: Daemon, model: Path) -> None:
+        self.folder, self.daemon = folder, daemon
+        self.ids: dict[str, Path] = {}
+        self.beats: list[Path] = []
+        self.silent = socket.socket()
+        self.silent.bind(("127.0.0.1", 0))
+        self.silent.listen(128)
+        for number in range(healthy):
+            base = folder / f"healthy_{number:02}"
+            shutil.copytree(model, base)
+            self.ids[daemon.register(base)] = base
+        self.kills = threading.Event()
+        self.sick = [self._sick(name, model) for name in SICKNESSES]
+
+    def _sick(self, name: str, model: Path) -> Sick:
+        base = self.folder / name
+        shutil.copytree(model, base)
+        lock: Json = {}
+        if name == "silent_lock_server":
+            lock = {"lock": {"provider": "zookeeper", "options": self._silent_lock()}}
+        harm, mend = SICKNESSES[name]
+        sick = Sick(name, base, lambda: None, lambda: None)
+        sick.id = self.daemon.register(base, **lock)
+        sick.harm, sick.mend = (lambda: harm(self, sick)), (lambda: mend(self, sick))
+        return sick
+
+    def _silent_lock(self) -> dict[str, str]:
+        return {
+            "hoodie.write.lock.zookeeper.url": f"127.0.0.1:{self.silent.getsockname()[1]}",
+            "hoodie.write.lock.zookeeper.base_path": "/hudi",
+            "hoodie.write.lock.zookeeper.lock_key": "t",
+        }
+
+    # -- how tables become sick, and are mended
+
+    def hold_lock(self, sick: Sick) -> None:
+        lock = sick.base / ".hoodie" / "lock"
+        lock.touch()
+        old = time.time() - 2400
+        os.utime(lock, (old, old))
+
+    def free_lock(self, sick: Sick) -> None:
+        (sick.base / ".hoodie" / "lock").unlink()
+
+    def use_a_file(self, sick: Sick) -> None:
+        self.daemon.call("PATCH", f"/v1/tables/{sick.id}", {"lock": {"provider": "filesystem", "options": {}}})
+
+    def forbid(self, sick: Sick) -> None:
+        _chmod(sick.base, 0o555, 0o444)
+
+    def allow(self, sick: Sick) -> None:
+        _chmod(sick.base, 0o755, 0o644)
+
+    def take_away(self, sick: Sick) -> None:
+        sick.base.rename(sick.base.with_name(f".{sick.name}"))
+
+    def bring_back(self, sick: Sick) -> None:
+        sick.base.with_name(f".{sick.name}").rename(sick.base)
+
+    def damage_timeline(self, sick: Sick) -> None:
+        _damage(max((sick.base / ".hoodie" / "timeline").glob("*_*.deltacommit")))
+
+    def damage_base_file(self, sick: Sick) -> None:
+        for file in sick.base.rglob("*.parquet"):
+            if ".hoodie" not in file.parts:
+                _damage(file)
+
+    def restore(self, sick: Sick) -> None:
+        for kept in list(sick.base.rglob("*.kept")):
+            kept.rename(kept.with_suffix(""))
+
+    def begin_write(self, sick: Sick) -> None:
+        """A writer's instant with a heartbeat: an expansion waits for it."""
+        timeline = sick.base / ".hoodie" / "timeline"
+        last = max(timeline.glob("*.deltacommit.requested")).name.partition(".")[0]
+        now = datetime.now(UTC)
+        instant = f"{now:%Y%m%d%H%M%S}{now.microsecond // 1000:03d}"
+        for state in ("requested", "inflight"):
+            shutil.copy(timeline / f"{last}.deltacommit.{state}", timeline / f"{instant}.deltacommit.{state}")
+        beat = sick.base / ".hoodie" / ".heartbeat" / instant
+        beat.parent.mkdir(exist_ok=True)
+        beat.touch()
+        self.beats.append(beat)
+        job = self.submit(sick.id, "bucket_expansion", timeout_seconds=TIMEOUT_SECONDS, factor=2, wait_seconds=600)
+        assert job
+
+    def end_write(self, sick: Sick) -> None:
+        for beat in self.beats:
+            for file in (sick.base / ".hoodie" / "timeline").glob(f"{beat.name}.*"):
+                file.unlink()
+            beat.unlink(missing_ok=True)
+        self.beats.clear()
+
+    def begin_kills(self, sick: Sick) -> None:
+        threading.Thread(target=self._kill_each, args=(sick,), daemon=True).start()
+
+    def _kill_each(self, sick: Sick) -> None:
+        killed: set[tuple[str, int]] = set()
+        while not self.kills.wait(0.2):
+            with suppress(Exception):
+                found = self.daemon.call("GET", "/v1/jobs", params={"table_id": sick.id, "state": "running"}).json()
+                running = {(job["id"], job["attempt"]) for job in found["items"]}
+                if running - killed and (worker := self.daemon.worker()):
+                    os.kill(worker, signal.SIGKILL)
+                    killed |= running
+
+    def end_kills(self, sick: Sick) -> None:
+        self.kills.set()
+
+    # -- calls
+
+    def submit(self, table_id: str, kind: str, timeout_seconds: int | None = None, **params: Any) -> str | None:
+        body = {"kind": kind, "params": params, "timeout_seconds": timeout_seconds}
+        answer = self.daemon.call("POST", f"/v1/tables/{table_id}/jobs", body)
+        return str(answer.json()["id"]) if answer.status_code == 202 else None
+
+    def problems(self, table_id: str) -> list[Json]:
+        found: list[Json] = self.daemon.call("GET", "/v1/problems", params={"table_id": table_id}).json()["items"]
+        # A queue as long as at the beginning leaves any table behind.
+        return [each for each in found if each["severity"] != "notice" and not each["kind"].endswith("-behind")]
+
+    def jobs(self) -> list[Json]:
+        found: list[Json] = []
+        cursor: str | None = None
+        while True:
+            params = {"limit": "500", **({"cursor": cursor} if cursor else {})}
+            page = self.daemon.call("GET", "/v1/jobs", params=params).json()
+            found += page["items"]
+            if (cursor := page["next_cursor"]) is None:
+                return [self.daemon.job(each["id"]) for each in found if each["attempt"]]
+
+
+def _nothing(fleet: Fleet, sick: Sick) -> None:
+    pass
+
+
+SICKNESSES: dict[str, tuple[Callable[[Fleet, Sick], None], Callable[[Fleet, Sick], None]]] = {
+    "held_lock": (Fleet.hold_lock, Fleet.free_lock),
+    "silent_lock_server": (_nothing, Fleet.use_a_file),
+    "not_writable": (Fleet.forbid, Fleet.allow),
+    "vanished": (Fleet.take_away, Fleet.bring_back),
+    "damaged_timeline": (Fleet.damage_timeline, Fleet.restore),
+    "always_fails": (Fleet.damage_base_file, Fleet.restore),
+    "hangs_to_timeout": (Fleet.begin_write, Fleet.end_write),
+    "kills_its_worker": (Fleet.begin_kills, Fleet.end_kills),
+}
+
+
+def _damage(file: Path) -> None:
+    file.rename(file.with_name(f"{file.name}.kept"))
+    file.write_bytes(b"this is nothing that anybody can read " * 20)
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def _chmod(base: Path, folders: int, files: int) -> None:
+    for each in [base, *base.rglob("*")]:
+        each.chmod(folders if each.is_dir() else files)
+
+
+def _obey_permissions() -> None:
+    """Lets root's later processes be refused like anybody's."""
+    if os.geteuid() == 0:
+        ctypes.CDLL(None).prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, 0, 0, 0)
+
+
+class Writer(threading.Thread):
+    """Goes round the healthy tables, with an upsert of some rows in each."""
+
+    def __init__(self, spark: Any, bases: list[Path]) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+        self.commits, self.failed = 0, 0
+        self._spark, self._bases = spark, bases
+
+    def run(self) -> None:
+        while not self.ended.is_set():
+            for base in self._bases:
+                if self.ended.wait(0.5):
+                    return
+                try:
+                    frame = tables.rows(self._spark, 0, 40, ts=self.commits + 10)
+                    tables.upsert(frame, base, {**tables.writer_options(base), "hoodie.table.name": "model"})
+                    self.commits += 1
+                except Exception as error:
+                    self.failed += 1
+                    print(f"writer: {base.name}: {str(error)[:200]}", file=sys.stderr)
+
+
+def run(minutes: float, healthy: int, *, lock_hosts: bool) -> Json:
+    _obey_permissions()
+    spark = start_session(master="local[1]", app_name="sick fleet", conf={"spark.sql.shuffle.partitions": "1"})
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = folder / "model"
+        tables.write_table(spark, model, count=300, updates=2, copied=False)
+        settings = {**SETTINGS, **({"lock_hosts": "127.0.0.1"} if lock_hosts else {})}
+        with Daemon(folder / "service", **settings) as daemon:
+            daemon.call("PUT", "/v1/pause", {"reason": "the tables are made"})
+            daemon.call("PUT", "/v1/policies/*", POLICY)
+            fleet = Fleet(folder, healthy, daemon, model)
+            daemon.wait_for_worker()
+            time.sleep(12)  # each has been polled
+            writer = Writer(spark, list(fleet.ids.values()))
+            for sick in fleet.sick:
+                sick.harm()
+            daemon.call("DELETE", "/v1/pause")
+            writer.start()
+            outcome = _watch(fleet, minutes * 60)
+            writer.ended.set()
+            outcome |= _measured(fleet, minutes * 60, outcome.pop("begun"), outcome.pop("submitted"))
+            outcome["commits"], outcome["failed_writes"] = writer.commits, writer.failed
+            writer.join(60)
+    spark.stop()
+    return outcome
+
+
+def _watch(fleet: Fleet, seconds: float) -> Json:
+    begun, wall, rng = time.monotonic(), datetime.now(UTC), random.Random(1)
+    mend_at, next_submit = begun + 0.6 * seconds, begun + SUBMIT_SECONDS
+    mended: float | None = None
+    submitted: list[str] = []
+    healthy = list(fleet.ids)
+    while (now := time.monotonic()) < begun + seconds:
+        for beat in fleet.beats:
+            beat.touch()
+        for sick in fleet.sick:
+            found = fleet.problems(sick.id)
+            if mended is None:
+                for each in found:
+                    error = each["evidence"].get("error")
+                    what = f"{each['kind']}{f' ({error})' if error else ''}"
+                    sick.named.setdefault(what, round(now - begun, 1))
+                    sick.first_detail = sick.first_detail or each["detail"][:300]
+            elif not found and sick.green_after is None:
+                sick.green_after = round(now - mended, 1)
+        if now > next_submit:
+            next_submit += SUBMIT_SECONDS
+            if job := fleet.submit(rng.choice(healthy), "cleaning", retain=2):
+                submitted.append(job)
+        if mended is None and now > mend_at:
+            for sick in fleet.sick:
+                sick.mend()
+                # Whoever mends a table asks for a look at it.
+                fleet.daemon.call("POST", f"/v1/tables/{sick.id}/poll", {})
+            mended = time.monotonic()
+        time.sleep(1)
+    return {"begun": wall, "submitted": submitted}
+
+
+def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str]) -> Json:
+    names = {sick.id: sick.name for sick in fleet.sick}
+    used: dict[str, float] = dict.fromkeys(names.values(), 0.0)
+    tries: dict[str, int] = dict.fromkeys(names.values(), 0)
+    well, lasted = 0.0, []
+    served: set[str] = set()
+    end = datetime.now(UTC)
+    mended = begun.timestamp() + 0.6 * seconds
+    after = 0.0
+    delays = {}
+    for job in fleet.jobs():
+        for attempt in job["attempts"]:
+            started = datetime.fromisoformat(attempt["started_at"])
+            ended = datetime.fromisoformat(attempt["ended_at"]) if attempt["ended_at"] else end
+            spent = (ended - started).total_seconds()
+            if job["table_id"] in names:
+                if attempt["outcome"] != "succeeded":
+                    used[names[job["table_id"]]] += spent
+                    tries[names[job["table_id"]]] += 1
+                    after += spent if started.timestamp() > mended else 0.0
+                else:
+                    well += spent
+            else:
+                well += spent
+                lasted.append(spent)
+        if job["table_id"] not in names and job["state"] == "succeeded":
+            served.add(job["table_id"])
+        if job["id"] in submitted and job["leased_at"]:
+            first = job["attempts"][0]["started_at"]
+            delay = datetime.fromisoformat(first) - datetime.fromisoformat(job["created_at"])
+            delays[job["id"]] = delay.total_seconds()
+    sick_seconds = sum(used.values())
+    mean = statistics.mean(lasted) if lasted else 0.0
+    return {
+        "seconds": seconds,
+        "sick_slot_seconds": {name: round(value, 1) for name, value in used.items()},
+        "sick_attempts": tries,
+        "sick_slot_seconds_after_mending": round(after, 1),
+        "sick_share_of_time": round(sick_seconds / seconds, 3),
+        "sick_share_of_work": round(sick_seconds / (sick_seconds + well), 3) if well else 1.0,
+        "healthy_jobs": len(lasted),
+        "healthy_slot_seconds": round(well, 1),
+        "healthy_served": f"{len(served)} of {len(fleet.ids)}",
+        "mean_job_seconds": round(mean, 2),
+        "submitted": len(submitted),
+        "submitted_started": len(delays),
+        "start_delay_seconds": _spread(list(delays.values())),
+        "named_after_seconds": {sick.name: sick.named for sick in fleet.sick},
+        "first_detail": {sick.name: sick.first_detail for sick in fleet.sick},
+        "green_after_seconds": {sick.name: sick.green_after for sick in fleet.sick},
+        "ok": sick_seconds <= 0.1 * seconds and len(served) == len(fleet.ids),
+    }
+
+
+def _spread(values: list[float]) -> Json:
+    if not values:
+        return {}
+    ordered = sorted(values)
+    return {"median": round(statistics.median(ordered), 2), "worst": round(ordered[-1], 2)}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--healthy", type=int, default=40)
+    parser.add_argument("--lock-hosts", action="store_true", help="the service may ask the lock server")
+    parser.add_argument("--json", action="store_true", help="the result as one line of JSON")
+    arguments = parser.parse_args()
+    result = run(arguments.minutes, arguments.healthy, lock_hosts=arguments.lock_hosts)
+    print(json.dumps(result, indent=None if arguments.json else 2))
+    sys.exit(0 if result["ok"] else 1)

@@ -1,0 +1,222 @@
+"""Failing work and who goes first: by leases and reports, on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jobs.contract import JobKind, Outcome, Problem, Result
+from service.db.engine import reading, writing
+from service.model.backoff import BackOff
+from service.policies import store as policy_store
+from service.policies.policy import TableLevel
+from service.queue import breaker_store, job_store, leases, recovery, waiting
+from service.queue.job import Job, JobState
+from service.queue.leases import LeaseConfig
+from service.scheduling import pausing
+from tests.integration.control_plane.planning import Service, ask
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from tests.integration.control_plane.conftest import FakeClock
+
+HELD_UP = Problem("hudi-error", "It failed", retriable=True)
+CONFIG = LeaseConfig(timedelta(seconds=30), 60.0, BackOff(first=2, most=2))
+
+
+@pytest.fixture
+def service(engine: sa.Engine, clock: FakeClock) -> Service:
+    service = Service(engine, clock)
+    for name in ("a", "b", "c"):
+        service.register(name)
+    return service
+
+
+def add(service: Service, table_id: str, kind: JobKind = JobKind.COMPACTION, **more: Any) -> Job:
+    """Queues a job as a policy does."""
+    service.clock.advance(0.001)
+    now = service.clock()
+    job = Job(f"job_{now.timestamp():.3f}", table_id, kind, now, now, max_attempts=9, reason="5 commits")
+    with writing(service.engine) as connection:
+        return job_store.submit(connection, job.evolve(**more))
+
+
+def fail(service: Service, job: Job, seconds: float, error: Problem = HELD_UP) -> Job:
+    service.clock.advance(seconds)
+    return leases.report(
+        service.engine,
+        service.notifier,
+        service.clock,
+        Random(1),
+        CONFIG,
+        job_id=job.id,
+        attempt=job.attempt,
+        result=Result(Outcome.FAILED, error=error),
+    )
+
+
+def leased(service: Service) -> Job:
+    job = service.lease()
+    assert job is not None
+    return job
+
+
+def waits_for(service: Service, job: Job) -> str | None:
+    with reading(service.engine) as connection:
+        return waiting.waits_of(connection, [job_store.get(connection, job.id)], service.clock())[job.id].what
+
+
+def test_a_failed_attempt_waits_until_others_had_nine_times_its_slot_seconds(service: Service) -> None:
+    sick = add(service, "a")
+    add(service, "b")
+    assert leased(service).id == sick.id
+    put_back = fail(service, service.job(sick.id), 5)
+    assert put_back.state is JobState.QUEUED
+    assert put_back.not_before == service.clock() + timedelta(seconds=45)
+    assert waits_for(service, sick) == (
+        "its next attempt, in 45 s: 1 attempt of compaction failed in a row and took 5 s of a slot, next try in 45 s"
+    )
+    assert leased(service).table_id == "b"
+    service.clock.advance(44.9)
+    assert service.lease() is None
+    service.clock.advance(0.1)
+    assert leased(service).id == sick.id
+    service.end(service.job(sick.id))
+    with reading(service.engine) as connection:
+        assert breaker_store.find(connection, "a", JobKind.COMPACTION, service.clock()) is None
+
+
+def test_nobody_else_waits_then_a_long_failure_is_tried_again_within_a_minute(service: Service) -> None:
+    sick = add(service, "a")
+    leased(service)
+    assert fail(service, service.job(sick.id), 600).not_before == service.clock() + timedelta(minutes=1)
+
+
+def test_the_next_job_of_a_policy_waits_as_well_and_that_of_a_person_does_not(service: Service) -> None:
+    add(service, "b", not_before=service.clock())
+    sick = add(service, "a", max_attempts=1, priority=1)
+    leased(service)
+    fail(service, service.job(sick.id), 20)
+    service.look("a", commits=9)
+    service.clock.advance(70)
+    with reading(service.engine) as connection:
+        breaker = breaker_store.find(connection, "a", JobKind.COMPACTION, service.clock())
+    assert breaker is not None
+    assert breaker.next_try_at > service.clock()
+    asked = ask(service, JobKind.COMPACTION, "a")
+    assert leased(service).id == asked.id
+
+
+def test_a_table_that_failed_alike_is_tried_again_when_one_of_them_succeeds(service: Service) -> None:
+    first, second, other = add(service, "a"), add(service, "b"), add(service, "b", JobKind.CLEANING)
+    add(service, "c", priority=-1)
+    for job, error in (
+        (first, HELD_UP),
+        (second, HELD_UP),
+        (other, Problem("timed-out", "It took long", retriable=True)),
+    ):
+        assert leased(service).id == job.id
+        fail(service, service.job(job.id), 30, error)
+    service.clock.advance(270)
+    assert leased(service).id == first.id
+    assert service.job(second.id).not_before > service.clock()
+    service.end(service.job(first.id))
+    assert service.job(second.id).not_before == service.clock()
+    assert service.job(other.id).not_before > service.clock()
+
+
+def test_a_worker_that_is_lost_twice_with_a_table_holds_it_back(service: Service) -> None:
+    sick = add(service, "a")
+    add(service, "b", not_before=service.clock() + timedelta(seconds=62))
+    for pause in (0.0, 9 * 31.0):  # somebody else waits at the end of the second attempt
+        assert leased(service).id == sick.id
+        service.clock.advance(31)
+        recovery.run_once(service.engine, service.notifier, service.clock)
+        assert service.job(sick.id).not_before == service.clock() + timedelta(seconds=pause)
+
+
+def test_what_somebody_asked_for_goes_before_what_a_policy_started(service: Service) -> None:
+    of_policy = [add(service, name) for name in ("a", "b")]
+    asked = ask(service, JobKind.CLEANING, "c")
+    assert [leased(service).id for _ in range(3)] == [asked.id, of_policy[0].id, of_policy[1].id]
+
+
+def test_a_setting_makes_both_equal(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    service._lease_config = replace(service._lease_config, requested_first=False)
+    of_policy = add(service, "a")
+    asked = ask(service, JobKind.CLEANING, "c")
+    assert [leased(service).id for _ in range(2)] == [of_policy.id, asked.id]
+
+
+def test_turns_go_by_slot_seconds_and_not_by_the_number_of_jobs(service: Service) -> None:
+    """One long job of a table weighs as much as many short ones of another."""
+    for _ in range(4):
+        add(service, "a", JobKind.AUDIT, dry_run=True)
+        add(service, "b", JobKind.AUDIT, dry_run=True)
+    order, lasts = [], {"a": 10.0, "b": 2.0}
+    for _ in range(6):
+        job = leased(service)
+        order.append(job.table_id)
+        service.clock.advance(lasts[job.table_id])
+        service.end(job)
+    assert order == ["a", "b", "b", "b", "b", "a"]
+
+
+def begun(service: Service) -> Job:
+    job = add(service, "a")
+    leased(service)
+    return fail(service, service.job(job.id), 1)
+
+
+def test_a_pause_holds_further_attempts_back_until_it_ends(service: Service) -> None:
+    job = begun(service)
+    pausing.pause(service.engine, service.notifier, service.clock, by="bob", reason="look")
+    service.clock.advance(60)
+    for _ in range(5):
+        assert service.lease() is None
+        service.clock.advance(20)
+    assert service.lease() is None
+    assert waits_for(service, job) == "the end of the pause of all upkeep, since 2026-01-01 00:00 UTC by bob"
+    pausing.resume(service.engine, service.notifier, service.clock)
+    assert leased(service).id == job.id
+    assert service.job(job.id).held_back is None
+
+
+def test_a_pause_does_not_hold_back_what_somebody_asked_for(service: Service) -> None:
+    job = add(service, "a", reason=None)
+    leased(service)
+    fail(service, service.job(job.id), 1)
+    pausing.pause(service.engine, service.notifier, service.clock, by="bob", reason="look")
+    service.clock.advance(60)
+    assert leased(service).id == job.id
+
+
+@pytest.mark.parametrize("settings", [{"paused": True}, {"windows": [{"start": "03:00", "end": "04:00"}]}])
+def test_the_policy_of_a_table_holds_further_attempts_back(service: Service, settings: dict[str, Any]) -> None:
+    job = begun(service)
+    with writing(service.engine) as connection:
+        policy_store.put_table(connection, "a", TableLevel(settings, service.clock()))
+    service.clock.advance(60)
+    assert service.lease() is None
+    said = waits_for(service, job)
+    if "windows" in settings:
+        assert said == "the next maintenance window, at 2026-01-01 03:00 UTC"
+        service.clock.advance(3 * 3600)
+    else:
+        assert said == "the end of the pause of this table's upkeep, by its policy"
+        with writing(service.engine) as connection:
+            policy_store.put_table(connection, "a", TableLevel({}, service.clock()))
+        service.clock.advance(15)
+    assert leased(service).id == job.id
+
+
+def test_a_job_that_has_not_begun_is_not_held_but_withdrawn_as_before(service: Service) -> None:
+    add(service, "a")
+    pausing.pause(service.engine, service.notifier, service.clock, by="bob", reason="look")
+    assert service.lease() is None

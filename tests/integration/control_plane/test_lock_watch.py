@@ -1,0 +1,376 @@
+"""The lock watch: no job is leased while others hold its table's lock, and it goes at once when the lock is free."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, JobKind, Problem, TableLock
+from jobs.format.lock_providers import DYNAMODB, PREFIX
+from jobs.storage.permissions import Permissions
+from service.catalog import snapshot_store
+from service.catalog.snapshot_store import Stored
+from service.catalog.table_secrets import sealed
+from service.db.engine import reading, writing
+from service.lake.reader_pool import InProcess, ReaderLimits, ReaderPool
+from service.lake.snapshot import TableSnapshot
+from service.lake.table import TableType
+from service.lake.table_lock import SeenLock, read_lock
+from service.lock_desk.watch import LockWatch, LockWatchConfig
+from service.model.backoff import BackOff
+from service.model.clock import utc_now
+from service.model.lock_state import LockState
+from service.queue import demand_store, lock_sighting_store
+from service.queue.leases import LeaseConfig
+from tests import s3, zookeeper
+from tests.integration.control_plane.planning import Service
+from tests.integration.control_plane.test_failing_work import add, fail, leased, waits_for
+from tests.java_server import java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import sqlalchemy as sa
+
+    from service.lake.reader_pool import Readers
+    from service.queue.lock_sighting import LockSighting
+    from tests.integration.control_plane.conftest import FakeClock
+
+LOCKED = Problem(TABLE_LOCKED, "The table's lock is held", "held for 5 s by a writer; waited 5 s", retriable=True)
+AWAY = Problem(LOCK_UNAVAILABLE, "The server is away", retriable=True)
+
+
+class Watched:
+    """A service whose tables are folders, and its lock watch."""
+
+    def __init__(self, engine: sa.Engine, clock: FakeClock, folder: Path, readers: Readers | None = None) -> None:
+        self.service = Service(engine, clock)
+        self.service._lease_config = LeaseConfig(
+            timedelta(seconds=30), 60.0, BackOff(first=2, most=2), looks_at_locks=True
+        )
+        self.engine, self.clock, self.folder = engine, clock, folder
+        self.watch = self.another(readers)
+
+    def another(self, readers: Readers | None = None) -> LockWatch:
+        """That of another replica."""
+        return LockWatch(
+            self.engine,
+            self.service.notifier,
+            self.clock,
+            LockWatchConfig(lock_hosts=("127.0.0.1",)),
+            readers or InProcess(),
+            cipher=self.service.cipher,
+            permissions=Permissions(),
+        )
+
+    def table(self, name: str, **changes: Any) -> Path:
+        base = self.folder / name
+        (base / ".hoodie").mkdir(parents=True)
+        self.service.register(name, base_path=str(base), **changes)
+        return base / ".hoodie" / "lock"
+
+    def look(self, seconds: float = 2) -> int:
+        """A round of looks after this time; returns how many looks were made."""
+        self.clock.advance(seconds)
+        begun = self.watch.run_once().begun
+        assert self.watch.pool.wait(10)
+        return begun
+
+    def sighting(self, name: str = "a") -> LockSighting | None:
+        with reading(self.engine) as connection:
+            return lock_sighting_store.of_tables(connection, [name]).get(name)
+
+
+@pytest.fixture
+def watched(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> Watched:
+    return Watched(engine, clock, tmp_path)
+
+
+def hold(lock: Path, watched: Watched, seconds: float = 7200, content: str = "") -> None:
+    lock.write_text(content)
+    at = (watched.clock() - timedelta(seconds=seconds)).timestamp()
+    os.utime(lock, (at, at))
+
+
+def test_a_job_waits_while_the_lock_is_held_and_goes_at_once_when_it_is_free(watched: Watched) -> None:
+    lock = watched.table("a")
+    hold(lock, watched)
+    job = add(watched.service, "a")
+    assert watched.look() == 1
+    assert watched.service.lease() is None
+    assert waits_for(watched.service, job) == "the table's lock, held for 2 h by a writer that did not sign it"
+    audit = add(watched.service, "a", JobKind.AUDIT)
+    assert leased(watched.service).id == audit.id  # which takes no lock
+    with reading(watched.engine) as connection:
+        assert demand_store.queued(connection, watched.clock())["default"].startable == 0
+    for _ in range(8):  # looks that are repeated keep the job waiting
+        watched.look(10)
+        assert watched.service.lease() is None
+    lock.unlink()
+    watched.look()
+    assert leased(watched.service).id == job.id
+
+
+def test_an_attempt_that_found_it_held_goes_at_once_when_it_is_free(watched: Watched) -> None:
+    lock = watched.table("a")
+    watched.table("b")
+    job = add(watched.service, "a")
+    add(watched.service, "b", priority=-1)
+    leased(watched.service)
+    hold(lock, watched, 3)
+    put_back = fail(watched.service, watched.service.job(job.id), 5, LOCKED)
+    assert put_back.not_before >= watched.clock() + timedelta(seconds=45)
+    assert put_back.max_attempts == job.max_attempts + 1  # it does not count
+    watched.look()
+    assert "the table's lock, held for 10 s" in str(waits_for(watched.service, job))
+    lock.unlink()
+    watched.look()
+    assert leased(watched.service).id == job.id
+
+
+def test_a_lock_that_the_last_poll_saw_is_looked_at_before_the_first_attempt(watched: Watched) -> None:
+    lock = watched.table("a")
+    hold(lock, watched)
+    seen = TableSnapshot(
+        "a", watched.clock(), TableType.MERGE_ON_READ, lock=SeenLock(watched.clock() - timedelta(hours=2), "a writer")
+    )
+    with writing(watched.engine) as connection:
+        snapshot_store.save(connection, Stored(seen))
+    job = add(watched.service, "a")
+    assert watched.service.lease() is None
+    assert waits_for(watched.service, job) == "the table's lock, held for 2 h by a writer"
+    lock.unlink()  # which no poll has seen yet
+    watched.look()
+    assert leased(watched.service).id == job.id
+
+
+def test_the_lock_of_an_earlier_attempt_is_left_to_the_next_one(watched: Watched) -> None:
+    lock = watched.table("a")
+    job = add(watched.service, "a")
+    hold(lock, watched, content=f'{{"owner": "groundskeeper {job.id}", "pid": 1}}')
+    watched.look()
+    assert leased(watched.service).id == job.id
+    hold(watched.table("b"), watched, content='{"owner": "groundskeeper job_of_another_service", "pid": 1}')
+    add(watched.service, "b")
+    watched.look()
+    assert watched.service.lease() is None
+
+
+def test_looks_that_stop_hold_nothing_back_for_long(watched: Watched) -> None:
+    hold(watched.table("a"), watched)
+    add(watched.service, "a")
+    watched.look()
+    assert watched.service.lease() is None
+    watched.clock.advance(61)
+    assert watched.service.lease() is not None
+
+
+def test_only_the_locks_of_jobs_that_are_next_or_were_held_are_looked_at(watched: Watched) -> None:
+    for number in range(40):
+        watched.table(f"t{number:02}")
+        add(watched.service, f"t{number:02}")
+    held = watched.table("held")
+    watched.table("idle")
+    add(watched.service, "held", priority=-5)
+    looks = [watched.look(0.5) for _ in range(8)]  # four seconds
+    assert sum(looks) == 16
+    hold(held, watched)
+    for _ in range(40):
+        watched.service.end(leased(watched.service))
+    assert watched.look() == 1
+    assert watched.service.lease() is None
+    # Without a job that waits for it, nobody looks.
+    held.unlink()
+    watched.look()
+    watched.service.end(leased(watched.service))
+    assert [watched.look() for _ in range(3)] == [0, 0, 0]
+    assert watched.sighting("held") is None
+
+
+def test_replicas_share_the_looks(watched: Watched) -> None:
+    for number in range(8):
+        hold(watched.table(f"t{number}"), watched)
+        add(watched.service, f"t{number}")
+    other = watched.another()
+    begun = [0, 0]
+
+    def run(number: int, watch: LockWatch) -> None:
+        begun[number] = watch.run_once().begun
+        watch.pool.wait(10)
+
+    for _ in range(3):
+        watched.clock.advance(2)
+        before = sum(begun)
+        threads = [threading.Thread(target=run, args=each) for each in enumerate((watched.watch, other))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (before, sum(begun)) in {(0, 8), (8, 8)}
+    assert watched.service.lease() is None
+
+
+@contextmanager
+def silent_server() -> Iterator[int]:
+    """Accepts connections, and says nothing."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(50)
+        yield server.getsockname()[1]
+
+
+def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, clock: FakeClock, tmp_path: Path) -> None:
+    with ReaderPool(4, ReaderLimits(seconds=5.0)) as readers, silent_server() as port:
+        watched = Watched(sqlite, clock, tmp_path, readers)
+        for number in range(12):
+            watched.table(f"z{number}", lock=zookeeper.lock_at(port, f"z{number}"))
+            add(watched.service, f"z{number}")
+        jobs = [fail(watched.service, leased(watched.service), 0.1, AWAY) for _ in range(12)]
+        lock = watched.table("a")
+        hold(lock, watched)
+        add(watched.service, "a")
+        clock.advance(600)
+        started = time.monotonic()
+        watched.watch.run_once()
+        assert watched.watch.pool.wait(30)
+        assert time.monotonic() - started < 30
+        assert watched.service.lease() is None
+        said = str(waits_for(watched.service, jobs[0]))
+        assert said == "the table's lock, whose server does not answer: ZooKeeper did not answer within 3 s."
+        # The server is asked only once in a while, and all others as before.
+        clock.advance(2)
+        started = time.monotonic()
+        assert watched.watch.run_once().begun == 1
+        lock.unlink()
+        clock.advance(2)
+        watched.watch.pool.wait(5)
+        watched.watch.run_once()
+        watched.watch.pool.wait(5)
+        assert leased(watched.service).table_id == "a"
+
+
+def test_a_server_that_the_service_may_not_ask_holds_nothing_back(watched: Watched) -> None:
+    lock = TableLock("zookeeper", {**zookeeper.lock_at(1, "a").options, "hoodie.write.lock.zookeeper.url": "zk:2181"})
+    watched.table("a", lock=lock)
+    add(watched.service, "a")
+    watched.look()
+    sighting = watched.sighting()
+    assert sighting is not None
+    assert (sighting.state, sighting.detail) == (
+        LockState.UNKNOWN,
+        "zk:2181 is not among the GROUNDSKEEPER_LOCK_HOSTS.",
+    )
+    assert leased(watched.service).table_id == "a"
+
+
+@pytest.fixture(scope="module")
+def zoo() -> Iterator[zookeeper.Server]:
+    with zookeeper.running() as server:
+        yield server
+
+
+@contextmanager
+def holding(server: zookeeper.Server, name: str, holders: int = 1) -> Iterator[None]:
+    """A session that has made the nodes which Curator's mutex makes, until the block ends."""
+    command = [*java(), "org.apache.zookeeper.ZooKeeperMain", "-server", server.address]
+    client = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert client.stdin
+    assert client.stdout
+    lines = ["create /hudi", f"create /hudi/{name}"]
+    lines += [f"create -s -e /hudi/{name}/_c_0d6f3cf6-{number}-lock-" for number in range(holders)]
+    client.stdin.write("\n".join(lines) + "\n")
+    client.stdin.flush()
+    made = 0
+    while made < holders:
+        made += "Created" in (line := client.stdout.readline()) and "-lock-" in line
+        assert client.poll() is None
+    yield
+    client.stdin.write("quit\n")
+    client.stdin.close()
+    client.wait(20)
+
+
+def test_a_lock_in_zookeeper_is_seen_with_its_holder_and_its_time(zoo: zookeeper.Server) -> None:
+    def look() -> Any:
+        return read_lock("/lake/a", zoo.lock("a"), {}, Permissions(), utc_now(), lock_hosts=("127.0.0.1",))
+
+    assert look().state is LockState.FREE  # there is no such node
+    with holding(zoo, "a", holders=2):
+        found = look()
+        assert found.state is LockState.HELD
+        assert found.holder.startswith("the ZooKeeper session 0x1")
+        assert abs(utc_now() - found.since) < timedelta(seconds=30)
+        assert look() == found
+    assert look().state is LockState.FREE
+    with zoo.away():
+        assert look().is_silent
+
+
+def test_a_job_waits_for_a_lock_in_zookeeper(watched: Watched, zoo: zookeeper.Server) -> None:
+    watched.table("a", lock=zoo.lock("b"))
+    job = add(watched.service, "a")
+    with holding(zoo, "b"):
+        watched.look()
+        assert watched.service.lease() is None
+        assert "by the ZooKeeper session 0x1" in str(waits_for(watched.service, job))
+    watched.look()
+    assert leased(watched.service).id == job.id
+
+
+def test_a_lock_in_dynamodb_ends_when_its_holder_does_not_renew_it(
+    sqlite: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    with s3.running() as storage:
+        client = boto3.client(
+            "dynamodb",
+            endpoint_url=storage.endpoint,
+            aws_access_key_id="someone",
+            aws_secret_access_key="anything",
+            region_name="us-east-1",
+        )
+        options = {
+            "hoodie.aws.access.key": "someone",
+            "hoodie.aws.secret.key": "anything",
+            f"{PREFIX}dynamodb.table": "locks",
+            f"{PREFIX}dynamodb.partition_key": "a",
+            f"{PREFIX}dynamodb.region": "us-east-1",
+            f"{PREFIX}dynamodb.endpoint_url": storage.endpoint,
+        }
+        watched = Watched(sqlite, clock, tmp_path)
+        watched.table("a", lock=TableLock(DYNAMODB[0], sealed(watched.service.cipher, options)))
+        job = add(watched.service, "a")
+        watched.look()
+        sighting = watched.sighting()
+        assert sighting is not None
+        assert sighting.state is LockState.FREE  # there is no such table
+        client.create_table(
+            TableName="locks",
+            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+        def renew(version: str) -> None:
+            item = {"key": "a", "ownerName": "a writer", "leaseDuration": "20000", "recordVersionNumber": version}
+            client.put_item(TableName="locks", Item={name: {"S": value} for name, value in item.items()})
+
+        for version in ("1", "2"):
+            renew(version)
+            for _ in range(9):
+                watched.look()
+                assert watched.service.lease() is None
+        assert waits_for(watched.service, job) == "the table's lock, held for 34 s by a writer"
+        watched.look(5)
+        assert leased(watched.service).id == job.id

@@ -1,0 +1,59 @@
+"""SIGKILL of the worker process while it builds a metadata table anew: the next attempt knows which indexes the table
+had, and their definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.contract import JobKind, Table, WorkOrder
+from tests.integration import indexed, tables
+from tests.integration.doomed import Doomed
+from tests.integration.indexed import COUNT, assert_right, index_state
+from tests.integration.run import run_job
+from tests.session_jars import jars_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SECONDARY = {**indexed.GLOBAL, **indexed.SECONDARY_ON_CITY}
+REBUILD = {"action": "rebuild"}
+STOPPED = {"writers_stopped": True}
+NOTE = ".hoodie/.aux/groundskeeper.indexes"
+
+
+@pytest.mark.parametrize(
+    ("indexes", "at", "number", "unbuilt"),
+    [
+        (SECONDARY, "before", 2, {"secondary_index_city"}),
+        pytest.param(indexed.ALL, "before", 1, None, marks=pytest.mark.exhaustive),
+        pytest.param(indexed.ALL, "after", 2, {"secondary_index_city"}, marks=pytest.mark.exhaustive),
+    ],
+    ids=["before the second", "before the first", "after the second"],
+)
+def test_a_rebuild_that_was_killed_is_told_and_made_up_for(
+    spark: SparkSession, tmp_path: Path, indexes: dict[str, str], at: str, number: int, unbuilt: set[str] | None
+) -> None:
+    base = tmp_path / "trips"
+    options = indexed.write(spark, base, indexes, table_type="COPY_ON_WRITE")
+    rows, state = tables.snapshot(spark, base), index_state(spark, base)
+    victim = Doomed(jars_of(spark), tmp_path / "victim.log")
+    declared = Table(str(base), "trips", None, writers_hudi_version="1.2.0", writers_stopped=True)
+    plan = WorkOrder("job_1", 1, JobKind.METADATA_TABLE, declared, REBUILD)
+    death = victim.run(plan, {"at": at, "name": "the building", "nth": number})
+    assert (death.result, (base / NOTE).exists()) == (None, True), death
+    assert tables.snapshot(spark, base) == rows
+
+    findings = run_job(spark, base, "audit", {"rows": False}, index=None).details["findings"]
+    (found,) = [each for each in findings if each["type"] == "indexes-unbuilt"]
+    assert unbuilt is None or set(found["detail"].split(", ")) == unbuilt
+    run_job(spark, base, found["cure"]["kind"], found["cure"]["params"], index=None, job_id="job_1", declared=STOPPED)
+
+    assert (index_state(spark, base), (base / NOTE).exists()) == (state, False)
+    assert tables.snapshot(spark, base) == rows
+    tables.upsert(tables.rows(spark, 0, COUNT, ts=3), base, options)
+    assert_right(spark, base)
+    assert run_job(spark, base, "audit", index=None).details["clean"]

@@ -1,0 +1,154 @@
+"""What a storage refuses has its own name, says what to do, and is not tried again where that cannot help."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.contract import HeartbeatAnswer, JobKind, Outcome, Result, Table, WorkOrder
+from jobs.errors import (
+    JobError,
+)
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.storage_errors import (
+    StorageDeniedError,
+    StorageFullError,
+    StorageLoginError,
+    StorageReadOnlyError,
+    StorageUnknownError,
+)
+from jobs.hudi.write_probe import require_writable
+from jobs.storage.permissions import Permissions
+from jobs.worker.attempt import Attempt
+from jobs.worker.write_probes import WriteProbes
+from service.lake.storage import open_storage
+from service.model import storage_errors
+from tests import s3, unwritable
+from tests.integration import tables
+from tests.integration.run import run_job
+from tests.session_storage import reached_by
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def _fails(spark: SparkSession, base: Path, kind: str = "compaction") -> JobError:
+    """The error of a job, which must come at once."""
+    started = time.monotonic()
+    with pytest.raises(JobError) as failed:
+        run_job(spark, base, kind)
+    assert time.monotonic() - started < 10
+    return failed.value
+
+
+def test_a_lock_file_that_may_not_be_made_is_not_one_that_others_hold(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=40, updates=2)
+    before = tables.in_order(spark, base, 4)
+    with caplog.at_level(logging.WARNING), unwritable.immutable(base / ".hoodie"):
+        failed = _fails(spark, base)
+        assert isinstance(failed, StorageDeniedError), failed
+        assert "Operation not permitted" in failed.detail
+        assert not failed.problem().retriable
+    assert "at org.apache.hadoop" not in "".join(each.getMessage() for each in caplog.records if each.name != "jvm")
+    assert tables.left_behind(base) == []
+    assert tables.in_order(spark, base, 4) == before
+    run_job(spark, base, "compaction")
+    tables.upsert(tables.rows(spark, 0, 5, ts=9), base, options)
+    assert len(tables.in_order(spark, base, 4)) == 40
+
+
+def test_a_table_on_a_disk_that_is_mounted_for_reading_takes_no_jobs_that_write(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=40, updates=2)
+    with unwritable.read_only(tmp_path):
+        failed = _fails(spark, base)
+        assert isinstance(failed, StorageReadOnlyError), failed
+        assert not failed.problem().retriable
+        assert run_job(spark, base, "audit").details["clean"]
+
+
+def test_a_folder_that_cannot_be_made_has_the_reason_that_java_does_not_tell(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=40, updates=2)
+    with unwritable.read_only(tmp_path), pytest.raises(StorageReadOnlyError):
+        require_writable(Jvm(spark), f"{base}/new/folder")
+
+
+def test_a_full_disk_is_named_and_its_table_is_as_before(spark: SparkSession, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with unwritable.small_disk(disk, "64m"):
+        base = disk / "trips"
+        options = tables.write_table(spark, base, count=40, updates=2)
+        before = tables.in_order(spark, base, 4)
+        unwritable.fill(disk)
+        failed = _fails(spark, base)
+        assert isinstance(failed, StorageFullError), failed
+        assert not failed.problem().retriable
+        assert tables.left_behind(base) == []
+        (disk / "filling").unlink()
+        assert tables.in_order(spark, base, 4) == before
+        run_job(spark, base, "compaction")
+        tables.upsert(tables.rows(spark, 0, 5, ts=9), base, options)
+        assert len(tables.in_order(spark, base, 4)) == 40
+
+
+def test_the_first_job_of_a_table_finds_out_whether_the_worker_may_write_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    base = tmp_path / "trips"
+    tables.write_table(spark, base, count=40, updates=2)
+    probes = WriteProbes()
+
+    def attempt(kind: JobKind) -> Result:
+        declared = Table(str(base), "trips", tables.INDEX)
+        order = WorkOrder(f"job_{kind}", 1, kind, declared, {"rows": False} if kind is JobKind.AUDIT else {})
+        beat = lambda _: HeartbeatAnswer.CONTINUE  # noqa: E731
+        return Attempt(spark, order, 30.0, beat, permissions=Permissions(), probes=probes).run()
+
+    before = sorted(path.name for path in (base / ".hoodie").iterdir())
+    with unwritable.immutable(base / ".hoodie"):
+        audited = attempt(JobKind.AUDIT)
+        assert audited.outcome is Outcome.SUCCEEDED
+        assert audited.details["not_writable"]["type"] == "storage-access-denied"
+        failed = attempt(JobKind.COMPACTION)
+        assert failed.outcome is Outcome.FAILED
+        assert failed.error is not None
+        assert (failed.error.type, failed.error.retriable) == ("storage-access-denied", False)
+        assert failed.details["seconds"] < 10
+    assert sorted(path.name for path in (base / ".hoodie").iterdir()) == before
+    assert attempt(JobKind.AUDIT).details["not_writable"] is None
+    done = attempt(JobKind.COMPACTION)
+    assert done.outcome is Outcome.SUCCEEDED, done
+    assert "not_writable" not in done.details
+
+
+def test_a_key_that_is_not_known_is_not_a_policy_that_forbids_nor_a_bucket_that_is_not_there(
+    spark: SparkSession,
+) -> None:
+    folder = "s3a://lake/trips/.hoodie"
+    with s3.running() as server, reached_by(spark, server.options, "s3a://lake", "s3a://none"):
+        require_writable(Jvm(spark), folder)
+        assert not server.names("lake/trips")
+        for faults, path, error in (
+            ({"denies_writes": True}, folder, StorageDeniedError),
+            ({}, "s3a://none/trips/.hoodie", StorageUnknownError),
+            ({"needs_keys": True}, folder, StorageLoginError),
+        ):
+            server.counted(**faults)
+            with pytest.raises(error) as failed:
+                require_writable(Jvm(spark), path)
+            assert not failed.value.problem().retriable, failed.value
+        with pytest.raises(storage_errors.StorageLoginError):
+            open_storage("s3a://lake/trips", server.options).read(".hoodie/hoodie.properties")

@@ -1,0 +1,78 @@
+"""Folders to which even this process, which may be root's, cannot write: each for another reason that is real."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# A root without these is subject to the permissions of files, like any user.
+_WITHOUT = "--bounding-set=-dac_override,-dac_read_search"
+
+
+def powerless(*command: str) -> list[str]:
+    """The command for a process that may do only what the permissions of files allow their owner."""
+    if os.geteuid() != 0:
+        return list(command)
+    try:
+        subprocess.run(["setpriv", _WITHOUT, "--inh-caps=-all", "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"root cannot give its power away here: {error}")
+    return ["setpriv", _WITHOUT, "--inh-caps=-all", *command]
+
+
+@contextmanager
+def immutable(folder: Path) -> Iterator[None]:
+    """Nothing can be made or removed in the folder: EPERM, for everybody. Below it all is as before."""
+    _do("chattr", "+i", str(folder))
+    try:
+        yield
+    finally:
+        _do("chattr", "-i", str(folder))
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """EROFS below the folder."""
+    _do("mount", "--bind", str(folder), str(folder))
+    try:
+        _do("mount", "-o", "remount,ro,bind", str(folder))
+        yield
+    finally:
+        _do("umount", "--lazy", str(folder))
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of its own, which is soon full: ENOSPC. What is on it is gone afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _do("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
+    try:
+        yield
+    finally:
+        _do("umount", "--lazy", str(folder))
+
+
+def fill(folder: Path) -> None:
+    with (folder / "filling").open("wb", buffering=0) as file:
+        try:
+            while file.write(b"\0" * 4096):
+                pass
+        except OSError:
+            return
+
+
+def _do(*command: str) -> None:
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip(f"there is no {command[0]}")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"{' '.join(command)}: {error.stderr.strip()}")
