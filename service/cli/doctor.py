@@ -184,7 +184,8 @@ def _worker(service: Connection) -> Check:
 
 
 def _jobs(service: Connection) -> Iterator[Check]:
-    page = service.get("/v1/problems", kind=[StandingKind.JOB_FAILING.value], limit=_MOST_JOBS)
+    kinds = [StandingKind.JOB_FAILING.value, StandingKind.TABLE_NOT_WRITABLE.value]
+    page = service.get("/v1/problems", kind=kinds, limit=_MOST_JOBS)
     for each in page["items"]:
         yield Check("jobs", FAILED, f"{each['about']['name']}: {each['detail']}", each["remedy"])
     if not page["items"]:
