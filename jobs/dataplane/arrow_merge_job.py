@@ -60,15 +60,16 @@ def rewrite_by_arrow(
     Raises `RefusedError` if a slice holds rows of another bucket.
     """
     layout = latest_layout(table, work.codec)
-    pieces = [((work, rules, layout, source, _files(item)), item.bytes) for item, source in slices]
+    pieces = [((work, (rules, layout), source, _files(item)), item.bytes) for item, source in slices]
     found = run_tasks(table, "merging and rewriting file slices", _rewritten, pieces, context)
     left = [each for each in found if isinstance(each, LeftToHudi)]
     return written_files(each for each in found if not isinstance(each, LeftToHudi)), left
 
 
 def _rewritten(
-    work: Rewrite, rules: MergeRules, layout: Layout, source: Source, files: SliceFiles, token: str
+    work: Rewrite, how: tuple[MergeRules, Layout], source: Source, files: SliceFiles, token: str
 ) -> Iterator[WrittenFile | Problem | LeftToHudi]:
+    rules, layout = how
     try:
         yield from rewrite_slice_with_logs(work, source, files, token, rules=rules, latest=layout)
     except RefusedError as error:

@@ -1,4 +1,4 @@
-"""What the driver asks a `HoodieStorage` and a timeline for all the time, in one call of the JVM each (Hudi 1.2.0).
+"""Reads of a `HoodieStorage`, a timeline and a view of files, in one call of the JVM each (Hudi 1.2.0).
 
 A call from Python costs a tenth of a millisecond on either side, and an exception, such as of a file that is not there,
 as much as twenty calls.
