@@ -152,7 +152,9 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
     named = [moment for each in listed for moment in _moments(each.name, version)]
     latest = max(named, default=None)
     samples = _samples(listed, version, ingestion)
-    completed = [each for each in listed if _parts(each.name) and not each.name.endswith((".requested", ".inflight"))]
+    completed = [
+        each for each in listed if _FILE.fullmatch(each.name) and not each.name.endswith((".requested", ".inflight"))
+    ]
     ends = [each.written for each in completed] if version < WITH_COMPLETION_TIMES else []
     if not samples:
         # Files of a copy are newer than their instants, so the newest of them is taken for the last one.
@@ -192,7 +194,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     ours, grain = wall_clock(instant), max(_grain(listed), timedelta(seconds=1))
     found = []
     for each in listed:
-        parts = _parts(each.name)
+        parts = _FILE.fullmatch(each.name)
         if parts is None or parts["action"] != ingestion or each.written <= max(begun + grain, cut):
             continue
         is_requested = each.name.endswith(".requested")
@@ -202,12 +204,8 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     return found
 
 
-def _parts(name: str) -> re.Match[str] | None:
-    return _FILE.fullmatch(name)
-
-
 def _moments(name: str, version: int) -> list[datetime]:
-    parts = _parts(name)
+    parts = _FILE.fullmatch(name)
     if parts is None:
         return []
     found = []
@@ -236,7 +234,7 @@ def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sam
     found = [Sample(each.ended, each.written) for each in instants if each.ended is not None and not each.is_copied]
     if version < WITH_COMPLETION_TIMES:
         for each in files:
-            parts = _parts(each.name)
+            parts = _FILE.fullmatch(each.name)
             is_request = parts is not None and parts["action"] == ingestion and each.name.endswith(".requested")
             if parts and is_request and (at := _moment(parts["requested"])):
                 found.append(Sample(at, each.written))
@@ -264,7 +262,7 @@ def _instants_of(files: Sequence[Stamped], ingestion: str) -> list[_Completed]:
     requested: dict[str, datetime] = {}
     completed: dict[str, tuple[str | None, datetime]] = {}
     for each in files:
-        parts = _parts(each.name)
+        parts = _FILE.fullmatch(each.name)
         if parts is None or parts["action"] != ingestion:
             continue
         if each.name.endswith(".requested"):

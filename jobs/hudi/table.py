@@ -116,14 +116,6 @@ class HudiTable(TableProperties):
         found = self.jvm.read(self.meta.getTableConfig().getProps())
         return {key: str(value) for key, value in found.items()}
 
-    @property
-    def has_logs_named_by_slice(self) -> bool:
-        """Whether names of logs may have the instant of their file slice, not that of their writer: before table
-        version 8, and in what an upgrade from there has left uncompacted (`SevenToEightUpgradeHandler`, 1.2)."""
-        with translated("reading the table's versions"):
-            version = self.meta.getTableConfig().getTableInitialVersion().versionCode()
-        return min(int(version), self.version) < WITH_COMPLETION_TIMES
-
     @cached_property
     def metadata_partitions(self) -> frozenset[str]:
         """The metadata partitions as of the last reload; writers may add some at any time."""
@@ -160,7 +152,7 @@ class HudiTable(TableProperties):
     def timeline_files(self) -> dict[str, ListedFile]:
         """Returns the files of the active timeline by their names."""
         with translated("listing the timeline"):
-            return self._listed(str(self.meta.getTimelinePath().toString()))
+            return listed(self.jvm, self.meta.getStorage(), str(self.meta.getTimelinePath().toString()))
 
     def unreadable_instants(self) -> dict[str, str]:
         """Returns the completed instants whose metadata cannot be read, each with the reason."""
@@ -278,10 +270,8 @@ class HudiTable(TableProperties):
         """Returns the current active timeline, each instant as an `InstantDTO`."""
         with translated("reading the timeline"):
             timelines = self.jvm.hudi.common.table.timeline.dto.TimelineDTO
-            found: list[dict[str, str]] = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))[
-                "instants"
-            ]
-        return found
+            found = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))
+        return list(found["instants"])
 
     def now(self) -> datetime:
         """Returns the current time in the frame of the table's instants."""
@@ -336,10 +326,7 @@ class HudiTable(TableProperties):
     def entries_in(self, folder: str) -> dict[str, ListedFile]:
         """Returns the files and folders in a folder of the table, by name; empty without that folder."""
         with translated(f"listing '{folder}'"):
-            return self._listed(f"{self.base_path}/{folder}".rstrip("/"))
-
-    def _listed(self, folder: str) -> dict[str, ListedFile]:
-        return listed(self.jvm, self.meta.getStorage(), folder)
+            return listed(self.jvm, self.meta.getStorage(), f"{self.base_path}/{folder}".rstrip("/"))
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again only if an instant has completed since."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from jobs.format.table_version import WITH_COMPLETION_TIMES
+
 
 class TableProperties:
     """The answers of one table's properties."""
@@ -19,6 +21,13 @@ class TableProperties:
     @property
     def version(self) -> int:
         return int(self.properties.get("hoodie.table.version", "0"))
+
+    @property
+    def has_logs_named_by_slice(self) -> bool:
+        """Whether names of logs may have the instant of their file slice, not that of their writer: before table
+        version 8, and in what an upgrade from there has left uncompacted (`SevenToEightUpgradeHandler`, 1.2)."""
+        initial = int(self.properties.get("hoodie.table.initial.version", self.version))
+        return min(initial, self.version) < WITH_COMPLETION_TIMES
 
     @property
     def is_merge_on_read(self) -> bool:

@@ -23,10 +23,11 @@ from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declarations
 from service.catalog.registration import Readers, Registration, Writers
-from service.db.engine import reading
+from service.db.engine import reading, writing
 from service.hand_over.flink_hosts import check_allowed
 from service.incidents import store
 from service.model import errors
+from service.queue import breaker_store
 from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -200,10 +201,13 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
     responses=documented(errors.TableNotFoundError),
 )
 def poll(table_id: TableId, context: AppContextDep) -> PollOut:
-    """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often. What
-    the poll finds shows in the table's snapshot and problems."""
-    with reading(context.engine) as connection:
+    """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
+    has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
+    snapshot and problems."""
+    with writing(context.engine) as connection:
         watch_store.get(connection, table_id)
+        breaker_store.mended(connection, table_id, context.clock())
+    context.notifier.notify()
     return PollOut(table_id=table_id, is_new=context.poll_requests.ask(table_id, insists=True))
 
 

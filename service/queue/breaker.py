@@ -61,6 +61,13 @@ class Breaker:
     def state(self, now: datetime) -> BreakerState:
         return BreakerState.OPEN if now < self.next_try_at else BreakerState.HALF_OPEN
 
+    def put_off(self, pressure: Pressure) -> datetime:
+        """Returns from when on the next attempt may start now that others fail as well, or do no more. One that was
+        allowed before its time may start (`next_try_at` is then that of the failure)."""
+        if self.next_try_at <= self.failed_at or not pressure.others_wait:
+            return self.next_try_at
+        return max(self.next_try_at, self.failed_at + _pause(self.seconds / self.failures, pressure))
+
     def sentence(self, now: datetime) -> str:
         """Returns what has failed, and when it is tried again, without a full stop."""
         name = self.kind.value.replace("_", " ")
@@ -100,9 +107,12 @@ def after_failure(
         before = None
     seconds = slot_seconds(job, now)
     pause = _pause(seconds, pressure)
-    if outcome is AttemptOutcome.LOST and before is None:
+    if outcome is AttemptOutcome.LOST and not pressure.others_wait:
+        # What it has left behind is found at once.
+        pause = timedelta()
+    elif outcome is AttemptOutcome.LOST and before is None:
         # A worker is lost once in a while, and it was not the table's fault.
-        pause = min(pause, IDLE) if pressure.others_wait else timedelta()
+        pause = min(pause, IDLE)
     return Breaker(
         table_id=job.table_id,
         kind=job.kind,

@@ -87,11 +87,15 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 
 
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
-    """Lets the next attempt start now, of one kind of job or of all, and makes the jobs due that wait for it."""
-    is_open = [_b.c.table_id == table_id, _b.c.next_try_at > now]
+    """Lets the next attempt start now, of one kind of job or of all, and makes the jobs due that wait for it.
+
+    The time of the failure as that of the next attempt says that this was asked for (`Breaker.put_off`).
+    """
+    is_open = [_b.c.table_id == table_id, _b.c.next_try_at > _b.c.failed_at]
     if kind is not None:
         is_open.append(_b.c.kind == kind.value)
-    kinds = connection.execute(_b.update().where(*is_open).values(next_try_at=now).returning(_b.c.kind)).scalars().all()
+    opened = _b.update().where(*is_open).values(next_try_at=_b.c.failed_at).returning(_b.c.kind)
+    kinds = connection.execute(opened).scalars().all()
     if kinds:
         is_waiting = (_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
         connection.execute(_j.update().where(*is_waiting, _j.c.kind.in_(kinds)).values(not_before=now))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from service.queue import breaker_store, lease_store, worker_store
-from service.queue.breaker import Pressure, after_failure, counts_as_failure
+from service.queue.breaker import IDLE, Pressure, after_failure, counts_as_failure
 from service.queue.job import AttemptOutcome
 
 if TYPE_CHECKING:
@@ -48,10 +48,20 @@ def next_try_at(
     return breaker.next_try_at
 
 
+def put_off(connection: Connection, job: Job, now: datetime) -> datetime | None:
+    """Returns until when an attempt that is due waits all the same, because more tables fail than when its time was
+    set; None if it may start. For a minute at most: then others may not wait any more."""
+    breaker = None if job.dry_run else breaker_store.find(connection, job.table_id, job.kind, now)
+    if breaker is None:
+        return None
+    until = breaker.put_off(_pressure(connection, job, now))
+    return min(until, now + IDLE) if until > now else None
+
+
 def _pressure(connection: Connection, job: Job, now: datetime) -> Pressure:
     alive = [each for each in worker_store.every(connection) if each.is_alive(now)]
     return Pressure(
         failing=breaker_store.failing(connection, job.worker_group, now, without=(job.table_id, job.kind)),
         slots=sum(each.info.slots or 1 for each in alive if each.info.group == job.worker_group),
-        others_wait=lease_store.is_any_due(connection, now, job.worker_group),
+        others_wait=lease_store.is_any_due(connection, now, job.worker_group, without=job.id),
     )

@@ -24,8 +24,8 @@ _OF_LOCK = (TABLE_LOCKED, LOCK_UNAVAILABLE)
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 
 
-def hold(connection: Connection, job_id: str, *, until: datetime, because: str) -> None:
-    """Holds a queued job back, which the caller has locked."""
+def hold(connection: Connection, job_id: str, *, until: datetime, because: str | None = None) -> None:
+    """Holds a queued job back, which the caller has locked. `because` is None if its breaker says why."""
     connection.execute(_j.update().where(_j.c.id == job_id).values(not_before=until, held_back=because))
 
 

@@ -29,9 +29,12 @@ _a = schema.job_attempts
 _t = schema.turns
 
 
-def is_any_due(connection: Connection, now: datetime, group: str) -> bool:
-    """Returns whether `take` would find a job. It takes no write lock, because workers poll every second."""
-    return connection.execute(_due(now, group).with_only_columns(_j.c.id).limit(1)).first() is not None
+def is_any_due(connection: Connection, now: datetime, group: str, *, without: str | None = None) -> bool:
+    """Returns whether `take` would find a job, other than `without`. It takes no write lock, because workers poll every
+    second."""
+    query = _due(now, group).with_only_columns(_j.c.id).limit(1)
+    found = connection.execute(query if without is None else query.where(_j.c.id != without))
+    return found.first() is not None
 
 
 def take(

@@ -125,6 +125,9 @@ def lease(
             if held := held_attempts.held_back(connection, job, table, now):
                 held_store.hold(connection, job.id, until=held.until, because=held.because)
                 return False
+            if until := failing_work.put_off(connection, job, now):
+                held_store.hold(connection, job.id, until=until)
+                return False
             if config.looks_at_locks and polled_locks.is_in_the_way(connection, job, now):
                 return False
             # A Flink job may have been detected only after this job was queued.

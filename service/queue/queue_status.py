@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from jobs.contract import TABLE_LOCKED
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
-from service.queue.breaker import BreakerState
 from service.queue.job import HELD, JobState, mutates
 from service.queue.worker import ALIVE
 
@@ -53,8 +52,7 @@ def waits_for(
         wait = duration(job.not_before - now)
         if awaited := awaited_lock(job):
             return f"{awaited}; its next attempt is in {wait}"
-        is_open = breaker is not None and breaker.state(now) is BreakerState.OPEN
-        because = f": {breaker.sentence(now)}" if breaker is not None and is_open else ""
+        because = f": {breaker.sentence(now)}" if breaker is not None else ""
         return f"its next attempt, in {wait}{because}"
     if busy := [other for other in of_table if writes and mutates(other.kind, dry_run=other.dry_run)]:
         return f"job {busy[0].id} ({busy[0].kind.value}), which is running on this table"

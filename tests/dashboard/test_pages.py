@@ -127,6 +127,9 @@ def test_the_log_of_a_job_grows_and_a_failed_job_is_submitted_again(page: Page, 
     again = installation.api.get(f"/jobs/{page.url.rpartition('/')[2]}").json()
     assert again["retry_of"] == installation.jobs["failed"]
     expect(page.locator("main")).to_contain_text(f"waits for {again['waits_for'].partition(' (')[0]}")
+    expect(page.locator("main")).to_contain_text(again["forecast"]["text"].partition(" about")[0])
+    page.goto(installation.address("jobs"))
+    expect(page.get_by_role("region", name="Active jobs")).to_contain_text("queued, about")
     installation.api.post(f"/jobs/{again['id']}/cancel").raise_for_status()
 
 

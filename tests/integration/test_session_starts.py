@@ -139,6 +139,7 @@ def test_a_machine_without_java_says_so(machine: Machine) -> None:
     assert "no `java` on the path" in failed["detail"]
 
 
+@pytest.mark.exhaustive
 def test_a_port_that_is_taken_is_named(machine: Machine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

@@ -1398,8 +1398,9 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
 def poll_table(table_id: str) -> Call[PollOut]:
     """Have a table polled now.
 
-    Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often.
-    What the poll finds shows in the table's snapshot and problems.
+    Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often;
+    and has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the
+    table's snapshot and problems.
 
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.

@@ -372,7 +372,9 @@ def test_a_webhook_is_added_and_its_deliveries_are_shown(cli: CommandLine) -> No
 def test_workers_are_listed(cli: CommandLine, worker: Worker) -> None:
     worker.lease()
     assert [each["id"] for each in cli.json("workers")["items"]] == ["w1"]
-    assert "w1" in cli.run("workers").stdout
+    told = cli.run("workers").stdout
+    assert "w1" in told
+    assert "default: nothing queued" in told
 
 
 def test_events_are_listed_by_type_and_table(cli: CommandLine, table_id: str) -> None:

@@ -122,11 +122,35 @@ def test_a_table_that_failed_alike_is_tried_again_when_one_of_them_succeeds(serv
         assert leased(service).id == job.id
         fail(service, service.job(job.id), 30, error)
     service.clock.advance(270)
-    assert leased(service).id == first.id
+    service.end(leased(service))
+    service.clock.advance(60)
+    assert leased(service).id == first.id  # nobody else waits any more
     assert service.job(second.id).not_before > service.clock()
     service.end(service.job(first.id))
     assert service.job(second.id).not_before == service.clock()
     assert service.job(other.id).not_before > service.clock()
+
+
+def test_a_table_waits_longer_if_more_of_them_have_begun_to_fail(service: Service) -> None:
+    sick, other = add(service, "a"), add(service, "b")
+    add(service, "c", JobKind.CLEANING, priority=-1)
+    leased(service)
+    fail(service, service.job(sick.id), 10)  # until 90 s later: it is the only one
+    leased(service)
+    fail(service, service.job(other.id), 10, Problem("timed-out", "It took long", retriable=True))
+    service.clock.advance(80)
+    job, until = leased(service), service.clock() + timedelta(minutes=1)
+    assert job.table_id == "c"
+    service.end(job)
+    add(service, "c", priority=-1)
+    assert leased(service).table_id == "c"
+    assert service.job(sick.id).not_before == until
+    assert str(waits_for(service, sick)).startswith("its next attempt, in 59 s: 1 attempt of compaction failed")
+    # Whoever submits a job has it tried at once, however many fail.
+    with writing(service.engine) as connection:
+        breaker_store.half_open(connection, "a", service.clock(), kind=JobKind.COMPACTION)
+    service.clock.advance(60)
+    assert leased(service).id == sick.id
 
 
 def test_a_worker_that_is_lost_twice_with_a_table_holds_it_back(service: Service) -> None:
@@ -150,6 +174,7 @@ def test_a_setting_makes_both_equal(service: Service, monkeypatch: pytest.Monkey
 
     service._lease_config = replace(service._lease_config, requested_first=False)
     of_policy = add(service, "a")
+    service.clock.advance(1)
     asked = ask(service, JobKind.CLEANING, "c")
     assert [leased(service).id for _ in range(2)] == [of_policy.id, asked.id]
 

@@ -246,7 +246,7 @@ def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, cl
         assert time.monotonic() - started < 30
         assert watched.service.lease() is None
         said = str(waits_for(watched.service, jobs[0]))
-        assert said == "the table's lock, whose server does not answer: ZooKeeper did not answer within 3 s."
+        assert said.startswith("the table's lock, whose server does not answer: ")
         # The server is asked only once in a while, and all others as before.
         clock.advance(2)
         started = time.monotonic()

@@ -241,6 +241,19 @@ def test_what_is_computed_in_moments_is_never_older_than_two_seconds(engine: sa.
     assert "tbl_0" in board.known(engine, clock).of_tables
 
 
+def test_of_very_many_tables_the_last_list_is_answered(engine: sa.Engine, clock: FakeClock) -> None:
+    board = Board()
+    board.now(engine, clock)
+    ill(engine, clock, range(1))
+    few = board.now(engine, clock)
+    assert set(few.of_tables) == {"tbl_0"}
+    board._looks._tables = lambda _: 501
+    ill(engine, clock, range(1, 2))
+    assert board.now(engine, clock) is few
+    clock.advance(MOST_AGE.total_seconds() + 1)
+    assert set(board.now(engine, clock).of_tables) == {"tbl_0", "tbl_1"}
+
+
 def test_a_reader_may_see_it_and_a_worker_may_not(
     app_context: AppContext, make_token: Callable[[Role], dict[str, str]]
 ) -> None:
