@@ -44,8 +44,8 @@ KINDS = (COMPACTION, CLEANING, CLUSTERING, EXPANSION)
 PARAMS: dict[str, dict[str, Any]] = {
     CLEANING: {"retain": 1},
     CLUSTERING: {"sort_by": ["city"]},
-    # Its writers are stopped, and nobody has to be watched afterwards.
-    EXPANSION: {"factor": 2, "settle_seconds": 0},
+    # Its writers are stopped: they are watched for the shortest time.
+    EXPANSION: {"factor": 2, "settle_seconds": 1},
 }
 LOGS = 3
 MEMORY = "2g"
