@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.boundaries import inside
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import INGESTION, FileSlice, file_slice_of
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Instant, Touched
     from jobs.hudi.table import HudiTable
-
-# From this table version on, a log file belongs to a slice only when the instant in its name has completed.
-_LOGS_NAME_INSTANTS = 8
 
 
 class SliceListing:
@@ -40,7 +38,7 @@ class SliceListing:
         completed = frozenset(item.requested for item in instants if item.state == "COMPLETED")
         if (completed, self._table.is_listed_by_metadata) != self._listed_at:
             self._table.reload()
-            if self._table.version < _LOGS_NAME_INSTANTS:
+            if self._table.version < WITH_COMPLETION_TIMES:
                 self._late.update(self._table, instants)
             found = self.listed(from_metadata=self._table.is_listed_by_metadata)
             self._slices = [self._late.marked(item) for item in found]
