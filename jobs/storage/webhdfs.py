@@ -257,6 +257,9 @@ def _error(answer: httpx.Response, node: str | None) -> OSError:
         return LoginError(f"{detail}: it wants a login by Kerberos (hadoop.security.authentication)")
     if kind == "" and answer.status_code == 404:
         return OSError(f"{detail}: it does not speak WebHDFS")
+    if kind == "AccessControlException" and message.rstrip().endswith("(is not a directory)"):
+        # A path below a file (`FSPermissionChecker.checkIsDirectory`).
+        return NotADirectoryError(detail)
     return _ERRORS.get(kind, OSError)(detail)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import Outcome, Problem
 from service.catalog import snapshot_store
 from service.lake.snapshot import NotWritable
+from service.queue import breaker_store
 from service.queue.job import mutates
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ def record(connection: Connection, job: Job, result: Result, now: datetime) -> N
     if problem is not None:
         since = before.since if before else now
         found = NotWritable(problem.type, problem.title, problem.detail, problem.hint, since, job.id)
+    else:
+        # What failed because of it may be tried again at once.
+        breaker_store.mended(connection, job.table_id, now)
     snapshot_store.save(connection, replace(stored, snapshot=replace(stored.snapshot, not_writable=found)))
 
 

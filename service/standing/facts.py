@@ -69,6 +69,11 @@ class TableFacts:
         error, failures = self.watch.error, self.watch.failures
         return error is not None and failures >= (UNHEALTHY_AFTER if error.retriable else 1)
 
+    def is_refused(self, error: Problem | None) -> bool:
+        """Whether this error of jobs is why workers may not write the table, which is a problem of its own."""
+        refused = self.snapshot.not_writable if self.snapshot else None
+        return error is not None and refused is not None and error.type == refused.type
+
     @property
     def is_readable(self) -> bool:
         """Whether there is a snapshot that counts."""

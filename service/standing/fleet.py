@@ -127,9 +127,9 @@ def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
     for failures in table.failures:
         if now - failures.last_at > FAILURES_SHOWN_FOR:
             continue
-        error, refused = failures.error, table.snapshot.not_writable if table.snapshot else None
-        if error and refused and error.type == refused.type:
-            continue  # That is a problem of the table.
+        error = failures.error
+        if table.is_refused(error):
+            continue
         reason = f"{error.title}. {error.detail}".strip() if error else "without a reason"
         name, ago = failures.kind.value.replace("_", " "), duration(now - failures.last_at)
         jobs = f"The last {failures.count} {name} jobs" if failures.count > 1 else f"The last {name} job"

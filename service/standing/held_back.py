@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs.contract import TABLE_LOCKED
 from service.model.lock_state import LockState
 from service.queue.breaker import BreakerState
 from service.standing.problem import Definition, Severity, StandingKind
@@ -30,14 +31,15 @@ AFTER = timedelta(seconds=15)
 
 
 def held_back(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each kind of job that has failed twice in a row, or waits for its next try after a failure. Not while a
-    look finds the lock held, which is a problem of its own."""
+    """One for each kind of job that has failed twice in a row, or waits for its next try after a failure. Not for a
+    lock that others hold, nor for what a storage refuses: each is a problem of its own."""
     is_locked = table.lock is not None and table.lock.state is LockState.HELD and table.lock.is_in_the_way(now)
     for breaker in table.breakers:
         waits = breaker.state(now) is BreakerState.OPEN and now - breaker.since >= AFTER
-        if is_locked or not (breaker.failures > 1 or waits):
-            continue
         error = breaker.error
+        is_awaited = is_locked or (error is not None and error.type == TABLE_LOCKED)
+        if is_awaited or table.is_refused(error) or not (breaker.failures > 1 or waits):
+            continue
         reason = f"{error.title}. {error.detail}".strip() if error else "Nobody knows why."
         yield HELD_BACK.of(
             table.about,
