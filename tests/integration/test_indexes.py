@@ -258,6 +258,7 @@ def test_an_audit_sees_an_index_that_does_not_agree_with_the_rows(
     assert_right(spark, base)
 
 
+@pytest.mark.exhaustive
 def test_an_audit_sees_a_file_whose_entries_lack_what_is_in_it(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     of_files = {**indexed.BLOOM, "hoodie.index.type": "BLOOM", **indexed.STATISTICS, **indexed.YEAR}

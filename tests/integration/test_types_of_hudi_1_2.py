@@ -62,7 +62,8 @@ def require_goes_on(spark: SparkSession, base: Path, options: dict[str, str], in
     assert audit["clean"], audit
 
 
-@pytest.mark.parametrize("writer", [AVRO, pytest.param(ROW, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("writer", [AVRO, ROW])
 def test_base_files_that_are_split_sorted_and_merged_keep_types_footers_and_bytes(
     spark: SparkSession, tmp_path: Path, writer: str
 ) -> None:
