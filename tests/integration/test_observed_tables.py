@@ -15,6 +15,7 @@ from service.catalog import commit_store, snapshot_store, table_store, watch_sto
 from service.catalog.registration import Registration
 from service.db import migrate
 from service.db.engine import open_engine, reading, writing
+from service.incidents import store as incident_store
 from service.lake.file_slices import read_snapshot
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
@@ -197,4 +198,28 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
         assert watch.gap_at is None
     else:
         assert found.count("UPSERT") == 7 or watch.gap_at is not None
+    eye.look_afresh()
+
+
+@pytest.mark.parametrize("version", [6, pytest.param(8, marks=pytest.mark.exhaustive)])
+def test_polls_go_on_when_a_newer_hudi_has_upgraded_the_table(
+    spark: SparkSession, tmp_path: Path, version: int
+) -> None:
+    base = tmp_path / "trips"
+    options = real.write_table(spark, base, count=100, updates=2, version=version, num_buckets=2)
+    eye = Eye(spark, tmp_path, base, INDEX)
+    assert eye.look() == ["UPSERT"] * 3
+
+    newer = {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9"}
+    for ts in (9, 10):
+        real.upsert(real.rows(spark, 50, 120, ts=ts), base, options | newer)
+
+    eye.table = hudi_table(spark, base, INDEX)
+    # Hudi compacts a table before it upgrades it.
+    assert eye.look() == ["COMPACT", "UPSERT", "UPSERT"]
+    assert eye.look() == []
+    with reading(eye.engine) as connection:
+        assert incident_store.standing(connection, "t") == []
+        clock = snapshot_store.clocks(connection, ["t"])["t"]
+    assert (clock["disagreement"], clock["set_back"]) == (None, None)
     eye.look_afresh()
