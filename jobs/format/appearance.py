@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from jobs.format.instants import wall_clock
+from jobs.format.instants import EPOCH, wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
             named = wall_clock(match["completed"] or match["requested"])
         except ValueError:  # such as the first instant of a metadata table
             continue
-        at = datetime(1970, 1, 1) + timedelta(milliseconds=milliseconds)  # noqa: DTZ001 - differences count only
+        at = EPOCH + timedelta(milliseconds=milliseconds)
         is_completion = match["state"] is None
         is_timed = not is_completion or match["completed"] is not None
         found.append(Appearance(name, match["requested"], is_completion, named, at, is_timed))

@@ -17,7 +17,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.clock_set_back import SetBack, set_back
-from jobs.format.instants import utc_text, wall_clock
+from jobs.format.instants import EPOCH, utc_text, wall_clock
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     """
     listed = list(files)
     instants = _instants_of(listed, ingestion)
-    cut = max((each.written for each in instants if each.is_at_once), default=datetime.min)  # noqa: DTZ901 - UTC
+    cut = max((each.written for each in instants if each.is_at_once), default=EPOCH)
     begun = min((each.written for each in listed if each.name.startswith(f"{instant}.")), default=None)
     if begun is None:
         return []
@@ -238,7 +238,7 @@ def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sam
             is_request = parts is not None and parts["action"] == ingestion and each.name.endswith(".requested")
             if parts and is_request and (at := _moment(parts["requested"])):
                 found.append(Sample(at, each.written))
-    cut = max((each.written for each in instants if each.is_copied), default=datetime.min)  # noqa: DTZ901 - UTC
+    cut = max((each.written for each in instants if each.is_copied), default=EPOCH)
     live = sorted(
         (each for each in found if each.written > cut and abs(each.lag) <= _FURTHEST),
         key=lambda each: (each.written, each.shown),

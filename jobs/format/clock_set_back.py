@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.appearance import appearances, inversions
-from jobs.format.instants import utc_text
+from jobs.format.instants import EPOCH, utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
-_EPOCH, _MILLISECOND = datetime(1970, 1, 1), timedelta(milliseconds=1)  # noqa: DTZ001 - in UTC, without zone
+_MILLISECOND = timedelta(milliseconds=1)
 _RECENT = timedelta(days=2)
 
 
@@ -42,9 +43,9 @@ def set_back(written: Mapping[str, datetime], tolerance: timedelta) -> SetBack |
 
     `written` is when the storage got the files of the timeline, by name, in UTC without zone.
     """
-    newest = max(written.values(), default=_EPOCH)
+    newest = max(written.values(), default=EPOCH)
     recent = {name: at for name, at in written.items() if newest - at <= _RECENT}
-    seen = appearances({name: (at - _EPOCH) // _MILLISECOND for name, at in recent.items()})
+    seen = appearances({name: (at - EPOCH) // _MILLISECOND for name, at in recent.items()})
     found = [each for each in inversions(seen) if each.by > tolerance]
     if not found:
         return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC, without zone, as all moments of storages here
 _SECONDS = len("yyyyMMddHHmmss")
 _FIRST_YEAR, _LAST_YEAR = 1970, 3000
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import get_java_class
+
+if TYPE_CHECKING:
+    from jobs.hudi.jvm import Jvm
+
+_compiling = threading.Lock()
+# By name, with the JVM that has it.
+_kinds: dict[str, tuple[Any, Any]] = {}
 
 
 def compiled(java: Any, source: str, name: str, *, beside: Any) -> Any:
@@ -14,3 +22,13 @@ def compiled(java: Any, source: str, name: str, *, beside: Any) -> Any:
     compiler.setParentClassLoader(get_java_class(beside).getClassLoader())
     compiler.cook(source)
     return compiler.getClassLoader().loadClass(name)
+
+
+def instance(jvm: Jvm, source: str, name: str, *arguments: Any, beside: Any) -> Any:
+    """Returns a new object of a class that is compiled once a JVM, which takes up to a second."""
+    with _compiling:
+        java, kind = _kinds.get(name, (None, None))
+        if java is not jvm.java:
+            kind = compiled(jvm.java, source, name, beside=beside)
+            _kinds[name] = jvm.java, kind
+    return kind.getConstructors()[0].newInstance(jvm.array(arguments))

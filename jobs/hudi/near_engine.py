@@ -8,8 +8,6 @@ are written already, which Hudi otherwise fetches by two jobs.
 
 from __future__ import annotations
 
-import threading
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import janino
@@ -219,17 +217,7 @@ class NearData extends JavaRDD {
 """
 
 
-@lru_cache(maxsize=1)
-def _kind(java: Any) -> Any:
-    engine = java.org.apache.hudi.client.common.HoodieSparkEngineContext
-    return janino.compiled(java, _SOURCE, "groundskeeper.NearEngine", beside=engine)
-
-
-_making = threading.Lock()
-
-
 def near_engine(jvm: Jvm, spark_context: Any) -> Any:
-    """Returns a `HoodieSparkEngineContext` (a `NearEngine`); the first one of a JVM takes about a second."""
-    with _making:
-        kind = _kind(jvm.java)
-    return kind.getConstructors()[0].newInstance(jvm.array((spark_context, _MOST_PIECES)))
+    """Returns a `HoodieSparkEngineContext` (a `NearEngine`)."""
+    beside = jvm.java.org.apache.hudi.client.common.HoodieSparkEngineContext
+    return janino.instance(jvm, _SOURCE, "groundskeeper.NearEngine", spark_context, _MOST_PIECES, beside=beside)

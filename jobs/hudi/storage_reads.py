@@ -6,8 +6,6 @@ as much as twenty calls.
 
 from __future__ import annotations
 
-import threading
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jobs.hudi import janino
@@ -117,18 +115,8 @@ public class StorageReads {
 }
 """
 
-_making = threading.Lock()
-
-
-@lru_cache(maxsize=1)
-def _kind(java: Any) -> Any:
-    return janino.compiled(
-        java, _SOURCE, "groundskeeper.StorageReads", beside=java.org.apache.hudi.storage.HoodieStorage
-    )
-
 
 def storage_reads(jvm: Jvm) -> Any:
-    """Returns the Java object of these calls; the first one of a JVM takes about half a second."""
-    with _making:
-        kind = _kind(jvm.java)
-    return kind.getConstructors()[0].newInstance(jvm.array(()))
+    """Returns the Java object of these calls."""
+    beside = jvm.java.org.apache.hudi.storage.HoodieStorage
+    return janino.instance(jvm, _SOURCE, "groundskeeper.StorageReads", beside=beside)

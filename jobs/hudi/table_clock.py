@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.errors import ClocksDisagreeError, JobError
 from jobs.format.clock_frame import TOLERANCE, ClockFrame, Stamped, appeared_before, frame_of, spoken, utc_now
+from jobs.format.instants import EPOCH
 from jobs.hudi.file_times import storage_now
 from jobs.hudi.instant_generators import instant_generators
 from jobs.hudi.jvm import translated
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MILLISECOND = timedelta(milliseconds=1)
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC, without zone
 # Storages stamp their files to the second, and a request takes its time.
 _STORAGE_IS_OFF = timedelta(seconds=2)
 
@@ -67,7 +67,7 @@ class TableClock:
         if self._generator is not None:
             frame = self.frame
             shift = (frame.slowest or timedelta()) + self._storage_ahead
-            latest = (frame.latest - _EPOCH) if frame.latest else timedelta()
+            latest = (frame.latest - EPOCH) if frame.latest else timedelta()
             given = (each // _MILLISECOND for each in (shift, latest, frame.offset_of_files))
             with translated("setting the clock of the table"):
                 self._generator.know(frame.slowest is not None, *given)
@@ -101,7 +101,7 @@ class TableClock:
     def storage_ms(self) -> int:
         """Returns the storage's time in milliseconds since 1970, to about two seconds; a job that only reads does not
         know it, and takes this machine's."""
-        return (utc_now() + self._storage_ahead - _EPOCH) // _MILLISECOND
+        return (utc_now() + self._storage_ahead - EPOCH) // _MILLISECOND
 
     # -- moments in the frame, for what goes by the age of instants
 
