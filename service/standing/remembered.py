@@ -31,11 +31,10 @@ _SHARE = 0.1
 MOST_AGE = timedelta(minutes=1)
 """An answer never tells of an earlier time, so that a caller who comes once sees what is wrong now."""
 
-_Value = TypeVar("_Value")
-
-
-# With so many tables computing takes moments.
+# With so many tables at most, computing takes moments.
 _FEW = 500
+
+_Value = TypeVar("_Value")
 
 
 class Remembered(Generic[_Value]):
