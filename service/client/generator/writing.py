@@ -1,4 +1,4 @@
-"""The generated files, from the document of the application as it is."""
+"""The generated files, from the document of the application and the client as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import create_engine
 
 from service.api.app import create_app
 from service.api.dependencies import AppContext
-from service.client.generator import call_code, model_code
+from service.client.generator import async_code, call_code, model_code
 from service.client.generator.names import refers_to
 
 ROOT = Path(__file__).parents[3]
@@ -30,6 +30,7 @@ def files() -> dict[str, str]:
     schemas = {name: everything[name] for name in requests | answers}
     written = {
         "__init__.py": '"""Generated from the API\'s OpenAPI document by `python -m service.client.generator`."""\n',
+        "async_client.py": async_code.code((FOLDER.parent / "client.py").read_text()),
         "calls.py": call_code.code(found, schemas),
         "models.py": model_code.code(schemas, requests - answers),
         "problems.py": call_code.problems_code(found),

@@ -1,9 +1,8 @@
 """A typed client of the service's REST API. It needs nothing of the service but httpx and msgspec.
 
-`calls` and `models` are generated from the API's document (`python -m service.client.generator`), the rest is not.
+`generated` has the calls, models and errors of the API's document, and `AsyncClient`, the `Client` of event loops.
 """
 
-from groundskeeper_client.async_client import AsyncClient
 from groundskeeper_client.call import Answer, Call
 from groundskeeper_client.client import Client
 from groundskeeper_client.errors import (
@@ -16,6 +15,7 @@ from groundskeeper_client.errors import (
 )
 from groundskeeper_client.event_stream import Event
 from groundskeeper_client.generated import calls, models, problems
+from groundskeeper_client.generated.async_client import AsyncClient
 from groundskeeper_client.model import typed
 from groundskeeper_client.retries import Retries
 

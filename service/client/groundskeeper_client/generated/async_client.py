@@ -1,4 +1,5 @@
-"""The client for programs with an event loop (asyncio)."""
+"""The client for programs with an event loop (asyncio). Generated from `groundskeeper_client.client` by
+`python -m service.client.generator`."""
 
 from __future__ import annotations
 
@@ -74,8 +75,8 @@ class AsyncClient:
         """Yields the items of a list, page after page."""
         while True:
             page = await self.send(call)
-            for item in page.items:
-                yield item
+            for each in page.items:
+                yield each
             if page.next_cursor is None:
                 return
             call = call.at(page.next_cursor)
