@@ -105,14 +105,23 @@ class Client:
             time.sleep(rest)
         raise AssertionError
 
-    def events(self, types: str = "*", *, table_id: str | None = None, after: int | None = None) -> Iterator[Event]:
+    def events(
+        self,
+        types: str = "*",
+        *,
+        table_id: str | None = None,
+        after: int | None = None,
+        retries: Retries | None = None,
+    ) -> Iterator[Event]:
         """Yields events as they happen, without end, over broken connections too: after the first sign of life of
         the stream (within 15 s) none is lost or repeated.
 
         `types` are patterns, separated by commas. `after` is the `sequence` of the last event that is known; by default
-        it begins with new ones. Raises what `send` raises, UnreachableError after all retries in a row.
+        it begins with new ones. `retries` are those of this stream. Raises what `send` raises, UnreachableError after
+        all retries in a row.
         """
         messages = Messages(after)
+        retries = retries or self._retries
         tries = 0
         while True:
             tries += 1
@@ -130,7 +139,7 @@ class Client:
                 try:
                     if answer.is_success:
                         for line in answer.iter_lines():
-                            tries = 0
+                            tries = 1
                             event = messages.event(line)
                             if event is not None:
                                 yield event
@@ -142,7 +151,7 @@ class Client:
             except httpx.TransportError as error:
                 failure = exchange.unreachable(error, self.url)
             messages.lost()
-            pause = self._retries.pause(max(tries, 1), retry_after=retry_after)
+            pause = retries.pause(tries, retry_after=retry_after)
             if pause is None:
                 raise failure or exchange.unreachable(httpx.ReadError("the stream ended"), self.url)
             time.sleep(pause)

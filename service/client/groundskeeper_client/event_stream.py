@@ -16,7 +16,7 @@ _LONGEST = 16 * 1024 * 1024
 
 class Event(Model, frozen=True, kw_only=True):
     """A CloudEvent of the service. `subject` is the id of its table. `sequence` grows in the order of the commits:
-    `int(sequence)` is the `after` from which a stream goes on behind this event."""
+    `int(sequence)` is the `after` from which a stream goes on behind this event. `document` is all of its JSON."""
 
     id: str
     type: str
@@ -25,6 +25,7 @@ class Event(Model, frozen=True, kw_only=True):
     sequence: str
     data: Mapping[str, Any]
     subject: str | None = None
+    document: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Messages:
@@ -63,6 +64,7 @@ class Messages:
         if not data:
             return None
         try:
-            return msgspec.json.decode(data, type=Event)
+            document = msgspec.json.decode(data)
+            return msgspec.structs.replace(msgspec.convert(document, Event), document=document)
         except msgspec.DecodeError as error:
             raise NoAnswerError(f"The stream had what is no event of Groundskeeper: {error}") from error
