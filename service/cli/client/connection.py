@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from groundskeeper_client import ApiError, Call, Client, ClientError, Retries, U
 from service.cli.client.failure import CommandError, ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -23,6 +23,21 @@ MOST_ON_PAGE = 500
 _RETRIES = Retries(times=3, first=0.2, most=1.0, longest=2.0)
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience(Retries):
+    """A service that was there may be away for ten minutes. `away` is called when it has been for half a second."""
+
+    away: Callable[[], None]
+    times: int = 600
+    first: float = 0.5
+    most: float = 1.0
+
+    def pause(self, tries: int, *, retry_after: str | None = None) -> float | None:
+        if tries == 2:
+            self.away()
+        return super().pause(tries, retry_after=retry_after)
 
 
 class Connection:
@@ -44,15 +59,15 @@ class Connection:
     ) -> None:
         self._client.close()
 
-    def send(self, call: Call[Any]) -> Json:
+    def send(self, call: Call[Any], retries: Retries | None = None) -> Json:
         """Returns the answer, an empty object if it has no body."""
-        return self.tagged(call)[0]
+        return self.tagged(call, retries)[0]
 
-    def tagged(self, call: Call[Any]) -> tuple[Json, str | None]:
+    def tagged(self, call: Call[Any], retries: Retries | None = None) -> tuple[Json, str | None]:
         """Returns the answer, and its entity tag for `if_match`."""
         in_json: Call[Any] = call if call.answer is NoneType else replace(call, answer=dict)
         with _failing(may_be_repeated=call.with_key("any").is_repeatable):
-            answer = self._client.exchange(in_json)
+            answer = self._client.exchange(in_json, retries=retries)
         return answer.value or {}, answer.headers.get("etag")
 
     def items(self, call: Call[Any], limit: int) -> Json:

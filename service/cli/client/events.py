@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from groundskeeper_client import Call, Retries, calls
+from groundskeeper_client import Call, calls
 from service.cli.client import given
 from service.cli.client.command import Limit, of_service
-from service.cli.client.connection import Connection, Json
+from service.cli.client.connection import Connection, Json, Patience
 from service.cli.client.given import TableOption
 from service.cli.client.output import Output, compact
 
@@ -39,7 +39,8 @@ def events(
     if follow:
         # The stream would wait for a service that was never there.
         service.send(calls.list_event_types())
-        for event in service.events(types, table_id=table_id, after=after, retries=_Patience(out=out)):
+        retries = Patience(away=lambda: out.note("The connection broke; trying again."))
+        for event in service.events(types, table_id=table_id, after=after, retries=retries):
             _print(out, event, as_line=True)
         return
     listed = Call("GET", "/v1/events", dict, query={"types": types, "table_id": table_id})
@@ -51,21 +52,6 @@ def events(
         _print(out, event)
     if not items:
         out.note("There are no such events.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Patience(Retries):
-    """A service that was there may be away for ten minutes."""
-
-    out: Output
-    times: int = 600
-    first: float = 1.0
-    most: float = 1.0
-
-    def pause(self, tries: int, *, retry_after: str | None = None) -> float | None:
-        if tries == 1:
-            self.out.note("The connection broke; trying again.")
-        return super().pause(tries, retry_after=retry_after)
 
 
 def _listed(service: Connection, call: Call[Any], position: int, limit: int) -> tuple[list[Json], int]:

@@ -17,7 +17,7 @@ _RULES = {
     r"\b__(enter|exit)__\b": r"__a\1__",
     r"^    def (?!__init__)": "    async def ",
     r"\btime\.sleep\(": "await asyncio.sleep(",
-    r"\bself\.exchange\(call\)\.": "(await self.exchange(call)).",
+    r"\bself\.exchange\((.*)\)\.": r"(await self.exchange(\1)).",
     r"\bself\.(send|close)\(": r"await self.\1(",
     r"\bself\._http\.send\(": "await self._http.send(",
     r"\b(answer|self\._http)\.(read|close)\(": r"await \1.a\2(",

@@ -47,26 +47,27 @@ class AsyncClient:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def send(self, call: Call[T]) -> T:
+    async def send(self, call: Call[T], *, retries: Retries | None = None) -> T:
         """Sends a call, again if that does no harm, and returns the body of the answer.
 
-        Raises ApiError (a class of `problems` for each type), UnreachableError or NoAnswerError.
+        `retries` are those of this call. Raises ApiError (a class of `problems` for each type), UnreachableError or
+        NoAnswerError.
         """
-        return (await self.exchange(call)).value
+        return (await self.exchange(call, retries=retries)).value
 
-    async def exchange(self, call: Call[T]) -> Answer[T]:
+    async def exchange(self, call: Call[T], *, retries: Retries | None = None) -> Answer[T]:
         """Sends a call as `send` does, and returns the answer with its headers, such as `etag`."""
-        call = call.with_key(uuid4().hex)
+        call, retries = call.with_key(uuid4().hex), retries or self._retries
         tries = 0
         while True:
             tries += 1
             try:
                 answer = await self._http.send(self._http.build_request(**call.for_httpx()))
-                pause = exchange.pause_after(answer, call, self._retries, tries)
+                pause = exchange.pause_after(answer, call, retries, tries)
                 if pause is None:
                     return exchange.answered(answer, call)
             except httpx.TransportError as error:
-                pause = exchange.pause_without(error, call, self._retries, tries)
+                pause = exchange.pause_without(error, call, retries, tries)
                 if pause is None:
                     raise exchange.unreachable(error, self.url) from error
             await asyncio.sleep(pause)
