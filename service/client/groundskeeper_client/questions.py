@@ -9,11 +9,10 @@ from groundskeeper_client import ClientError, calls
 from groundskeeper_client.generated.models import CommitOut, IncidentState, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
-    from groundskeeper_client import Call
-    from groundskeeper_client.generated.models import TableOut
+    from groundskeeper_client import Call, Client
 
 _WRITING = {"commit", "deltacommit", "replacecommit"}
 # Hudi's operations that ingest no rows (1.2).
@@ -89,10 +88,10 @@ def is_of_writer(commit: CommitOut) -> bool:
     return commit.action in _WRITING and commit.operation not in _SERVICES and commit.file_groups > 0
 
 
-def found(tables: Iterable[TableOut], wanted: str) -> TableOut:
-    """Returns the table with this id, name or base path. Raises TableUnknownError."""
-    path = wanted.rstrip("/")
-    fitting = [table for table in tables if wanted in (table.id, table.name) or path == table.base_path]
+def id_of(client: Client, wanted: str) -> str:
+    """Returns the id of the table with this id, name or base path. Raises TableUnknownError."""
+    path, tables = wanted.rstrip("/"), client.items(calls.list_tables(limit=500))
+    fitting = [table.id for table in tables if wanted in (table.id, table.name) or path == table.base_path]
     if len(fitting) != 1:
         how_many = "Several tables have" if fitting else "No table has"
         raise TableUnknownError(f"{how_many} the id, name or base path {wanted!r}.")

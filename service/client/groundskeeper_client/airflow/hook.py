@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 
 from groundskeeper_client import AsyncClient, Client, ClientError, calls
-from groundskeeper_client.questions import found
+from groundskeeper_client.questions import id_of
 
 if TYPE_CHECKING:
     from groundskeeper_client.questions import Question
@@ -47,7 +47,7 @@ class GroundskeeperHook(BaseHook):
     def table_id(self, table: str) -> str:
         """Returns the id of the table with this id, name or base path. Raises TableUnknownError."""
         with self.get_conn() as client:
-            return found(client.items(calls.list_tables(limit=500)), table).id
+            return id_of(client, table)
 
     def asked(self, question: Question) -> dict[str, Any] | None:
         """Returns the answer to a question, None as long as it is not so."""

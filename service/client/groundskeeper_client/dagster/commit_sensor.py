@@ -8,7 +8,7 @@ from dagster import DefaultSensorStatus, RunRequest, SensorDefinition, SensorEva
 from groundskeeper_client import calls
 from groundskeeper_client.dagster.resource import GroundskeeperResource
 from groundskeeper_client.generated.models import CommitOut
-from groundskeeper_client.questions import found, is_of_writer
+from groundskeeper_client.questions import id_of, is_of_writer
 
 MOST_COMMITS = 1000
 
@@ -41,7 +41,7 @@ def build_commit_sensor(
     )
     def commits(context: SensorEvaluationContext, groundskeeper: GroundskeeperResource) -> SensorResult:
         with groundskeeper.client() as client:
-            table_id = found(client.items(calls.list_tables(limit=500)), table).id
+            table_id = id_of(client, table)
             seen = int(context.cursor or 0)
             latest = client.items(calls.list_commits(table_id=table_id, limit=100))
             new: list[CommitOut] = []

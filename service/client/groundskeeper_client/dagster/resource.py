@@ -8,7 +8,7 @@ from dagster import ConfigurableResource, get_dagster_logger
 
 from groundskeeper_client import Client, ClientError, JobEndedError, calls
 from groundskeeper_client.generated.models import JobDetail
-from groundskeeper_client.questions import found
+from groundskeeper_client.questions import id_of
 
 
 class GroundskeeperResource(ConfigurableResource):
@@ -26,7 +26,7 @@ class GroundskeeperResource(ConfigurableResource):
     def table_id(self, table: str) -> str:
         """Returns the id of the table with this id, name or base path. Raises TableUnknownError."""
         with self.client() as client:
-            return found(client.items(calls.list_tables(limit=500)), table).id
+            return id_of(client, table)
 
     def run_job(
         self,
@@ -47,7 +47,7 @@ class GroundskeeperResource(ConfigurableResource):
         log = get_dagster_logger()
         body = cast("calls.SubmitJobBody", {"kind": kind, "params": dict(params or {}), "dry_run": dry_run})
         with self.client() as client:
-            table_id = found(client.items(calls.list_tables(limit=500)), table).id
+            table_id = id_of(client, table)
             job = client.send(calls.submit_job(table_id, body, idempotency_key=idempotency_key))
             log.info(f"Submitted {kind} of {table} as {job.id}")
             with _cancelled_with_the_run(lambda: client.send(calls.cancel_job(job.id))):
