@@ -57,6 +57,19 @@ class FileMissingError(HudiError):
     """A file that was listed or requested no longer exists; another process removed it in the meantime."""
 
 
+class DamagedFileError(HudiError):
+    """Retries cannot help: whatever reads the file fails alike."""
+
+    type = "file-damaged"
+    title = "A file of the table is damaged, or is not what its name says"
+    hint = (
+        "Put the file back from a copy, from an earlier version of the object or from a snapshot, then POST"
+        " /v1/tables/{id}/poll. An audit names each base file that is damaged, a diagnosis each file of the timeline."
+        " Where there is no copy, restore a savepoint, or write the rows of that file anew."
+    )
+    retriable = False
+
+
 class TableGoneError(JobError):
     """Its own `hoodie.properties` is gone, and there is no backup of it."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from jobs.errors import HudiError
+from jobs.errors import DamagedFileError, HudiError
 from jobs.storage.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -67,6 +68,22 @@ class StorageFullError(StorageRefusedError):
         "Free space on the table's storage, or raise its quota: a `cleaning` job frees what no reader needs any more."
         " Where the path in the detail is of a worker's own disk (spark.local.dir), free space there."
     )
+
+
+_DAMAGE = re.compile(
+    # Parquet, by parquet-mr and by Arrow.
+    r"is not a Parquet file|Parquet magic bytes not found|smaller than the minimum file footer|Parquet file size is 0"
+    r"|Couldn't deserialize thrift|[Cc]ould not read page|Corrupt(?:ed)? snappy|corrupt (?:gzip|zstd|lz4)"
+    # Avro: instants of the timeline, plans, blocks of logs.
+    r"|Not an Avro data file|InvalidAvroMagicException|Invalid sync!"
+    # JSON: instants before table version 8.
+    r"|JsonParseException"
+)
+
+
+def hudi_error(detail: str, told: str | None = None) -> HudiError:
+    """Returns the error of an operation that failed, by the words of its causes, which `told` may hold in full."""
+    return DamagedFileError(detail) if _DAMAGE.search(told or detail) else HudiError(detail)
 
 
 _TYPES: Mapping[Refusal, type[StorageRefusedError]] = {

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind, Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.errors import CancelledError, FileMissingError, JobError, PartitionValuesError, TimedOutError
+from jobs.errors import (
+    CancelledError,
+    DamagedFileError,
+    FileMissingError,
+    JobError,
+    PartitionValuesError,
+    TimedOutError,
+)
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
@@ -145,8 +152,8 @@ def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
     context.step("counting rows", bytes_total=details["bytes"])
     try:
         found = count_rows(table, table.bucket_rules(), with_forms=True)
-    except (FileMissingError, PartitionValuesError) as error:
-        # A finding says which files are gone.
+    except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
+        # A finding says which files are gone or damaged.
         details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
         return
     if table.bucket_rules() is None or table.has_meta_fields:

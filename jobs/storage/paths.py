@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from jobs.contract import Problem
-from jobs.errors import PathOutsideTableError, RefusedError
+from jobs.errors import DamagedFileError, PathOutsideTableError, RefusedError
 from jobs.storage.local_copy import local_copy
 from jobs.storage.store import NotReproducibleError
 from jobs.storage.stores import REWRITABLE, path_of, store_of
@@ -73,11 +73,14 @@ class Storage:
 
         `rows` says that all rows will be read, not only the footer: a remote file is then copied first. If `plain` is
         given, string columns with few distinct values come as Arrow dictionaries, except for the columns named there.
-        `opened` is the file, if it was opened before.
+        `opened` is the file, if it was opened before. Raises DamagedFileError if it is no Parquet file.
         """
         with ExitStack() as stack:
             source = opened or stack.enter_context(self.open_file(path, whole=rows))
-            metadata = pq.read_metadata(source)
+            try:
+                metadata = pq.read_metadata(source)
+            except pa.ArrowInvalid as error:
+                raise DamagedFileError(f"{path}: {error}") from error
             repeating = [] if plain is None else [name for name in _repeating(metadata) if name not in plain]
             # A few rows of a remote file (`bytes_per_row`): each read costs a round trip.
             least = _MIN_BUFFER if rows or self.store is None else _MIN_REMOTE_BUFFER

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jobs.errors import DamagedFileError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.format.table_version import WITH_COMPLETION_TIMES
@@ -120,7 +121,8 @@ def compactions(examined: Examined) -> Iterator[Finding]:
 
 
 def counted(examined: Examined) -> Iterator[Finding]:
-    """Finds base files of the latest slices that have another number of rows than their commits say. Reads footers."""
+    """Finds base files of the latest slices that cannot be read, or have another number of rows than their commits say.
+    Reads footers."""
     said = {path: rows for commit in examined.commits for path, rows in commit.rows.items()}
     based = {
         f"{item.partition}/{name}".lstrip("/"): item.base_file
@@ -128,7 +130,19 @@ def counted(examined: Examined) -> Iterator[Finding]:
         if item.base_file and (name := item.base_file.rpartition("/")[2]).endswith(".parquet")
     }
     known = {path: full for path, full in based.items() if path in said}
-    counts = base_files.counts(examined.table, list(known.values()))
+    try:
+        counts = base_files.counts(examined.table, list(known.values()))
+    except DamagedFileError:
+        damaged = base_files.damaged(examined.table, list(based.values()))
+        yield Finding(
+            "base-files-damaged",
+            "Base files are damaged, or are not what their names say",
+            {path: f"{path}: {damaged[full]}" for path, full in based.items() if full in damaged},
+            "Readers fail, and so does each job that has to read them.",
+            DamagedFileError.hint,
+        )
+        known = {path: full for path, full in known.items() if full not in damaged}
+        counts = base_files.counts(examined.table, list(known.values()))
     differing = {}
     for path in known:
         there = counts.get(path.rpartition("/")[2], 0)

@@ -25,6 +25,17 @@ OF_JOBS: Final = {
         title="A Hudi operation failed",
         hint=_LOG,
     ),
+    "file-damaged": JobExplanation(
+        "A base file, a log or a file of the timeline has other content than its format demands: something wrote over"
+        " it, cut it off, or the storage lost it. Readers of that file fail alike, so the job is not tried again; once"
+        " the file is back, a poll lets policies go on.",
+        "compacting: RuntimeException: file:/data/trips/2026-01-01/00000000-5a4a-458c-9325-7cf3e74ee759-0_3-13-18"
+        "_20261126071813026.parquet is not a Parquet file (length is too low: 0)",
+        title="A file of the table is damaged, or is not what its name says",
+        hint="Put the file back from a copy, from an earlier version of the object or from a snapshot, then POST"
+        " /v1/tables/{id}/poll. An audit names each base file that is damaged, a diagnosis each file of the timeline."
+        " Where there is no copy, restore a savepoint, or write the rows of that file anew.",
+    ),
     "storage-read-only": JobExplanation(
         "The file system is mounted for reading only, or the path is one of a snapshot. Jobs that write are not tried"
         " again; those that only read run.",
