@@ -53,6 +53,7 @@ READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
     "column statistics": metadata_table.statistics,
     "indexes": indexes.entries,
+    "expression indexes": indexes.expressions,
 }
 """Checks that read files: their footers, and some of their columns."""
 
