@@ -28,8 +28,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
 
 def every_error() -> list[type[GroundskeeperError]]:
     for module in pkgutil.walk_packages(service.__path__, "service.", onerror=lambda name: None):
-        # Integrations need the tools that they are for.
-        if not module.name.endswith("__main__") and not module.name.startswith("service.integrations."):
+        if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     found: list[type[GroundskeeperError]] = [GroundskeeperError]
     for kind in found:
