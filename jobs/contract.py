@@ -37,6 +37,8 @@ class JsonMapped:
 class JobKind(StrEnum):
     """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis."""
 
+    # Each has a module of its name in `jobs.kinds`, which declares it.
+
     COMPACTION = "compaction"
     CLEANING = "cleaning"
     CLUSTERING = "clustering"
@@ -53,13 +55,6 @@ class JobKind(StrEnum):
     SYNC = "sync"
     AUDIT = "audit"
     DIAGNOSIS = "diagnosis"
-
-
-RESCALES = frozenset({JobKind.BUCKET_EXPANSION, JobKind.BUCKET_CONTRACTION})
-"""Kinds of jobs that change the number of buckets."""
-
-READING = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS, JobKind.SYNC})
-"""Kinds of jobs that write nothing to the table, dry or not."""
 
 
 class WriterEngine(StrEnum):

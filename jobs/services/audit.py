@@ -8,13 +8,14 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, Outcome, Result
+from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import CancelledError, FileMissingError, JobError, PartitionValuesError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
+from jobs.kinds.registry import KINDS
 from jobs.protocol import preflight
 from jobs.services.checks import commits, indexes, metadata_table, overwritten, parts, record_keys, timeline
 from jobs.services.checks.examination import examine
@@ -48,19 +49,6 @@ READING_PROOFS: dict[str, Check] = {
     "indexes": indexes.entries,
 }
 """Checks that read files: their footers, and some of their columns."""
-
-REPLACING = frozenset(
-    {
-        JobKind.CLUSTERING,
-        JobKind.BUCKET_EXPANSION,
-        JobKind.BUCKET_CONTRACTION,
-        JobKind.PARTITION_TTL,
-        JobKind.REPAIR,
-        JobKind.RESTORE,
-        JobKind.ROLLBACK,
-    }
-)
-"""Kinds of jobs that replace or drop file groups, and after which the checks are made."""
 
 _PROBED_PARTITIONS = 200
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
@@ -101,7 +89,7 @@ def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContex
     Nothing that happens here makes the job fail, which is committed.
     """
     instants = (*context.instants, *result.instants)
-    if order.kind not in REPLACING or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
+    if not KINDS[order.kind].audited or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
         return None
     try:
         table.reload()

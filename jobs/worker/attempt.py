@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import tracing
 from jobs.attempt_log import AttemptLog
-from jobs.contract import READING, Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
+from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
 from jobs.errors import (
     CancelledError,
     CommitStateUnknownError,
@@ -27,6 +27,7 @@ from jobs.hudi.jvm import Jvm, refused_by_storage
 from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.kinds.registry import KINDS
 from jobs.protocol import table_parts
 from jobs.services import (
     archival,
@@ -83,21 +84,19 @@ RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
     JobKind.DIAGNOSIS: diagnosis.run,
 }
 
-_FOR_DAMAGED = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS, JobKind.METADATA_TABLE})
-"""Kinds of jobs that are made for tables of which parts are missing."""
-
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Runs the job, and after one that has replaced file groups the checks of an audit that read no rows: what they
     found is `audit` in the details. Raises `JobError`s, a RefusedError before anything if parts of the table are
     missing."""
-    takes_lock = order.kind not in READING
+    kind = KINDS[order.kind]
+    takes_lock = kind.writes
     with table.clock.kept(writes=takes_lock and not order.dry_run):
         if takes_lock and not order.dry_run:
             table.clock.verify()
-        if is_for_damaged := order.kind in _FOR_DAMAGED:
+        if kind.for_damaged:
             table.ignores_metadata_table = bool(table_parts.of_metadata_table(table))
-        lacking = [] if is_for_damaged else table_parts.missing(table, order.kind)
+        lacking = [] if kind.for_damaged else table_parts.missing(table, order.kind)
         if lacking and not order.dry_run:
             raise RefusedError(lacking)
         if lacking:
@@ -208,7 +207,7 @@ class Attempt:
         if refusal is None and self._probes.are_due(table):
             return  # The storage does not say.
         self._probed["not_writable"] = refusal.problem().to_json() if refusal else None
-        if refusal and not self._order.dry_run and self._order.kind not in READING:
+        if refusal and not self._order.dry_run and KINDS[self._order.kind].writes:
             raise refusal
 
     def _failed(self, error: Exception) -> Result:

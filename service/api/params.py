@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from jobs.contract import JobKind
 from jobs.job_params import PartitionExtractor, SyncStrategy
+from jobs.kinds.words import HAND_OVER_SECONDS
 from service.api.patterns import NO_NUL
 from service.api.requests import BucketIndexIn, HiveName, MetastoreUris, Names, Request, Word
 from service.api.service_params import (
@@ -21,12 +22,11 @@ from service.api.service_params import (
     PartitionTtlParams,
 )
 from service.policies.policy import MOST_TIMEOUT_SECONDS
-from service.queue.hand_over_policy import DEFAULT_SECONDS
 
 
 class FinishExpansionParams(Request):
     undo: bool = Field(False, description="Restore the hashing config that was retired last")
-    hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
 
 
 class RepairParams(Request):
@@ -47,7 +47,7 @@ class RepairParams(Request):
         "writes that were rolled back, and hashing configs without a commit, if no row was written by them",
     )
     wait_seconds: int = Field(300, ge=0, le=86_400, description="How long to wait for a moment without writes")
-    hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
 
     @model_validator(mode="after")
     def _one_purpose(self) -> Self:
@@ -81,13 +81,13 @@ class SavepointParams(Request):
 class RestoreParams(Request):
     savepoint: Instant = Field(description="The instant of the savepoint")
     table_name: _TableName
-    hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
 
 
 class RollbackParams(Request):
     instant: Instant = Field(description="A pending instant, or the latest completed commit")
     table_name: _TableName | None = Field(None, description="Needed for a completed instant: the table's name")
-    hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
 
 
 class AuditParams(Request):

@@ -8,9 +8,9 @@ from pydantic import ConfigDict, Discriminator, Field, StringConstraints, Tag, m
 from typing_extensions import TypedDict
 
 from jobs.job_params import CleaningPolicy, ClusteringLayout, CompactionEngine, OnActiveWriters, TtlStrategy
+from jobs.kinds.words import HAND_OVER_SECONDS
 from service.api.patterns import INSTANT
 from service.api.requests import Names, PartitionPath, Request, Word
-from service.queue.hand_over_policy import DEFAULT_SECONDS
 
 Instant = Annotated[str, StringConstraints(pattern=INSTANT), Field(examples=["20260101120000000"])]
 _Plans = Annotated[
@@ -130,7 +130,7 @@ class PartitionTtlParams(Request):
     wait_seconds: int = Field(
         300, ge=0, le=86_400, description="How long to wait for a moment at which nobody writes to these partitions"
     )
-    hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
 
 
 class CleaningParams(_ExecutesPlans):
@@ -151,7 +151,7 @@ class _BesideWriters(Request):
     lock_seconds: int = Field(
         20, ge=0, le=600, description="How long writers may be kept waiting while the job rewrites what they changed"
     )
-    hand_over_seconds: HandOverSeconds = DEFAULT_SECONDS
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
     engine: CompactionEngine | None = Field(
         None,
         description="Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where"

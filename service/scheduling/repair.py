@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.kinds.words import HAND_OVER_SECONDS
 from service.incidents.incident import IncidentKind, astray
 from service.model.formatting import count
 from service.policies.policy import Mode
-from service.queue.hand_over_policy import DEFAULT_SECONDS
 from service.scheduling.decision import Run, Skip, Suggest
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def decide(
         if until > context.now:
             because = f"the last repair has checked them, but the incidents are still open: {finding}"
             return Skip("just-repaired", because, until, warning)
-    params = {"instants": instants, "wait_seconds": WAIT_SECONDS, "hand_over_seconds": DEFAULT_SECONDS}
+    params = {"instants": instants, "wait_seconds": WAIT_SECONDS, "hand_over_seconds": HAND_OVER_SECONDS}
     if not proved:
         finding += "; nothing proves that their rows were not removed on purpose or carried over"
     if settings.mode is Mode.SUGGEST or not proved:
