@@ -22,10 +22,9 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class ArchivalParams(Parameters, frozen=True, kw_only=True):
-    """`seen` is the last instant that the service has recorded, None if it has none; unset by a person's own tool."""
-
     retain: Annotated[int, Spec("Completed commits to keep on the active timeline, at least", ge=2, le=1_000_000)] = 30
     consumers: Consumers = ()
+    # The last instant that the service has recorded, None if it has none. A person's own tool does not say it.
     seen: Annotated[str | msgspec.UnsetType | None, ByService] = msgspec.UNSET
     keep: Annotated[tuple[Kept, ...], ByService] = ()
 

@@ -74,6 +74,19 @@ class Kind:
         form = self.given_plans if self.given_plans and given.get("plans") else self.params
         return form.of(given)
 
+    @property
+    def type_name(self) -> str:
+        """Returns the beginning of the names of its types: `BucketExpansion`."""
+        return "".join(part.capitalize() for part in self.kind.value.split("_"))
+
+    @property
+    def can_do_without_params(self) -> bool:
+        """Returns whether a request may leave out `params`. With two forms of them it must choose one."""
+        try:
+            return self.given_plans is None and bool(self.params())
+        except (TypeError, ValueError):
+            return False
+
     def by_service(self) -> frozenset[str]:
         """Returns the names of the parameters that the service adds when a worker leases the job."""
         hints = get_type_hints(self.params, include_extras=True)

@@ -12,7 +12,7 @@ from jobs.job_params import CleaningPolicy
 from jobs.protocol.consumers import behind_replacements, files_needed, first_needed, retention
 from service.catalog.consumer import Consumer
 from service.lake.snapshot import PartitionState
-from service.policies.policy import CleaningSettings
+from service.policies.settings import CleaningSettings
 from service.scheduling import cleaning
 from service.scheduling.trigger_context import TriggerContext
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago
