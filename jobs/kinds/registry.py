@@ -10,7 +10,9 @@ from jobs.contract import JobKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jobs.contract import WorkOrder
     from jobs.kinds.kind import Kind
+    from jobs.kinds.parameters import Parameters
 
 KINDS: Final[Mapping[JobKind, Kind]] = {kind: import_module(f"jobs.kinds.{kind.value}").KIND for kind in JobKind}
 
@@ -20,3 +22,8 @@ READING: Final = frozenset(kind for kind in JobKind if not KINDS[kind].writes)
 
 RESCALES: Final = frozenset(kind for kind in JobKind if KINDS[kind].changes_bucket_number)
 """Kinds of jobs that change the number of buckets."""
+
+
+def typed(order: WorkOrder) -> WorkOrder[Parameters]:
+    """Returns a work order as it was leased with its parameters as their type. Raises ValueError."""
+    return order.having(KINDS[order.kind].read(order.params))

@@ -55,6 +55,7 @@ HandOverSeconds = Annotated[
 
 WAIT_SECONDS = 300
 """Default of the wait for a moment at which nobody writes."""
+LOCK_SECONDS = 20
 
 Plans = Annotated[
     tuple[Instant, ...],
@@ -91,7 +92,7 @@ class BesideWriters(Parameters, frozen=True, kw_only=True):
     wait_seconds: Annotated[int, Spec("How long to wait for a moment to commit", ge=0, le=86_400)] = WAIT_SECONDS
     lock_seconds: Annotated[
         int, Spec("How long writers may be kept waiting while the job rewrites what they changed", ge=0, le=600)
-    ] = 20
+    ] = LOCK_SECONDS
     hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
     engine: Annotated[
         CompactionEngine | None,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.contract import Json, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.audit import AuditParams
     from jobs.services.checks.examination import Check
     from jobs.services.checks.row_counts import PartitionRows
 
@@ -63,7 +64,7 @@ _WRONG = (
 )
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result:
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
     `findings`, `checked` and `unchecked` are as in a diagnosis. With `rows: false` no rows are read: the counts of rows
@@ -75,7 +76,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """
     context.step("listing")
     details = _counts(table)
-    reads = order.params.get("rows", True)
+    reads = order.params.rows
     details |= examine(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context).to_json()
     if reads:
         _add_rows(table, details, context)

@@ -97,7 +97,7 @@ def _plans(table: HudiTable) -> list[str]:
 def _rolls_back_dead(table: HudiTable, order: WorkOrder) -> bool:
     """Given plans are executed as they are. Hudi's own clustering leaves dead writers alone, and so does a repair that
     only removes leftovers."""
-    if order.params.get("plans") or order.params.get("leftovers"):
+    if getattr(order.params, "plans", None) or getattr(order.params, "leftovers", None):
         return False
     is_hudis = order.kind is JobKind.CLUSTERING and table.declared.index is None
     return KINDS[order.kind].rolls_back_dead and not is_hudis

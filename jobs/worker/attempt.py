@@ -8,7 +8,8 @@ import time
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from jobs import tracing
 from jobs.attempt_log import AttemptLog
@@ -27,25 +28,9 @@ from jobs.hudi.jvm import Jvm, refused_by_storage
 from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
-from jobs.kinds.registry import KINDS
+from jobs.kinds.registry import KINDS, typed
 from jobs.protocol import table_parts
-from jobs.services import (
-    archival,
-    audit,
-    bucket_rescale,
-    cleaning,
-    clustering,
-    compaction,
-    diagnosis,
-    finish_expansion,
-    metadata_table,
-    partition_ttl,
-    repair,
-    restore,
-    rollback,
-    savepoint,
-    sync,
-)
+from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
 
 if TYPE_CHECKING:
@@ -55,6 +40,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import LogLine, WorkOrder
     from jobs.hudi.executors import Executors
+    from jobs.kinds.parameters import Parameters
     from jobs.storage.permissions import Permissions
     from jobs.worker.write_probes import WriteProbes
 
@@ -65,24 +51,10 @@ EXECUTOR_SECONDS = 120.0
 # All that may wait.
 _LAST_CHUNKS = 10
 
-RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
-    JobKind.COMPACTION: compaction.run,
-    JobKind.CLEANING: cleaning.run,
-    JobKind.CLUSTERING: clustering.run,
-    JobKind.BUCKET_EXPANSION: bucket_rescale.run,
-    JobKind.BUCKET_CONTRACTION: bucket_rescale.run,
-    JobKind.FINISH_EXPANSION: finish_expansion.run,
-    JobKind.REPAIR: repair.run,
-    JobKind.ARCHIVAL: archival.run,
-    JobKind.PARTITION_TTL: partition_ttl.run,
-    JobKind.SAVEPOINT: savepoint.run,
-    JobKind.RESTORE: restore.run,
-    JobKind.ROLLBACK: rollback.run,
-    JobKind.METADATA_TABLE: metadata_table.run,
-    JobKind.SYNC: sync.run,
-    JobKind.AUDIT: audit.run,
-    JobKind.DIAGNOSIS: diagnosis.run,
+RUN: Final[dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]]] = {
+    kind: import_module(f"jobs.services.{declared.module or kind.value}").run for kind, declared in KINDS.items()
 }
+"""The function that runs a kind of job: `run` of the module that its declaration names."""
 
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
@@ -91,6 +63,7 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     missing."""
     kind = KINDS[order.kind]
     takes_lock = kind.writes
+    order = _typed(order)
     with table.clock.kept(writes=takes_lock and not order.dry_run):
         if takes_lock and not order.dry_run:
             table.clock.verify()
@@ -108,6 +81,14 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         if (audited := audit.after(table, order, result, context)) is not None:
             result = replace(result, details={**result.details, "audit": audited})
         return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
+
+
+def _typed(order: WorkOrder) -> WorkOrder[Parameters]:
+    try:
+        return typed(order)
+    except ValueError as error:
+        reason = Problem("params-invalid", "The worker cannot read the job's parameters", str(error))
+        raise RefusedError([reason]) from error
 
 
 class Attempt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jobs import clustering_refusals
+from jobs.clustering_refusals import refusal
 from jobs.contract import JobKind, Problem, WriterEngine
 from jobs.job_params import OnActiveWriters
 from jobs.kinds.registry import KINDS
@@ -41,7 +41,8 @@ def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committ
     """
     if not replaces_file_groups(job.kind) or not has_flink(table, sightings):
         return False
-    if job.kind is JobKind.CLUSTERING and clustering_refusals.refusal(job.params, has_index=table.index is not None):
+    is_clustering = job.kind is JobKind.CLUSTERING
+    if is_clustering and refusal(KINDS[job.kind].read(job.params), has_index=table.index is not None):
         return False  # Nobody need stop a writer for a job that the worker will refuse.
     if job.dry_run or is_committed:
         return False
