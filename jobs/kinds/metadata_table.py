@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
-from jobs.kinds.parameters import Parameters
+from jobs.kinds.parameters import Parameters, Spec
 
 
 class MetadataTableParams(Parameters, frozen=True, kw_only=True):
-    action: Literal["validate", "rebuild"] = "validate"
+    action: Annotated[
+        Literal["validate", "rebuild"], Spec("`validate` compares it with the storage, `rebuild` builds it anew")
+    ] = "validate"
 
 
 KIND = Kind(

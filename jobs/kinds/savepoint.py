@@ -11,7 +11,7 @@ from jobs.kinds.words import NO_NUL, Instant
 
 
 class SavepointParams(Parameters, frozen=True, kw_only=True):
-    action: Literal["create", "list", "delete"] = "create"
+    action: Annotated[Literal["create", "list", "delete"], Spec("What to do with savepoints")] = "create"
     instant: Annotated[Instant | None, Spec("The commit. Default when creating: the latest completed one")] = None
     comment: Annotated[str, Spec("Why, for others", max_length=1000, pattern=NO_NUL)] = ""
     wait_seconds: Annotated[int, Spec("How long to wait for writes that began before it", ge=0, le=86_400)] = 60

@@ -28,7 +28,7 @@ PartitionPath = Annotated[str, Spec(max_length=4096, pattern=NO_NUL)]
 class PartitionPrefix(msgspec.Struct, frozen=True):
     """All partitions whose path has this prefix."""
 
-    prefix: Annotated[Word, Spec(examples=("region=eu/",))]
+    prefix: Annotated[Word, Spec("Beginning of paths of partitions", examples=("region=eu/",))]
 
 
 PartitionChoice = PartitionPath | PartitionPrefix
@@ -75,7 +75,7 @@ Parallelism = Annotated[int | None, Spec("With `plans`: most tasks at once", ge=
 class ExecutesPlans(Parameters, frozen=True, kw_only=True):
     """Parameters of a job that executes pending plans that it is given, and makes no others."""
 
-    plans: Plans | None = None
+    plans: Annotated[Plans | None, Spec("Pending plans: exactly these are executed")] = None
     take_over: TakeOver = None
 
 

@@ -115,8 +115,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "file_groups": ("File groups that it touched", 4),
         "schema_changed": ("Whether the schema differs from that of the commit before", False),
     },
-    "CompactionParams": {"plans": ("Pending plans: exactly these are executed", None)},
-    "CleaningParams": {"plans": ("Pending plans: exactly these are executed", None)},
     "ConsumerOut": {"stale": ("Whether it has been silent for too long, and nothing is kept for it", False)},
     "DecisionOut": {
         "because": ("The reason as a sentence", "3 commits since the last compaction, threshold 5"),
@@ -194,8 +192,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "options": ("The provider's options, secrets masked", {}),
         "wait_seconds": ("How long a job waits for it; null for the service's setting", None),
     },
-    "PartitionPrefix": {"prefix": ("Beginning of paths of partitions", "region=eu/")},
-    "PrefixOfPolicy": {"prefix": ("Beginning of paths of partitions", "region=eu/")},
     "PatternPolicyIn": _POLICY,
     "PolicyIn": _POLICY,
     "PatternPolicyOut": {

@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 from jobs.contract import JobKind, LogLevel
+from jobs.kinds.registry import KINDS
 from service.cli.client import given, job_log, job_watch
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.given import Since, TableName, TableOption, Until
+from service.cli.client.kinds import complete_param, parameters
 from service.cli.client.output import Output, ago, compact, took
 from service.model.formatting import count, duration
 from service.queue.job import JobState
@@ -33,7 +35,12 @@ def run(
     *,
     param: Annotated[
         list[str] | None,
-        typer.Option("--param", "-p", help="Parameter, name=value; JSON or text. Repeat it for several"),
+        typer.Option(
+            "--param",
+            "-p",
+            help="Parameter, name=value; JSON or text. Repeat it for several. `jobs kinds KIND` lists them",
+            autocompletion=complete_param,
+        ),
     ] = None,
     params_file: Annotated[Path | None, typer.Option(help="JSON object with parameters; - is standard input")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plan, and change nothing")] = False,
@@ -58,6 +65,19 @@ def run(
     # With a key the call may be repeated when the connection breaks.
     job = service.call("POST", f"/v1/tables/{found['id']}/jobs", body=body, key=key or str(uuid.uuid4()))
     _submitted(service, out, job, f"{kind.value} of {found['name']}{' (dry run)' if dry_run else ''}", watch=watch)
+
+
+@app.command("kinds")
+def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Default: all")] = None) -> None:
+    """List the kinds of jobs; or the parameters of one, each with its default."""
+    out = Output()
+    if kind is None:
+        rows = [(each.value, declared.summary) for each, declared in KINDS.items()]
+        out.table(("KIND", "EFFECT"), rows, empty="")
+        return
+    out.say(KINDS[kind].summary)
+    found = [(each.name, each.default, each.description, ", ".join(each.choices)) for each in parameters(kind)]
+    out.table(("PARAMETER", "DEFAULT", "MEANING", "VALUES"), found, empty="It has no parameters.")
 
 
 @app.command("watch")

@@ -2667,7 +2667,7 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
 
 class MetadataTableParams(Model, frozen=True, kw_only=True):
     action: Literal["validate", "rebuild"] | UnsetType = UNSET
-    """Action of the instant on the table's timeline"""
+    """`validate` compares it with the storage, `rebuild` builds it anew"""
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
@@ -3616,7 +3616,7 @@ class SavepointOfTable(Model, frozen=True, kw_only=True):
 
 class SavepointParams(Model, frozen=True, kw_only=True):
     action: Literal["create", "list", "delete"] | UnsetType = UNSET
-    """Action of the instant on the table's timeline"""
+    """What to do with savepoints"""
     instant: str | UnsetType | None = UNSET
     """The commit. Default when creating: the latest completed one"""
     comment: str | UnsetType = UNSET
