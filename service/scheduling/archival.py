@@ -12,7 +12,13 @@ from service.scheduling.trigger_context import by_calendar
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
     from service.policies.settings import ArchivalSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.archival, inputs.snapshot, inputs.context)
 
 
 def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:

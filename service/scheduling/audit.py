@@ -11,7 +11,13 @@ from service.scheduling.trigger_context import by_calendar, by_time
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
     from service.policies.settings import AuditSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.audit, inputs.snapshot, inputs.context)
 
 
 def decide(settings: AuditSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:

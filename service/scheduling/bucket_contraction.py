@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from service.lake.snapshot import PartitionState, TableSnapshot
     from service.policies.settings import ContractionSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
 
 MAX_FACTOR = 8
@@ -29,6 +31,16 @@ MARGIN = 4
 """After a contraction the largest bucket is at most the limit of the expansion divided by this."""
 
 _MOST_PARTITIONS = 10_000
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(
+        inputs.policy.bucket_contraction,
+        inputs.snapshot,
+        inputs.context,
+        limit=inputs.policy.bucket_expansion.max_bucket_bytes,
+        hazard=inputs.hazard,
+    )
 
 
 def decide(

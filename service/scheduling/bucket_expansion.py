@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import PartitionState, TableSnapshot
     from service.policies.settings import ExpansionSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
 
 MAX_FACTOR = 8
@@ -95,6 +97,10 @@ def unless_refused(proposal: Run | Suggest | Skip, obstacle: Obstacle | None) ->
     if obstacle is None or isinstance(proposal, Skip):
         return proposal
     return Skip(obstacle.code, f"{proposal.because}. But {obstacle.because}")
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.bucket_expansion, inputs.snapshot, inputs.context, inputs.hazard)
 
 
 def decide(

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
     from service.policies.settings import CleaningSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.cleaning, inputs.snapshot, inputs.context, inputs.incidents, inputs.consumers)
 
 
 def decide(

@@ -14,7 +14,13 @@ from service.scheduling.trigger_context import Timing, by_calendar
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
     from service.policies.settings import ClusteringSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.clustering, inputs.snapshot, inputs.context)
 
 
 def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:

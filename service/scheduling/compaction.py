@@ -15,7 +15,13 @@ from service.scheduling.trigger_context import Timing, by_calendar, by_threshold
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
     from service.policies.settings import CompactionSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.compaction, inputs.snapshot, inputs.context)
 
 
 def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:

@@ -10,7 +10,13 @@ from service.scheduling.trigger_context import by_calendar, by_time
 
 if TYPE_CHECKING:
     from service.policies.settings import DiagnosisSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.diagnosis, inputs.context)
 
 
 def decide(settings: DiagnosisSettings, context: TriggerContext) -> Run | Skip:

@@ -13,7 +13,13 @@ from service.scheduling.trigger_context import by_calendar
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
     from service.policies.settings import PartitionTtlSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.partition_ttl, inputs.snapshot, inputs.context, must_stop_flink=inputs.must_stop_flink)
 
 
 def decide(

@@ -16,11 +16,17 @@ if TYPE_CHECKING:
 
     from service.incidents.incident import Incident
     from service.policies.settings import RepairSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
 
 _MOST_INSTANTS = 1000
 _AGAIN_AFTER = timedelta(hours=1)
 """Pause after a successful job: the next one will most likely not repair or clear what this one did not."""
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.repair, inputs.incidents, inputs.context, inputs.tried)
 
 
 def decide(

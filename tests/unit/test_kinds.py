@@ -80,7 +80,6 @@ NAMING = {
     "service/policies/policy.py": "the member of a policy that has these settings",
     "service/dashboard/upkeep.js": "the sentence about its policy",
     "service/api/document/result_schemas.py": "the schema of its result, which is no type yet",
-    "service/scheduling/decision_inputs.py": "its policy asks for other inputs than those of the other kinds",
     "jobs/hudi/hive_sync.py": "Hudi's tool that it drives, with a method of that name",
     "service/lake/avro_file.py": "the marker between blocks of an Avro file",
     "jobs/hudi/client.py": "the part of Hudi's client that it drives",
