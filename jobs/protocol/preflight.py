@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import Problem
 from jobs.dataplane import parquet_layout
@@ -18,7 +18,7 @@ from jobs.hudi.hadoop import storage_of
 from jobs.protocol import older_hudi
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection
@@ -122,15 +122,15 @@ def lock_not_provable(table: HudiTable) -> list[Problem]:
     ]
 
 
-def name_not_typed(table: HudiTable, params: Mapping[str, Any]) -> list[Problem]:
+def name_not_typed(table: HudiTable, typed: str | None) -> list[Problem]:
     """Returns the refusal of what removes rows for good, unless the caller has typed the table's name."""
-    if params.get("table_name") == table.declared.name:
+    if typed == table.declared.name:
         return []
     return [
         Problem(
             "name-not-confirmed",
             "The table's name was not typed in",
-            str(params.get("table_name") or ""),
+            typed or "",
             f"This removes rows for good. Send `table_name`: {table.declared.name}.",
         )
     ]

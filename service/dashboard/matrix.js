@@ -2,27 +2,10 @@
 
 import { h } from "./dom.js";
 import { ago, bytes, count, kindName, number } from "./format.js";
+import { LETTERS } from "./kinds.js";
 import { jobLink, lookOf, outcome, tableLink, time } from "./parts.js";
 import { brief } from "./problems.js";
 
-const LETTERS = {
-  compaction: "Co",
-  cleaning: "Cn",
-  clustering: "Cl",
-  bucket_expansion: "Ex",
-  bucket_contraction: "Ct",
-  finish_expansion: "Fi",
-  repair: "Re",
-  archival: "Ar",
-  partition_ttl: "Tt",
-  savepoint: "Sp",
-  restore: "Rs",
-  rollback: "Rb",
-  metadata_table: "Mt",
-  sync: "Sy",
-  audit: "Au",
-  diagnosis: "Di",
-};
 const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];
 const HEADINGS = ["Table", "Problems", "Backlog", "Last commit", "Last jobs"];
 const TYPES = { MERGE_ON_READ: "MOR", COPY_ON_WRITE: "COW" };
