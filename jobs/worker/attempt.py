@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import tracing
 from jobs.attempt_log import AttemptLog
-from jobs.contract import READING, Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
+from jobs.contract import READING, Heartbeat, HeartbeatAnswer, JobKind, Outcome, Progress, Result
 from jobs.errors import (
     CancelledError,
     CommitStateUnknownError,
@@ -24,7 +24,6 @@ from jobs.errors import (
 )
 from jobs.hudi import jvm_log, spark_jobs
 from jobs.hudi.jvm import Jvm, refused_by_storage
-from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.protocol import table_parts
@@ -46,6 +45,7 @@ from jobs.services import (
     sync,
 )
 from jobs.services.dry_run import with_surroundings
+from jobs.storage_errors import StorageRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,7 +230,7 @@ class Attempt:
             return Result(Outcome.FAILED, error=reason.problem())
         logger.exception("%s failed", self._group, exc_info=error)
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        return Result(Outcome.FAILED, error=Problem("job-failed", JobError.title, detail[:300], JobError.hint))
+        return Result(Outcome.FAILED, error=JobError.because(detail[:300]))
 
     def _told(self, failed: Result) -> Result:
         """Adds what the attempt could not undo."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobs import clustering_refusals
 from jobs.contract import RESCALES, JobKind, Problem, WriterEngine
 from jobs.job_params import OnActiveWriters
+from jobs.problems.rescales import WRITERS_NOT_STOPPED
 from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOver, HandOverState
 
@@ -29,8 +30,6 @@ _REPLACING = RESCALES | {
     JobKind.RESTORE,
     JobKind.ROLLBACK,
 }
-
-WRITERS_NOT_STOPPED = "writers-not-stopped"
 
 
 def replaces_file_groups(kind: JobKind) -> bool:
@@ -101,10 +100,8 @@ def loses_batches(kind: JobKind, params: Mapping[str, Any], table: Registration,
 
 
 def expired(hand_over: HandOver) -> Problem:
-    return Problem(
-        WRITERS_NOT_STOPPED,
-        "The writers were not stopped in time",
+    return WRITERS_NOT_STOPPED.because(
         f"The job waited until {hand_over.deadline:%Y-%m-%d %H:%M:%S} UTC. {hand_over.detail}".strip(),
-        "Nothing was changed. Submit the job again, if necessary with a longer `hand_over_seconds`, and stop the Flink"
-        " job with a savepoint while it waits; or register `writers.flink`, and the service stops it.",
+        hint="Nothing was changed. Submit the job again, if necessary with a longer `hand_over_seconds`, and stop the"
+        " Flink job with a savepoint while it waits; or register `writers.flink`, and the service stops it.",
     )

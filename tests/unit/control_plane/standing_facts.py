@@ -15,7 +15,7 @@ from service.lake.commit import COMPACTION
 from service.lake.snapshot import NotWritable, OtherRun, PartitionState, Since, Totals
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
-from service.model.errors import FenceLosesFlinkError
+from service.model.job_errors import FenceLosesFlinkError
 from service.policies.policy import GIB, MIB, ClusteringSettings, ExpansionSettings, Mode, Pause, Policy
 from service.queue.breaker import Breaker
 from service.queue.job import Job, JobState
