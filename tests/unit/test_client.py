@@ -16,6 +16,7 @@ from service.client.retries import may_repeat
 from tests.client_generator.writing import FOLDER, ROOT, files
 
 
+@pytest.mark.slow
 def test_the_generated_client_is_that_of_the_apis_document() -> None:
     for name, text in files().items():
         assert (FOLDER / name).read_text() == text, f"{name}: run `python -m tests.client_generator`"
