@@ -46,8 +46,7 @@ def every_error(base: type[Exception], *packages: str) -> list[type]:
     for package in packages:
         path = importlib.import_module(package).__path__
         for module in pkgutil.walk_packages(path, f"{package}.", onerror=lambda name: None):
-            # Integrations need the tools that they are for.
-            if not module.name.endswith("__main__") and not module.name.startswith("service.integrations."):
+            if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     found: list[type] = [base]
     for kind in found:

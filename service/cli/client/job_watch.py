@@ -9,6 +9,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
+from groundskeeper_client import calls
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import clean, compact, took
 from service.model.formatting import size
@@ -28,7 +29,7 @@ PATIENCE_SECONDS = 600.0
 def follow(service: Connection, out: Output, job_id: str) -> None:
     """Shows the progress until the job has ended. Ends the command if the job did not succeed; raises CommandError if
     the service stays away."""
-    job = service.get(f"/v1/jobs/{job_id}")
+    job = service.send(calls.get_job(job_id))
     shown = _Bar(out) if out.console.is_terminal and not out.as_json else _Lines(out)
     try:
         with shown:
@@ -82,7 +83,7 @@ def _next(service: Connection, shown: _Lines | _Bar, job_id: str) -> Json:
     while True:
         try:
             # Ends with the job.
-            return service.get(f"/v1/jobs/{job_id}", wait_seconds=POLL_SECONDS)
+            return service.send(calls.get_job(job_id, wait_seconds=POLL_SECONDS))
         except CommandError as error:
             if not error.is_passing or time.monotonic() > until:
                 raise
