@@ -5,14 +5,15 @@ The worker refuses such a job; so does the service when the job is submitted, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from jobs.contract import Problem
+from jobs.kinds.clustering import ClusteringParams, GivenClusteringParams
 from jobs.problems import plans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jobs.contract import Problem
+    from jobs.kinds.parameters import Parameters
     from jobs.problems.problem_type import ProblemType
 
 
@@ -26,14 +27,15 @@ NO_BUCKETS: Final = _refused(plans.EXPANSION_FACTOR_WITHOUT_BUCKETS)
 NOTHING_TO_MERGE: Final = _refused(plans.BUCKET_FILES_NOT_MERGEABLE)
 
 
-def refusal(params: Mapping[str, Any], *, has_index: bool) -> Problem | None:
+def refusal(params: Parameters, *, has_index: bool) -> Problem | None:
     """Returns why these parameters can never be carried out on a table that is declared with or without a bucket
     index; None if nothing in them says so."""
-    if params.get("plans"):
+    if isinstance(params, GivenClusteringParams):
         return PLAN_UNUSABLE if has_index else None
-    prepares = int(params.get("expansion_factor") or 1) > 1
-    if prepares and not has_index:
+    if not isinstance(params, ClusteringParams):
+        return None
+    if params.expansion_factor and not has_index:
         return NO_BUCKETS
-    if has_index and not prepares and not params.get("sort_by"):
+    if has_index and not params.expansion_factor and not params.sort_by:
         return NOTHING_TO_MERGE
     return None

@@ -18,9 +18,10 @@ from jobs.errors import RefusedError
 from jobs.problems.rescales import NUM_BUCKETS_NOT_A_DIVISOR, NUM_BUCKETS_NOT_A_MULTIPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from jobs.contract import Problem
+    from jobs.kinds.words import PartitionChoice
 
 EVERYTHING = ".*"
 _DEFAULT = -1  # `RegexRuleEngine`'s "no rule matched", so a rule of -1 stands for the default number
@@ -112,10 +113,10 @@ class Selection:
     prefixes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, wanted: Sequence[str | Mapping[str, str]]) -> Selection:
+    def of(cls, wanted: Sequence[PartitionChoice]) -> Selection:
         """From a job's parameter: paths, and objects with a `prefix`."""
         exact = tuple(item for item in wanted if isinstance(item, str))
-        return cls(exact, tuple(item["prefix"] for item in wanted if not isinstance(item, str)))
+        return cls(exact, tuple(item.prefix for item in wanted if not isinstance(item, str)))
 
     def __contains__(self, partition: str) -> bool:
         return partition in self.exact or partition.startswith(self.prefixes)

@@ -179,6 +179,14 @@ SOFT_DELETES: Final = ProblemType(
     " apply such deletions, so it could bring back rows that their owner has deleted.",
     hint="Write the rows of the stale instants again.",
 )
+PARAMS_INVALID: Final = ProblemType(
+    "params-invalid",
+    "The worker cannot read the job's parameters",
+    why="The service checks the parameters of a job before it stores it. The worker cannot read them all the same, so"
+    " it is of another version than the service, or the job was stored by one.",
+    example="Expected `int`, got `str` - at `$.retain`",
+    hint="Bring service and workers to one version, and submit the job again.",
+)
 NAME_NOT_CONFIRMED: Final = ProblemType(
     "name-not-confirmed",
     "The table's name was not typed in",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.errors import WritersActiveError
 from jobs.format import plan_files
@@ -14,19 +14,18 @@ from jobs.problems.undoing import SAVEPOINT
 from jobs.protocol.consumers import first_needed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from jobs.contract import Problem
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
+    from jobs.kinds.cleaning import Consumer
     from jobs.protocol.partition_expiry import Expired
 
 _PLANS = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
 
 
-def holds(
-    table: HudiTable, partitions: Sequence[Expired], consumers: Sequence[Mapping[str, Any]]
-) -> dict[str, list[Problem]]:
+def holds(table: HudiTable, partitions: Sequence[Expired], consumers: Sequence[Consumer]) -> dict[str, list[Problem]]:
     """Returns the partitions that something still needs, each with the reasons; writes in flight are none of them."""
     found: dict[str, list[Problem]] = {}
     planned = _planned(table)
@@ -46,7 +45,7 @@ def holds(
 
 
 def _behind(
-    commits: Sequence[Commit], partitions: Sequence[Expired], consumers: Sequence[Mapping[str, Any]]
+    commits: Sequence[Commit], partitions: Sequence[Expired], consumers: Sequence[Consumer]
 ) -> dict[str, list[str]]:
     """Returns the partitions with the names of the consumers that have not seen all commits to them. `commits` are
     in the order of completion.
@@ -55,13 +54,13 @@ def _behind(
     """
     found: dict[str, list[str]] = {}
     for consumer in consumers:
-        seen = str(consumer["instant"])
+        seen = consumer.instant
         place = first_needed(commits, [consumer])
         unseen = {path for commit in commits[(place or 0) + 1 :] for path in commit.files}
         is_known = any(commit.write.instant == seen for commit in commits)
         for each in partitions:
             if each.partition in unseen or (not is_known and each.modified > seen):
-                found.setdefault(each.partition, []).append(str(consumer["name"]))
+                found.setdefault(each.partition, []).append(consumer.name)
     return found
 
 

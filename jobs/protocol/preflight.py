@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
@@ -38,7 +38,7 @@ from jobs.problems.tables import (
 from jobs.protocol import older_hudi
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from jobs.contract import Problem, WorkOrder
     from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection
@@ -108,13 +108,13 @@ def lock_not_provable(table: HudiTable) -> list[Problem]:
     return [LOCK_NOT_PROVABLE.because(provider)]
 
 
-def name_not_typed(table: HudiTable, params: Mapping[str, Any]) -> list[Problem]:
+def name_not_typed(table: HudiTable, typed: str | None) -> list[Problem]:
     """Returns the refusal of what removes rows for good, unless the caller has typed the table's name."""
-    if params.get("table_name") == table.declared.name:
+    if typed == table.declared.name:
         return []
     return [
         NAME_NOT_CONFIRMED.because(
-            str(params.get("table_name") or ""),
+            typed or "",
             hint=f"This removes rows for good. Send `table_name`: {table.declared.name}.",
         )
     ]

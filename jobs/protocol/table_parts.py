@@ -11,16 +11,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, Problem
+from jobs.contract import JobKind
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.indexes import definitions
 from jobs.hudi.metadata_table import FOLDER
+from jobs.kinds.registry import KINDS
 from jobs.problems.tables import INDEX_DEFINITIONS_GONE, PARTITION_METADATA_GONE
 from jobs.table_errors import MetadataTableGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from jobs.contract import JobKind, Problem
     from jobs.hudi.table import HudiTable
 
 PROPERTIES, BACKUP = "hoodie.properties", "hoodie.properties.backup"
@@ -30,17 +32,6 @@ METADATA_TABLE_GONE = MetadataTableGoneError.type
 _COMPLETED = re.compile(r"\d+(_\d+)?\.(delta)?commit")
 _DEFINED = ("secondary_index_", "expr_index_")
 _NAMED = 5
-
-_OF_ALL_PARTITIONS = frozenset(
-    {
-        JobKind.BUCKET_EXPANSION,
-        JobKind.BUCKET_CONTRACTION,
-        JobKind.CLUSTERING,
-        JobKind.COMPACTION,
-        JobKind.PARTITION_TTL,
-    }
-)
-"""Kinds of jobs that must not pass over a partition."""
 
 
 def missing(table: HudiTable, kind: JobKind | None = None) -> list[Problem]:
@@ -57,7 +48,7 @@ def _missing(table: HudiTable, kind: JobKind | None) -> Iterator[Problem]:
     yield from of_metadata_table(table)
     if set(table.indexes_of_keys) - definitions(table).keys():
         yield from of_index_definitions(table)
-    if kind in _OF_ALL_PARTITIONS and "files" not in table.metadata_partitions:
+    if kind and KINDS[kind].needs_every_partition and "files" not in table.metadata_partitions:
         written = {partition for commit in table.commits() for partition in commit.files}
         yield from of_partitions({each: table.files_in(each) for each in written - set(table.partitions())})
 

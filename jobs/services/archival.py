@@ -18,17 +18,16 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol.archival_limits import completed_commits, limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.archival import ArchivalParams
     from jobs.protocol.archival_limits import Limit
 
-DEFAULT_RETAIN = 30
 
-
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result:
     """Archives all but the latest `retain` completed commits, and nothing that a limit keeps; says which limits do.
 
     An attempt that dies in between has archived some instants twice or not removed all of them: the next archiver does
@@ -83,9 +82,9 @@ def _problems(table: HudiTable) -> list[Problem]:
     ]
 
 
-def _planned(table: HudiTable, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+def _planned(table: HudiTable, params: ArchivalParams) -> tuple[dict[str, Any], int]:
     """Returns the plan, and the number of commits that Hudi's archiver must leave on the timeline."""
-    retain = int(params.get("retain", DEFAULT_RETAIN))
+    retain = params.retain
     instants = table.instants()
     commits = completed_commits(instants)
     with WriteClient(table, UNDER_OUR_LOCK) as client:

@@ -8,13 +8,14 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, Outcome, Result
+from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
+from jobs.kinds.registry import KINDS
 from jobs.protocol import preflight
 from jobs.services.checks import commits, indexes, metadata_table, overwritten, parts, record_keys, timeline
 from jobs.services.checks.examination import examine
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from jobs.contract import Json, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.audit import AuditParams
     from jobs.services.checks.examination import Check
     from jobs.services.checks.row_counts import PartitionRows
 
@@ -50,19 +52,6 @@ READING_PROOFS: dict[str, Check] = {
 }
 """Checks that read files: their footers, and some of their columns."""
 
-REPLACING = frozenset(
-    {
-        JobKind.CLUSTERING,
-        JobKind.BUCKET_EXPANSION,
-        JobKind.BUCKET_CONTRACTION,
-        JobKind.PARTITION_TTL,
-        JobKind.REPAIR,
-        JobKind.RESTORE,
-        JobKind.ROLLBACK,
-    }
-)
-"""Kinds of jobs that replace or drop file groups, and after which the checks are made."""
-
 _PROBED_PARTITIONS = 200
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 _WRONG = (
@@ -76,7 +65,7 @@ _WRONG = (
 )
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result:
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
     `findings`, `checked` and `unchecked` are as in a diagnosis. With `rows: false` no rows are read: the counts of rows
@@ -88,7 +77,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """
     context.step("listing")
     details = _counts(table)
-    reads = order.params.get("rows", True)
+    reads = order.params.rows
     details |= examine(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context).to_json()
     if reads:
         _add_rows(table, details, context)
@@ -102,7 +91,7 @@ def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContex
     Nothing that happens here makes the job fail, which is committed.
     """
     instants = (*context.instants, *result.instants)
-    if order.kind not in REPLACING or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
+    if not KINDS[order.kind].audited or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
         return None
     try:
         table.reload()

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime
 
-    from jobs.contract import Json, WorkOrder
+    from jobs.contract import WorkOrder
     from jobs.hudi.records import CleanSummary, Commit
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.cleaning import CleaningParams, Consumer
     from jobs.services.given_plans import GivenPlans
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
@@ -55,15 +56,15 @@ _RETAINED = {
 }
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result:
     """Cleans by `policy`, keeping `retain` commits, hours or file versions; a dry run lists what would be deleted."""
     context.step("planning")
-    if wanted := given_plans.of(order):
+    if wanted := given_plans.of(order.params):
         return _execute_given(table, order, context, wanted)
-    policy = CleaningPolicy(order.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
-    retain = int(order.params.get("retain", 10))
+    policy = order.params.policy
+    retain = order.params.retain
     problems = _retention_problems(policy, retain)
-    consumers = list(order.params.get("consumers") or ())
+    consumers = order.params.consumers
     has_sessions = WriterEngine.SPARK_SQL in table.declared.writers_engines
     kept = _Retention(policy, retain, consumers, has_sessions)
     problems += kept.problems(table.commits()) + pending_cleans(table, consumers)
@@ -89,7 +90,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             "policy": policy.value,
             "retain": retain,
             "retained": int(options[_RETAINED[policy]]),
-            "consumers": consumers,
+            "consumers": [{"name": each.name, "instant": each.instant} for each in consumers],
             "partitions": len(found.files),
             "dropped_partitions": list(found.partitions),
             "files": len(files),
@@ -152,14 +153,16 @@ def _clean_without_writes(
                     return client.clean(found.files)
 
 
-def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
+def _execute_given(
+    table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext, wanted: GivenPlans
+) -> Result:
     """Executes the given pending cleans, with the lock held all the time.
 
     Hudi (1.2) completes a clean without a look at the timeline, so two clients that execute one plan complete it twice.
     A writer executes a pending clean itself with its next commit, even if it delegates cleaning
     (`BaseHoodieTableServiceClient.clean`); while the lock is held, no writer commits.
     """
-    consumers = list(order.params.get("consumers") or ())
+    consumers = order.params.consumers
     problems = [*_stale_write_problems(table), *pending_cleans(table, consumers)]
     lock = TableLock(table, order.job_id)
     if order.dry_run:
@@ -171,8 +174,8 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
     lock.break_stale()
     # With several pending cleans allowed, Hudi would schedule another one.
     options = {"hoodie.clean.multiple.enabled": "false"}
-    if parallelism := order.params.get("parallelism"):
-        options["hoodie.clean.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
+    if parallelism := order.params.parallelism:
+        options["hoodie.clean.parallelism"] = str(min(parallelism, _MOST_PARALLELISM))
     with (
         lock.held(context.checkpoint),
         WriteClient(table, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS, options) as client,
@@ -210,7 +213,7 @@ class _Retention:
 
     policy: CleaningPolicy
     retain: int
-    consumers: Sequence[Json]
+    consumers: Sequence[Consumer]
     has_sessions: bool
 
     def options(self, commits: Sequence[Commit], now: datetime) -> dict[str, str]:

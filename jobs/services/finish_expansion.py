@@ -39,12 +39,13 @@ if TYPE_CHECKING:
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.finish_expansion import FinishExpansionParams
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobContext) -> Result:
     """Retires the hashing config, or with `undo` restores the one that was retired last."""
     context.step("planning")
-    undo = bool(order.params.get("undo"))
+    undo = order.params.undo
     rules = table.bucket_rules()
     problems = _of_undo(table) if undo else _of_retiring(table, order, rules)
     problems += preflight.lock_not_provable(table)
@@ -79,7 +80,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     )
 
 
-def _of_retiring(table: HudiTable, order: WorkOrder, rules: BucketRules | None) -> list[Problem]:
+def _of_retiring(table: HudiTable, order: WorkOrder[FinishExpansionParams], rules: BucketRules | None) -> list[Problem]:
     if rules is None or not hashing_config.is_in_force(table):
         return [NO_HASHING_CONFIG.because()]
     problems = writer_engines.of_running_flink(table, order)

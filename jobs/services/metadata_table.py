@@ -27,18 +27,19 @@ if TYPE_CHECKING:
     from jobs.contract import Json, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.metadata_table import MetadataTableParams
 
 REBUILD, VALIDATE = "rebuild", "validate"
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext) -> Result:
     """Compares, or with `action` `rebuild` deletes the metadata table and builds the partitions that it had.
 
     An attempt that died in the midst left a note of them, by which the next one builds all of them.
     """
     context.step("comparing it with the storage")
     details: Json = {"partitions": sorted(table.metadata_partitions), "findings": _findings(table)}
-    if order.params.get("action", VALIDATE) == VALIDATE:
+    if order.params.action == "validate":
         return Result(Outcome.SUCCEEDED, details=details)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, details["findings"])

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.partition_ttl import PartitionTtlParams
     from jobs.protocol.partition_expiry import Expired
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_WAIT_SECONDS = 300.0
 POLL_SECONDS = 0.2
 
 
@@ -94,7 +94,7 @@ class Plan:
         }
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobContext) -> Result:
     """Drops partitions that are older than `days_retain`; a dry run lists exactly those.
 
     A partition that something still needs is withheld and named. Raises RefusedError if that concerns all of them.
@@ -125,11 +125,17 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
 
 
 def _drop_at_a_moment(
-    table: HudiTable, order: WorkOrder, context: JobContext, lock: TableLock, *, planned: Plan, rows: Rows
+    table: HudiTable,
+    order: WorkOrder[PartitionTtlParams],
+    context: JobContext,
+    lock: TableLock,
+    *,
+    planned: Plan,
+    rows: Rows,
 ) -> Result:
     """Waits for a moment at which nobody writes to the partitions; at the deadline leaves out those that are written
     to."""
-    deadline = time.monotonic() + float(order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+    deadline = time.monotonic() + order.params.wait_seconds
     wanted = [each.partition for each in planned.chosen]
     is_waiting = False
     while True:
@@ -220,12 +226,12 @@ def _undo(table: HudiTable, client: WriteClient, context: JobContext, instant: s
         logger.exception("could not roll back %s", instant)
 
 
-def _plan(table: HudiTable, ttl: Ttl, order: WorkOrder, before: Plan | None = None) -> Plan:
+def _plan(table: HudiTable, ttl: Ttl, order: WorkOrder[PartitionTtlParams], before: Plan | None = None) -> Plan:
     """`before` is what was planned before the lock was taken."""
     among = before.partitions if before else None
     with WriteClient(table, UNDER_OUR_LOCK, keeping(ttl.strategy, ttl.days)) as client:
         found = expired(table, client, ttl, among=among)
-    held = holds(table, found, list(order.params.get("consumers") or ())) if found else {}
+    held = holds(table, found, order.params.consumers) if found else {}
     free = [each for each in found if each.partition not in held]
     withheld = [(each, problem) for each in found for problem in held.get(each.partition, ())]
     plan = Plan(ttl, tuple(free[: ttl.limit]), tuple(withheld), tuple(free[ttl.limit :]))
@@ -242,7 +248,7 @@ def _nothing_left(plan: Plan) -> list[Problem]:
     return [] if plan.chosen else [problem for _, problem in plan.withheld]
 
 
-def _problems(table: HudiTable, order: WorkOrder) -> list[Problem]:
+def _problems(table: HudiTable, order: WorkOrder[PartitionTtlParams]) -> list[Problem]:
     problems = [*preflight.lock_not_provable(table), *of_running_flink(table, order)]
     if not table.properties.get("hoodie.table.partition.fields"):
         problems.append(NOT_PARTITIONED.because())

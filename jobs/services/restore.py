@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from jobs.hudi.savepoints import PendingRestore, Savepoint
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.restore import RestoreParams
     from jobs.services.undoing import Attempt
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RestoreParams], context: JobContext) -> Result:
     """Restores the table to the savepoint `savepoint`; `table_name` must be the table's name.
 
     An attempt that died in the midst is continued: its plan is on the timeline.
@@ -37,9 +38,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return undo(table, order, context, problems=_problems, describe=_undone, execute=_restore)
 
 
-def _restore(attempt: Attempt) -> str:
+def _restore(attempt: Attempt[RestoreParams]) -> str:
     table, client, lock = attempt.table, attempt.client, attempt.lock
-    to = str(attempt.order.params["savepoint"])
+    to = attempt.order.params.savepoint
     attempt.context.step("restoring")
     begun = client.savepoints.pending_restore()
     savepoint = client.savepoints.find(to)
@@ -62,11 +63,11 @@ def _restore(attempt: Attempt) -> str:
     return restore
 
 
-def _problems(attempt: Attempt) -> list[Problem]:
+def _problems(attempt: Attempt[RestoreParams]) -> list[Problem]:
     table, client, order = attempt.table, attempt.client, attempt.order
-    to = str(order.params["savepoint"])
+    to = order.params.savepoint
     problems = [
-        *preflight.name_not_typed(table, order.params),
+        *preflight.name_not_typed(table, order.params.table_name),
         *preflight.lock_not_provable(table),
         *preflight.writers_not_stopped(table, order),
     ]
@@ -142,8 +143,8 @@ def _later(commits: Sequence[Commit], than: Commit) -> list[Commit]:
     return [each for each in commits if each.completed > than.completed or each.write.instant > than.write.instant]
 
 
-def _undone(attempt: Attempt) -> dict[str, Any]:
-    to = str(attempt.order.params["savepoint"])
+def _undone(attempt: Attempt[RestoreParams]) -> dict[str, Any]:
+    to = attempt.order.params.savepoint
     commits = attempt.table.commits()
     commit = next((each for each in commits if each.write.instant == to), None)
     later = _later(commits, commit) if commit else []

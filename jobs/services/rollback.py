@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.rollback import RollbackParams
     from jobs.services.undoing import Attempt
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RollbackParams], context: JobContext) -> Result:
     """Rolls back `instant`; for a completed one `table_name` must be the table's name.
 
     An attempt that died in the midst is continued: its rollback is on the timeline.
@@ -41,9 +42,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return undo(table, order, context, problems=_problems, describe=_described, execute=_roll_back)
 
 
-def _roll_back(attempt: Attempt) -> str:
+def _roll_back(attempt: Attempt[RollbackParams]) -> str:
     table, client, lock = attempt.table, attempt.client, attempt.lock
-    instant = str(attempt.order.params["instant"])
+    instant = attempt.order.params.instant
     attempt.context.step("rolling back")
     rollback = _begun(client, attempt.order) or client.new_instant()
     attempt.context.instant(rollback)
@@ -55,21 +56,21 @@ def _roll_back(attempt: Attempt) -> str:
     return rollback
 
 
-def _begun(client: WriteClient, order: WorkOrder) -> str | None:
+def _begun(client: WriteClient, order: WorkOrder[RollbackParams]) -> str | None:
     """Returns the pending rollback of the instant by an earlier attempt of this job."""
     pending = client.pending_rollbacks()
     return next(
         (
             rollback
             for rollback, instant in pending.items()
-            if rollback in order.earlier_instants and instant == order.params["instant"]
+            if rollback in order.earlier_instants and instant == order.params.instant
         ),
         None,
     )
 
 
-def _described(attempt: Attempt) -> dict[str, Any]:
-    table, instant = attempt.table, str(attempt.order.params["instant"])
+def _described(attempt: Attempt[RollbackParams]) -> dict[str, Any]:
+    table, instant = attempt.table, attempt.order.params.instant
     item = _find(table, instant)
     commit = next((each for each in table.commits() if each.write.instant == instant), None)
     return {
@@ -85,17 +86,21 @@ def _find(table: HudiTable, instant: str) -> Instant | None:
     return next((item for item in table.instants() if item.requested == instant and item.action != "savepoint"), None)
 
 
-def _problems(attempt: Attempt) -> list[Problem]:
+def _problems(attempt: Attempt[RollbackParams]) -> list[Problem]:
     table, client, order = attempt.table, attempt.client, attempt.order
     if _begun(client, order):
         return []
-    instant = str(order.params["instant"])
+    instant = order.params.instant
     item = _find(table, instant)
     problems = preflight.lock_not_provable(table)
     if item is None:
         return [*problems, NO_SUCH_INSTANT.because(instant)]
     if item.state == "COMPLETED":
-        return [*problems, *preflight.name_not_typed(table, order.params), *_of_completed(table, client, item, order)]
+        return [
+            *problems,
+            *preflight.name_not_typed(table, order.params.table_name),
+            *_of_completed(table, client, item, order),
+        ]
     return [*problems, *_of_pending(table, client, item, order)]
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from jobs.hudi.hive_sync import MetastoreTable
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.sync import SyncParams
 
 _MOST_LISTED = 100
 _ROUNDS = 4
@@ -86,7 +87,7 @@ class Difference:
         return {**found, "synced": {"before": self.found.synced if self.found else None, "after": synced}}
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result:
     """Plans by comparing, syncs, and compares again until nothing differs. A dry run returns the differences."""
     context.step("comparing with the metastore")
     # In this order: the instants that the service takes for synced are all on the timeline that is synced, and what is
@@ -152,18 +153,17 @@ def _live_partitions(table: HudiTable) -> list[str]:
     return [path for path in paths if path not in replaced or path in filled]
 
 
-def _target(table: HudiTable, params: Mapping[str, Any]) -> tuple[Target, PartitionExtractor]:
-    fields = tuple(params.get("partition_fields") or table.partition_fields)
-    given = params.get("partition_extractor")
-    extractor = PartitionExtractor(given) if given else extractor_for(fields, table.partitions())
+def _target(table: HudiTable, params: SyncParams) -> tuple[Target, PartitionExtractor]:
+    fields = params.partition_fields or tuple(table.partition_fields)
+    extractor = params.partition_extractor or extractor_for(fields, table.partitions())
     target = Target(
-        uris=str(params["metastore_uris"]),
-        database=str(params.get("database", "default")),
-        table=str(params.get("table") or table.name),
-        strategy=str(params.get("strategy", SyncStrategy.ALL.value)),
+        uris=params.metastore_uris,
+        database=params.database,
+        table=params.table or table.name,
+        strategy=params.strategy.value,
         partition_fields=fields,
         extractor=f"org.apache.hudi.hive.{CLASSES[extractor]}",
-        create_database=bool(params.get("create_database", True)),
+        create_database=params.create_database,
     )
     return target, extractor
 

@@ -10,17 +10,17 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind, Problem
 from jobs.format import hudi_options, lock_providers
 from jobs.format.hudi_options import Refusal
 from jobs.format.server_addresses import is_among, metastores
+from jobs.kinds.registry import KINDS
 from jobs.problems.permissions import METASTORE_NOT_ALLOWED, PATH_NOT_ALLOWED
 from jobs.storage.location import LocationError, canonical, is_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from jobs.contract import Table
+    from jobs.contract import JobKind, Problem, Table
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Permissions:
 
     def refused_metastore(self, kind: JobKind, params: Mapping[str, Any]) -> Problem | None:
         """Returns what is not permitted of the metastore in a job's parameters. Connects to nothing."""
-        if kind is not JobKind.SYNC:
+        if not KINDS[kind].connects_to_metastore:
             return None
         uris = str(params.get("metastore_uris") or "")
         try:

@@ -10,12 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api import tables
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
 from service.api.errors import ServiceBusyError
 from service.api.filters import Glob
-from service.api.patterns import NO_NUL
 from service.api.problems import problem_uri
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.statuses import documented

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
+from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
 from service.api.filters import OfTable, Since, Until
-from service.api.patterns import NO_NUL, SOME_TEXT
+from service.api.patterns import SOME_TEXT
 from service.api.requests import Request
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from jobs.contract import BucketIndex, WriterEngine
+from jobs.kinds.words import NO_NUL
 from service.access import token_store
 from service.access.token import Role
 from service.api.dependencies import CALLBACK_PATH, AppContext, AppContextDep, caller_of, needs, url_of_service
 from service.api.observed import CallbackOut, WriterOptionsOut
-from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER, NO_NUL
+from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER
 from service.api.query_parameters import TOLERANT
 from service.api.requests import Word
 from service.api.statuses import ACCEPTED, documented

@@ -11,7 +11,7 @@ from service.scheduling.trigger_context import by_calendar
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import ArchivalSettings
+    from service.policies.settings import ArchivalSettings
     from service.scheduling.trigger_context import TriggerContext
 
 
@@ -27,7 +27,7 @@ def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: Trigger
         )
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last archival job")
-    params = {"retain": settings.retain}
+    params = settings.job_params()
     if context.calendar:
         timing = by_calendar(context.calendar)
         if not timing.is_due:

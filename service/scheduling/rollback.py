@@ -11,7 +11,7 @@ from service.scheduling.decision import Run, Skip
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import RollbackSettings
+    from service.policies.settings import RollbackSettings
     from service.scheduling.trigger_context import TriggerContext
 
 _WRITES = frozenset({"commit", "deltacommit"})

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 STARVED_SECONDS = 0.2
-PLAN = WorkOrder("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"))
+PLAN = WorkOrder("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"), {"factor": 2})
 
 
 class FakeSpark:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.contract import READING, JobKind
+from jobs.contract import JobKind
+from jobs.kinds.registry import READING
 from service.queue.job import Job, JobState
 from service.scheduling.admission import (
     GROUP_LIMITED,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.policies.policy import ContractionSettings, ExpansionSettings, Mode, Policy
+from service.policies.policy import Policy
+from service.policies.settings import ContractionSettings, ExpansionSettings, Mode
 from service.scheduling import bucket_expansion
 from service.scheduling.bucket_contraction import decide
 from service.scheduling.bucket_expansion import Obstacle, WriterHazard

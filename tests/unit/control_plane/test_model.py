@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.contract import READING, BucketIndex, JobKind, TableLock
+from jobs.contract import BucketIndex, JobKind, TableLock
+from jobs.kinds.registry import READING
 from service.access.secret_cipher import SecretCipher
 from service.access.token import Bearer, Role, Token, digest
 from service.catalog.registration import Registration, Writers
