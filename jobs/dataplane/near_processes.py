@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jobs.hudi.storage_errors import hudi_error
+from jobs.storage_errors import hudi_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

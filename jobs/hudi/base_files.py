@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import DamagedFileError
 from jobs.hudi.jvm import translated
+from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

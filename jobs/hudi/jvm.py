@@ -15,19 +15,13 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from jobs.errors import (
-    FileMissingError,
-    JobError,
-    MetadataTableError,
-    MetadataTableGoneError,
-    PartitionValuesError,
-    TableGoneError,
-    TableLockedError,
-)
+from jobs.errors import FileMissingError, JobError
 from jobs.hudi.near_engine import near_engine
-from jobs.hudi.storage_errors import StorageRefusedError, error_of, hudi_error
 from jobs.hudi.storage_reads import storage_reads
+from jobs.lock_errors import TableLockedError
 from jobs.storage.refusal import refusal_in
+from jobs.storage_errors import StorageRefusedError, error_of, hudi_error
+from jobs.table_errors import MetadataTableError, MetadataTableGoneError, PartitionValuesError, TableGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.errors import (
-    CancelledError,
-    DamagedFileError,
-    FileMissingError,
-    JobError,
-    PartitionValuesError,
-    TimedOutError,
-)
+from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
@@ -28,6 +21,7 @@ from jobs.services.checks import commits, indexes, metadata_table, overwritten, 
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
+from jobs.table_errors import DamagedFileError, PartitionValuesError
 
 if TYPE_CHECKING:
     from jobs.contract import Json, WorkOrder

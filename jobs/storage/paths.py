@@ -16,15 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from jobs.contract import Problem
-from jobs.errors import DamagedFileError, PathOutsideTableError, RefusedError
+from jobs.errors import RefusedError
+from jobs.problems.permissions import STORAGE_NOT_SUPPORTED
 from jobs.storage.local_copy import local_copy
 from jobs.storage.store import NotReproducibleError
 from jobs.storage.stores import REWRITABLE, path_of, store_of
+from jobs.table_errors import DamagedFileError, PathOutsideTableError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from jobs.contract import Problem
     from jobs.storage.store import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -178,12 +180,7 @@ def _scheme_by_default(options: Mapping[str, str]) -> str:
 
 
 def not_supported(detail: str, hint: str) -> Problem:
-    return Problem(
-        "storage-not-supported",
-        "Files cannot be rewritten on this storage",
-        detail,
-        f"{hint} Compaction, cleaning and the audit do not need this.",
-    )
+    return STORAGE_NOT_SUPPORTED.because(detail, hint=f"{hint} Compaction, cleaning and the audit do not need this.")
 
 
 def batches_of(reader: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import DamagedFileError, JobError
+from jobs.errors import JobError
+from jobs.table_errors import DamagedFileError
 from tests.integration import tables
 from tests.integration.run import run_job
 

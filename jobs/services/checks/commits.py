@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jobs.errors import DamagedFileError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.stale_writes import REPAIRS_KEY
 from jobs.format.table_version import WITH_COMPLETION_TIMES
@@ -14,6 +13,7 @@ from jobs.hudi.cleans import Cleaned
 from jobs.hudi.plans import compactions_done
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
 from jobs.services.checks.finding import Examined, Finding
+from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jobs.errors import DamagedFileError, HudiError
+from jobs.errors import HudiError
 from jobs.storage.refusal import Refusal
+from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +28,12 @@ class StorageLoginError(StorageRefusedError):
         " machine, or for Kerberos a keytab (spark.kerberos.keytab, spark.kerberos.principal) or a ticket. Then start"
         " it again."
     )
+    why = (
+        "The storage does not accept the credentials: a key that it does not know, a wrong secret, a token that has"
+        " expired, or none at all. Where Kerberos is used, the process has no ticket that is valid now and no keytab to"
+        " get one. No attempt with the same credentials succeeds, so none is made."
+    )
+    example = "hdfs://namenode/lake/orders: no ticket"
 
 
 class StorageDeniedError(StorageRefusedError):
@@ -36,6 +43,12 @@ class StorageDeniedError(StorageRefusedError):
         "Nothing of the table was changed by what was refused. Let the user or role of the workers read, write and"
         " delete below the table's base path, in .hoodie as well, and in the folder of its lock."
     )
+    why = (
+        "The storage knows who asks, and does not allow it: the permissions of a folder, a policy of the bucket, or an"
+        " access control list. A storage that answers 403 without a reason may mean the credentials as well. The"
+        " workers may be another user than the service. No attempt succeeds before somebody allows it, so none is made."
+    )
+    example = "s3a://lake/orders/.hoodie/lock: PUT: Access Denied (status code 403)"
 
 
 class StorageReadOnlyError(StorageRefusedError):
@@ -45,6 +58,11 @@ class StorageReadOnlyError(StorageRefusedError):
         "A snapshot or a file system that is mounted for reading only takes no writes. Register the table at the path"
         " that its writers use, mount the file system for writing, or switch the services off in the table's policy."
     )
+    why = (
+        "The file system is mounted for reading only, or the path leads into a snapshot. Jobs that write are not tried"
+        " again; those that only read run."
+    )
+    example = "writing to /mnt/lake/orders/.hoodie: FileNotFoundException: lock (Read-only file system)"
 
 
 class StorageUnknownError(StorageRefusedError):
@@ -55,6 +73,11 @@ class StorageUnknownError(StorageRefusedError):
     hint = (
         "See that the base path names it rightly, and that the worker's storage options have its endpoint and region."
     )
+    why = (
+        "The storage has no bucket, container or file system of that name, or the name of its host has no address. A"
+        " name server that is away looks like the latter, so a job that met that is tried again."
+    )
+    example = "s3a://lkae/orders: NoSuchBucket: The specified bucket does not exist"
 
     def __init__(self, detail: str, *, retriable: bool = False) -> None:
         super().__init__(detail)
@@ -68,6 +91,11 @@ class StorageFullError(StorageRefusedError):
         "Free space on the table's storage, or raise its quota: a `cleaning` job frees what no reader needs any more."
         " Where the path in the detail is of a worker's own disk (spark.local.dir), free space there."
     )
+    why = (
+        "The disk, the bucket's quota or a quota of HDFS is used up. The next job rolls back what this one had begun."
+        " The service does not try the job again by itself, since it would fill what is freed."
+    )
+    example = "compacting: IOException: No space left on device"
 
 
 _DAMAGE = re.compile(
