@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from jobs.contract import JsonMapped
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
@@ -19,11 +21,12 @@ from jobs.format.instants import wall_clock
 from jobs.format.stream_positions import newest_positions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
+    from jobs.kinds.archival import ArchivalParams
 
 # For so long writers that know the replaced file groups are likely to come back.
 RECENT = timedelta(hours=24)
@@ -47,7 +50,7 @@ def completed_commits(instants: Iterable[Instant]) -> list[str]:
     return sorted(item.requested for item in instants if item.state == "COMPLETED" and item.action in WRITES)
 
 
-def limits(table: HudiTable, client: WriteClient, params: Mapping[str, Any]) -> list[Limit]:
+def limits(table: HudiTable, client: WriteClient, params: ArchivalParams) -> list[Limit]:
     """Returns all limits, the lowest first. `params` may have the service's own: `seen`, `keep`,
     and `consumers`."""
     instants, commits = table.instants(), table.commits()
@@ -147,9 +150,8 @@ def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[Limit]:
         yield Limit("late-files", min(late), reason, "Run a `cleaning` job, which removes them.")
 
 
-def _of_service(instants: Sequence[Instant], params: Mapping[str, Any]) -> Iterator[Limit]:
-    if "seen" in params:
-        seen = params["seen"]
+def _of_service(instants: Sequence[Instant], params: ArchivalParams) -> Iterator[Limit]:
+    if (seen := params.seen) is not UNSET:
         at = _completed_at(instants, seen)
         if since := _first_completed_after(instants, at):
             reason = (
@@ -158,14 +160,14 @@ def _of_service(instants: Sequence[Instant], params: Mapping[str, Any]) -> Itera
                 else "the last commit that the service has seen is gone"
             )
             yield Limit("not-announced", since, reason)
-    for each in params.get("consumers") or ():
-        at = _completed_at(instants, each["instant"])
+    for each in params.consumers:
+        at = _completed_at(instants, each.instant)
         later = _first_completed_after(instants, at) if at else None
         # It may read the table as of that instant, and all that completed after it.
-        needed = min(filter(None, (each["instant"], later)))
-        yield Limit("consumer", needed, f"consumer '{each['name']}' has seen commits up to {each['instant']}")
-    for each in params.get("keep") or ():
-        yield Limit.from_json(each)
+        needed = min(filter(None, (each.instant, later)))
+        yield Limit("consumer", needed, f"consumer '{each.name}' has seen commits up to {each.instant}")
+    for kept in params.keep:
+        yield Limit(kept.type, kept.instant, kept.reason, kept.remedy)
 
 
 def _completed_at(instants: Iterable[Instant], requested: str | None) -> str:

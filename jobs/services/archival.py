@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError
+from jobs.errors import HudiError, RefusedError, StaleWriterError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi.archiver import keeping
 from jobs.hudi.client import WriteClient
@@ -18,17 +18,16 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.protocol.archival_limits import completed_commits, limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.archival import ArchivalParams
     from jobs.protocol.archival_limits import Limit
 
-DEFAULT_RETAIN = 30
 
-
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result:
     """Archives all but the latest `retain` completed commits, and nothing that a limit keeps; says which limits do.
 
     An attempt that dies in between has archived some instants twice or not removed all of them: the next archiver does
@@ -76,18 +75,16 @@ def _problems(table: HudiTable) -> list[Problem]:
     if not stale:
         return []
     return [
-        Problem(
-            "stale-write-committed",
-            "The table has commits that wrote rows to replaced file groups; their repair reads the timeline",
+        StaleWriterError.because(
             ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-            "Run a `repair` job first, which recovers these rows.",
+            title="The table has commits that wrote rows to replaced file groups; their repair reads the timeline",
         )
     ]
 
 
-def _planned(table: HudiTable, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+def _planned(table: HudiTable, params: ArchivalParams) -> tuple[dict[str, Any], int]:
     """Returns the plan, and the number of commits that Hudi's archiver must leave on the timeline."""
-    retain = int(params.get("retain", DEFAULT_RETAIN))
+    retain = params.retain
     instants = table.instants()
     commits = completed_commits(instants)
     with WriteClient(table, UNDER_OUR_LOCK) as client:

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
+from jobs.kinds.words import NO_NUL
 from jobs.redaction import redacted
 from service.api.log_lines import LogLines
-from service.api.patterns import NO_NUL
 from service.api.requests import Options, Word
 from service.policies.policy import GROUP_PATTERN
 

@@ -79,12 +79,12 @@ def _checks(url: str, token: str | None) -> Iterator[Check]:
 
 def _java() -> Check:
     from jobs.hudi.java import JAVA_VERSION, NoJavaError, java_home
-    from jobs.hudi.start_failure import NO_JAVA
+    from jobs.problems.worker_starts import JAVA_UNSUITED
 
     try:
         program = java_home() / "bin" / "java"
     except NoJavaError as error:
-        return Check("java", FAILED, str(error), NO_JAVA.hint)
+        return Check("java", FAILED, str(error), JAVA_UNSUITED.hint)
     try:
         ran = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:

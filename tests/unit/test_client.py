@@ -18,6 +18,7 @@ from service.client.generator.writing import FOLDER, files
 CLIENT = FOLDER.parents[1]
 
 
+@pytest.mark.slow
 def test_the_generated_client_is_that_of_the_apis_document() -> None:
     for name, text in files().items():
         assert (FOLDER / name).read_text() == text, f"{name}: run `python -m service.client.generator`"

@@ -9,10 +9,13 @@ import typer
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import JobKind, JobState, LogLevel
+from jobs import contract
+from jobs.kinds.registry import KINDS
 from service.cli.client import given, job_log, job_watch
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.given import Since, TableName, TableOption, Until
+from service.cli.client.kinds import complete_param, parameters
 from service.cli.client.output import Output, ago, compact, took
 from service.model.formatting import count, duration
 
@@ -32,7 +35,12 @@ def run(
     *,
     param: Annotated[
         list[str] | None,
-        typer.Option("--param", "-p", help="Parameter, name=value; JSON or text. Repeat it for several"),
+        typer.Option(
+            "--param",
+            "-p",
+            help="Parameter, name=value; JSON or text. Repeat it for several. `jobs kinds KIND` lists them",
+            autocompletion=complete_param,
+        ),
     ] = None,
     params_file: Annotated[Path | None, typer.Option(help="JSON object with parameters; - is standard input")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plan, and change nothing")] = False,
@@ -56,6 +64,20 @@ def run(
         body["timeout_seconds"] = timeout_seconds
     job = service.send(calls.submit_job(found["id"], body, idempotency_key=key or None))
     _submitted(service, out, job, f"{kind.value} of {found['name']}{' (dry run)' if dry_run else ''}", watch=watch)
+
+
+@app.command("kinds")
+def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Default: all")] = None) -> None:
+    """List the kinds of jobs; or the parameters of one, each with its default."""
+    out = Output()
+    if kind is None:
+        rows = [(each.value, declared.summary) for each, declared in KINDS.items()]
+        out.table(("KIND", "EFFECT"), rows, empty="")
+        return
+    declared_kind = contract.JobKind(kind.value)
+    out.say(KINDS[declared_kind].summary)
+    found = [(each.name, each.default, each.description, ", ".join(each.choices)) for each in parameters(declared_kind)]
+    out.table(("PARAMETER", "DEFAULT", "MEANING", "VALUES"), found, empty="It has no parameters.")
 
 
 @app.command("watch")

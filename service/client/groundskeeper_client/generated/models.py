@@ -1452,8 +1452,6 @@ class ConsumerSeen(Model, frozen=True, kw_only=True):
 class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only records what it would do"""
-    min_bucket_bytes: int | UnsetType = UNSET
-    """Size below which the average bucket of a partition is too small"""
     cron: str | UnsetType | None = UNSET
     """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
     null: the thresholds apply
@@ -1472,6 +1470,8 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job"""
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Parameter of the job"""
+    min_bucket_bytes: int | UnsetType = UNSET
+    """Size below which the average bucket of a partition is too small"""
 
 
 class Cure(Model, frozen=True, kw_only=True):
@@ -1838,8 +1838,6 @@ class Examination(Model, frozen=True, kw_only=True):
 class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
     mode: Mode | UnsetType = UNSET
     """`suggest` only records what it would do"""
-    max_bucket_bytes: int | UnsetType = UNSET
-    """Size limit of the largest bucket"""
     cron: str | UnsetType | None = UNSET
     """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
     null: the thresholds apply
@@ -1858,6 +1856,8 @@ class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
     """Parameter of the job"""
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
     """Parameter of the job"""
+    max_bucket_bytes: int | UnsetType = UNSET
+    """Size limit of the largest bucket"""
 
 
 class ExpiredPartition(Model, frozen=True, kw_only=True):
@@ -2667,7 +2667,7 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
 
 class MetadataTableParams(Model, frozen=True, kw_only=True):
     action: Literal["validate", "rebuild"] | UnsetType = UNSET
-    """Action of the instant on the table's timeline"""
+    """`validate` compares it with the storage, `rebuild` builds it anew"""
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
@@ -2819,6 +2819,8 @@ class PartitionOut(Model, frozen=True, kw_only=True):
 
 
 class PartitionPrefix(Model, frozen=True, kw_only=True):
+    """All partitions whose path has this prefix."""
+
     prefix: str
     """Beginning of paths of partitions"""
 
@@ -3614,7 +3616,7 @@ class SavepointOfTable(Model, frozen=True, kw_only=True):
 
 class SavepointParams(Model, frozen=True, kw_only=True):
     action: Literal["create", "list", "delete"] | UnsetType = UNSET
-    """Action of the instant on the table's timeline"""
+    """What to do with savepoints"""
     instant: str | UnsetType | None = UNSET
     """The commit. Default when creating: the latest completed one"""
     comment: str | UnsetType = UNSET
