@@ -52,7 +52,7 @@ def provider() -> dict:
     from groundskeeper_client.airflow.hook import GroundskeeperHook
 
     return {
-        "version": manager.providers["groundskeeper"].version,
+        "version": manager.providers["groundskeeper-client"].version,
         "hook": [hook.hook_name, hook.connection_type],
         "connection": GroundskeeperHook().test_connection(),
     }
