@@ -9,6 +9,7 @@ from jobs.contract import Problem
 from jobs.errors import HudiError
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES
+from jobs.kinds.rollback import RollbackResult
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import undo
@@ -69,13 +70,14 @@ def _described(attempt: Attempt[RollbackParams]) -> dict[str, Any]:
     table, instant = attempt.table, attempt.order.params.instant
     item = _find(table, instant)
     commit = next((each for each in table.commits() if each.write.instant == instant), None)
-    return {
-        "instant": instant,
-        "action": item.action if item else None,
-        "state": item.state.lower() if item else None,
-        "operation": commit.write.operation if commit else None,
-        "file_groups": len(commit.write.written) if commit else None,
-    }
+    undone = RollbackResult(
+        instant=instant,
+        action=item.action if item else None,
+        state=item.state.lower() if item else None,
+        operation=commit.write.operation if commit else None,
+        file_groups=len(commit.write.written) if commit else None,
+    )
+    return undone.to_json()
 
 
 def _find(table: HudiTable, instant: str) -> Instant | None:
