@@ -9,30 +9,22 @@ from typing import TYPE_CHECKING, Final
 
 from jobs.contract import Problem
 from jobs.kinds.clustering import ClusteringParams, GivenClusteringParams
+from jobs.problems import plans
 
 if TYPE_CHECKING:
+    from jobs.contract import Problem
     from jobs.kinds.parameters import Parameters
+    from jobs.problems.problem_type import ProblemType
 
-PLAN_UNUSABLE: Final = Problem(
-    "plan-unusable",
-    "Hudi's own clustering would break the table's bucket index",
-    "The table has a bucket index, and Hudi 1.2 gives clustered files ids without the number of their bucket.",
-    "Roll the plan back, and switch clustering off in the writers (`hoodie.clustering.inline` and"
-    " `hoodie.clustering.schedule.inline`). A clustering job with `sort_by` sorts inside each bucket.",
-)
-NO_BUCKETS: Final = Problem(
-    "expansion-factor-without-buckets",
-    "Only a table with a bucket index can be prepared for an expansion",
-    "`expansion_factor` keeps rows apart that will be in different buckets.",
-    "Leave it out; or, if the table does have a bucket index, declare it in its registration.",
-)
-NOTHING_TO_MERGE: Final = Problem(
-    "bucket-files-not-mergeable",
-    "The files of a table with a bucket index cannot be merged",
-    "Each bucket of a partition is one file group, however small, and clustering without `sort_by` only merges files.",
-    "Give `sort_by` to order the rows inside each bucket, or `expansion_factor` to prepare them for an expansion."
-    " Compaction merges the logs.",
-)
+
+def _refused(kind: ProblemType) -> Problem:
+    """Returns the refusal. Every case is alike, so the example is the detail."""
+    return kind.because(kind.example)
+
+
+PLAN_UNUSABLE: Final = _refused(plans.PLAN_UNUSABLE)
+NO_BUCKETS: Final = _refused(plans.EXPANSION_FACTOR_WITHOUT_BUCKETS)
+NOTHING_TO_MERGE: Final = _refused(plans.BUCKET_FILES_NOT_MERGEABLE)
 
 
 def refusal(params: Parameters, *, has_index: bool) -> Problem | None:

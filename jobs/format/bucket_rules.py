@@ -14,12 +14,13 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
 from jobs.errors import RefusedError
+from jobs.problems.rescales import NUM_BUCKETS_NOT_A_DIVISOR, NUM_BUCKETS_NOT_A_MULTIPLE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from jobs.contract import Problem
     from jobs.kinds.words import PartitionChoice
 
 EVERYTHING = ".*"
@@ -229,11 +230,9 @@ def _closed(rules: BucketRules) -> BucketRules:
 
 def not_a_multiple(partition: str, before: int, after: int, others: int = 0) -> Problem:
     more = f" (and so for {others} other partitions)" if others else ""
-    return Problem(
-        "num-buckets-not-a-multiple",
-        "The new number of buckets is not a multiple of the present one",
+    return NUM_BUCKETS_NOT_A_MULTIPLE.because(
         f"partition '{partition}' has {before} buckets, {after} were asked for{more}",
-        f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
+        hint=f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
     )
 
 
@@ -242,9 +241,7 @@ def not_a_divisor(partition: str, before: int, after: int, others: int = 0) -> P
     more = f" (and so for {others} other partitions)" if others else ""
     what = "that cannot be contracted so" if after == before else f"{after} were asked for"
     smaller = [str(number) for number in range(before // 2, 0, -1) if before % number == 0][:3]
-    return Problem(
-        "num-buckets-not-a-divisor",
-        "The new number of buckets does not divide the present one",
+    return NUM_BUCKETS_NOT_A_DIVISOR.because(
         f"partition '{partition}' has {before} buckets, {what}{more}",
-        f"Ask for {' or '.join(smaller)} buckets." if smaller else "Leave out partitions with a single bucket.",
+        hint=f"Ask for {' or '.join(smaller)} buckets." if smaller else "Leave out partitions with a single bucket.",
     )

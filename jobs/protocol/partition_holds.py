@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
+from jobs.errors import WritersActiveError
 from jobs.format import plan_files
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import INGESTION
 from jobs.hudi.savepoints import savepoints_of
+from jobs.problems.plans import CONSUMER_BEHIND, PENDING_PLAN
+from jobs.problems.undoing import SAVEPOINT
 from jobs.protocol.consumers import first_needed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from jobs.contract import Problem
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
     from jobs.kinds.cleaning import Consumer
@@ -101,39 +104,23 @@ def _targets(table: HudiTable, item: Instant) -> set[str] | None:
 
 
 def being_written(partition: str, instants: Sequence[Instant]) -> Problem:
-    return Problem(
-        "writers-active",
-        "A write in flight may write to this partition",
+    return WritersActiveError.because(
         f"'{partition}': {', '.join(f'{item.requested} ({item.action})' for item in instants[:5])}",
-        "Allow a longer wait (`wait_seconds`), or run the job again when it has ended.",
+        title="A write in flight may write to this partition",
+        hint="Allow a longer wait (`wait_seconds`), or run the job again when it has ended.",
         retriable=True,
     )
 
 
 def _pending_plan(partition: str, plans: Sequence[str]) -> Problem:
-    return Problem(
-        "pending-plan",
-        "A table service on this partition is pending",
-        f"'{partition}': {', '.join(plans[:5])}",
-        "Run that service first (a `compaction` job executes pending compactions), or roll it back.",
-        retriable=True,
-    )
+    return PENDING_PLAN.because(f"'{partition}': {', '.join(plans[:5])}")
 
 
 def _savepoint(partition: str, savepoints: Sequence[str]) -> Problem:
-    return Problem(
-        "savepoint",
-        "A savepoint holds this partition",
-        f"'{partition}': {', '.join(savepoints[:5])}",
-        "Delete the savepoint first (`savepoint` with `action: delete`).",
-    )
+    return SAVEPOINT.because(f"'{partition}': {', '.join(savepoints[:5])}")
 
 
 def _consumer_behind(each: Expired, consumers: Sequence[str]) -> Problem:
-    return Problem(
-        "consumer-behind",
-        "A consumer has not read all commits of this partition",
-        f"'{each.partition}' was modified at {each.modified}, after what was seen by: {', '.join(consumers[:5])}",
-        "Wait for the consumer, or delete it.",
-        retriable=True,
+    return CONSUMER_BEHIND.because(
+        f"'{each.partition}' was modified at {each.modified}, after what was seen by: {', '.join(consumers[:5])}"
     )

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError
+from jobs.errors import HudiError, RefusedError, StaleWriterError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi.archiver import keeping
 from jobs.hudi.client import WriteClient
@@ -76,11 +76,9 @@ def _problems(table: HudiTable) -> list[Problem]:
     if not stale:
         return []
     return [
-        Problem(
-            "stale-write-committed",
-            "The table has commits that wrote rows to replaced file groups; their repair reads the timeline",
+        StaleWriterError.because(
             ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-            "Run a `repair` job first, which recovers these rows.",
+            title="The table has commits that wrote rows to replaced file groups; their repair reads the timeline",
         )
     ]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.errors import CancelledError, FileMissingError, JobError, PartitionValuesError, TimedOutError
+from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
@@ -21,6 +21,7 @@ from jobs.services.checks import commits, indexes, metadata_table, overwritten, 
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
+from jobs.table_errors import DamagedFileError, PartitionValuesError
 
 if TYPE_CHECKING:
     from jobs.contract import Json, WorkOrder
@@ -48,6 +49,7 @@ READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
     "column statistics": metadata_table.statistics,
     "indexes": indexes.entries,
+    "expression indexes": indexes.expressions,
 }
 """Checks that read files: their footers, and some of their columns."""
 
@@ -134,8 +136,8 @@ def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
     context.step("counting rows", bytes_total=details["bytes"])
     try:
         found = count_rows(table, table.bucket_rules(), with_forms=True)
-    except (FileMissingError, PartitionValuesError) as error:
-        # A finding says which files are gone.
+    except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
+        # A finding says which files are gone or damaged.
         details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
         return
     if table.bucket_rules() is None or table.has_meta_fields:

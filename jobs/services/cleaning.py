@@ -12,7 +12,7 @@ from jobs.contract import (
     Result,
     WriterEngine,
 )
-from jobs.errors import RefusedError
+from jobs.errors import RefusedError, StaleWriterError
 from jobs.format.stale_writes import hits, stale_writes
 from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
@@ -22,6 +22,7 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
 from jobs.hudi.records import CLEAN, INGESTION, Cleanable
 from jobs.job_params import CleaningPolicy
+from jobs.problems.plans import OTHER_PLANS_PENDING, RETAIN_TOO_SMALL, STALE_WRITE_IN_FLIGHT
 from jobs.protocol.consumers import behind_replacements, first_needed, pending_cleans, retention
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
@@ -203,12 +204,7 @@ def _unfinished_cleans(table: HudiTable) -> set[str]:
 
 
 def _others_pending(instants: Sequence[str]) -> Problem:
-    return Problem(
-        "other-plans-pending",
-        "Hudi executes all pending cleans together, and the table has others",
-        ", ".join(instants[:5]),
-        "Name them in `plans` as well.",
-    )
+    return OTHER_PLANS_PENDING.because(", ".join(instants[:5]))
 
 
 @dataclass(frozen=True)
@@ -264,11 +260,9 @@ def _retention_problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
     if retain >= least:
         return []
     return [
-        Problem(
-            "retain-too-small",
-            "Cleaning must leave at least one version before the latest",
+        RETAIN_TOO_SMALL.because(
             f"{policy.value} with retain {retain}",
-            f"Retain at least {least}: running readers still need that version.",
+            hint=f"Retain at least {least}: running readers still need that version.",
         )
     ]
 
@@ -312,23 +306,13 @@ def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[
     touched = {instant: table.touched(instant) for instant in in_flight}
     hitting = [instant for instant, where in touched.items() if where and hits(where.keys, replaced)]
     if hitting:
-        return [
-            Problem(
-                _IN_FLIGHT,
-                "A write in flight writes to replaced file groups; cleaning could delete its files",
-                ", ".join(hitting),
-                "Wait until it has ended; its commit is repaired then.",
-                retriable=True,
-            )
-        ]
+        return [STALE_WRITE_IN_FLIGHT.because(", ".join(hitting))]
     if not stale:
         return []
     return [
-        Problem(
-            "stale-write-committed",
-            "The table has commits that wrote rows to replaced file groups; cleaning could delete them",
+        StaleWriterError.because(
             ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-            "Run a `repair` job first, which recovers these rows.",
+            title="The table has commits that wrote rows to replaced file groups; cleaning could delete them",
         )
     ]
 

@@ -22,6 +22,7 @@ from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.kinds.clustering import ClusteringParams, GivenClusteringParams
+from jobs.problems.tables import COLUMN_NOT_SORTABLE, COLUMN_UNKNOWN
 from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
@@ -165,19 +166,10 @@ def _columns(table: HudiTable, sort_by: tuple[str, ...]) -> list[Problem]:
     problems = []
     if unknown:
         problems.append(
-            Problem(
-                "column-unknown",
-                "The table has no such column",
-                ", ".join(unknown),
-                f"Its columns are {', '.join(sorted(fields))}.",
-            )
+            COLUMN_UNKNOWN.because(", ".join(unknown), hint=f"Its columns are {', '.join(sorted(fields))}.")
         )
     if nested:
-        problems.append(
-            Problem(
-                "column-not-sortable", "Lists, maps and structs have no order", ", ".join(nested), "Use other columns."
-            )
-        )
+        problems.append(COLUMN_NOT_SORTABLE.because(", ".join(nested)))
     return problems
 
 

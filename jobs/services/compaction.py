@@ -12,6 +12,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
+from jobs.problems.plans import NOT_MERGE_ON_READ
 from jobs.protocol import recovery
 from jobs.services import bounded_compaction, compaction_engines, given_plans, log_compactions
 from jobs.services.compaction_bounds import Bounds
@@ -103,7 +104,7 @@ def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) ->
 def _refusals(table: HudiTable, order: WorkOrder[CompactionParams], wanted: GivenPlans | None) -> list[Problem]:
     problems = log_compactions.refusals(table, wanted.instants) if wanted else []
     if wanted is None and not table.is_merge_on_read:
-        problems = [Problem("not-merge-on-read", "Only merge-on-read tables have logs to compact")]
+        problems = [NOT_MERGE_ON_READ.because()]
     return problems or compaction_engines.refusals(table, order) or rows.not_readable(table)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import Outcome, Result
 from jobs.hudi.table import HudiTable
 from jobs.services.audit import PROOFS
-from jobs.services.checks import buckets, parts, plans, remains, timeline
+from jobs.services.checks import buckets, indexes, parts, plans, remains, timeline
 from jobs.services.checks.examination import examine
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ CHECKS: dict[str, Check] = {
     **PROOFS,
     "properties": parts.properties,
     "index definitions": parts.index_definitions,
+    "expression indexes": indexes.expressions,
     "files of unknown instants": timeline.unknown_files,
     "archival": timeline.archival,
     "pending plans": plans.unusable,

@@ -17,7 +17,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import REPLACE
 from jobs.kinds.registry import KINDS
-from jobs.protocol.preflight import LOCK_NOT_ATOMIC
+from jobs.problems.tables import LOCK_NOT_ATOMIC
 from jobs.protocol.writers import dead_writes
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Res
     lock = {"provider": table.declared.lock.provider, "reachable": not look.problems, "held": look.is_held}
     refusals = list(result.details.get("refusals", ()))
     # What the preflight says of such a lock is clearer than the JVM's word, and needs no second one.
-    if not any(refusal["type"] == LOCK_NOT_ATOMIC for refusal in refusals):
+    if not any(refusal["type"] == LOCK_NOT_ATOMIC.type for refusal in refusals):
         refusals += [problem.to_json() for problem in look.problems]
     try:
         table.clock.verify()

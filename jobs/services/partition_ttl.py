@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import (
-    CommitStateUnknownError,
-    HudiError,
-    JobError,
-    LeaseLostError,
-    LockLostError,
-    RefusedError,
-)
+from jobs.errors import CommitStateUnknownError, HudiError, JobError, LeaseLostError, RefusedError, StaleWriterError
 from jobs.format.file_names import is_fixed
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi.client import WriteClient
@@ -34,6 +27,8 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import OPERATION, keeping
 from jobs.kinds.partition_ttl import ExpiredPartition, PartitionTtlResult, WithheldPartition
 from jobs.kinds.results import WorkLeft
+from jobs.lock_errors import LockLostError
+from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDEX
 from jobs.protocol import preflight, recovery
 from jobs.protocol.partition_expiry import Rows, Ttl, expired
 from jobs.protocol.partition_holds import being_written, holds, writing_into
@@ -264,34 +259,17 @@ def _nothing_left(plan: Plan) -> list[Problem]:
 def _problems(table: HudiTable, order: WorkOrder[PartitionTtlParams]) -> list[Problem]:
     problems = [*preflight.lock_not_provable(table), *of_running_flink(table, order)]
     if not table.properties.get("hoodie.table.partition.fields"):
-        problems.append(Problem("not-partitioned", "The table has no partitions that could expire"))
+        problems.append(NOT_PARTITIONED.because())
     problems += preflight.no_meta_fields(table)
     if table.has_consistent_hashing() or any(is_fixed(item.file_id) for item in table.file_slices()):
-        problems.append(
-            Problem(
-                "file-ids-repeat",
-                "Writers of this table use the same file ids again, so rows that come later would go to file groups"
-                " that have been replaced, where no reader sees them",
-                "consistent-hashing bucket index, or non-blocking concurrency control",
-                "Delete the rows of old partitions by statements instead.",
-            )
-        )
+        problems.append(FILE_IDS_REPEAT.because("consistent-hashing bucket index, or non-blocking concurrency control"))
     if values := [name for name in table.indexes_of_keys if name.startswith(SECONDARY)]:
-        problems.append(
-            Problem(
-                "secondary-index",
-                "Hudi cannot drop partitions of a table with a secondary index",
-                ", ".join(values),
-                "Drop the index (`DROP INDEX`) and create it again afterwards; or delete the rows by statements.",
-            )
-        )
+        problems.append(SECONDARY_INDEX.because(", ".join(values)))
     if stale := stale_writes(commit.write for commit in table.commits()):
         problems.append(
-            Problem(
-                "stale-write-committed",
-                "The table has commits whose rows no reader sees; they may belong to these partitions",
+            StaleWriterError.because(
                 ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-                "Run a `repair` job first, which recovers these rows.",
+                title="The table has commits whose rows no reader sees; they may belong to these partitions",
             )
         )
     return problems

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Problem
-from jobs.errors import HudiError
+from jobs.errors import HudiError, WritersActiveError
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES
 from jobs.kinds.rollback import RollbackResult
+from jobs.problems.undoing import (
+    COMPACTION_PLAN,
+    FLINK_WRITER,
+    LOG_COMPACTION,
+    METADATA_TABLE_COMPACTED,
+    NO_SUCH_INSTANT,
+    NOT_A_PLAIN_WRITE,
+    NOT_A_WRITE,
+    NOT_THE_LATEST,
+    SAVEPOINT,
+    VERSIONS_GONE,
+    WRITER_ACTIVE,
+)
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import undo
 
 if TYPE_CHECKING:
-    from jobs.contract import Result, WorkOrder
+    from jobs.contract import Problem, Result, WorkOrder
     from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.rollback import RollbackParams
     from jobs.services.undoing import Attempt
-
-_LOG_COMPACTION = Problem(
-    "log-compaction",
-    "Hudi 1.2 does not roll back a log compaction: its `rollback` finds no such instant",
-    hint="It may stay: readers leave it out, and compactions run beside it. Switch it off in the writers"
-    " (`hoodie.log.compaction.inline=false`).",
-)
 
 
 def run(table: HudiTable, order: WorkOrder[RollbackParams], context: JobContext) -> Result:
@@ -92,7 +96,7 @@ def _problems(attempt: Attempt[RollbackParams]) -> list[Problem]:
     item = _find(table, instant)
     problems = preflight.lock_not_provable(table)
     if item is None:
-        return [*problems, Problem("no-such-instant", "The active timeline has no such instant", instant)]
+        return [*problems, NO_SUCH_INSTANT.because(instant)]
     if item.state == "COMPLETED":
         return [
             *problems,
@@ -104,38 +108,15 @@ def _problems(attempt: Attempt[RollbackParams]) -> list[Problem]:
 
 def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:
     if item.action == "logcompaction":
-        return [replace(_LOG_COMPACTION, detail=f"{item.requested} ({item.state.lower()})")]
+        return [LOG_COMPACTION.because(f"{item.requested} ({item.state.lower()})")]
     if item.action == COMPACTION:
-        return [
-            Problem(
-                "compaction-plan",
-                "A compaction plan is not rolled back: logs that were written since refer to it",
-                f"{item.requested} ({item.action}, {item.state.lower()})",
-                "Run a `compaction` job, which executes it unless another runner is alive.",
-            )
-        ]
+        return [COMPACTION_PLAN.because(f"{item.requested} ({item.action}, {item.state.lower()})")]
     if item.action not in {*INGESTION, "replacecommit", "clustering"}:
-        return [
-            Problem(
-                "not-a-write",
-                "Only writes and clustering plans are rolled back",
-                f"{item.requested} ({item.action})",
-                "A `cleaning` job finishes an interrupted clean, and rolls back dead writers.",
-            )
-        ]
+        return [NOT_A_WRITE.because(f"{item.requested} ({item.action})")]
     is_plan = item.state == "REQUESTED" and (item.action == "clustering" or table.is_clustering_plan(item.requested))
     if is_plan or is_leftover(table, client, item, writers_stopped=order.writers_stopped):
         return []
-    return [
-        Problem(
-            "writer-active",
-            "The writer of that instant may be alive",
-            f"{item.requested} ({item.action}, {item.state.lower()})",
-            "Stop it. A heartbeat expires two minutes after its writer died; for writers without one, PATCH the table "
-            'with `{"writers": {"stopped": true}}`.',
-            retriable=True,
-        )
-    ]
+    return [WRITER_ACTIVE.because(f"{item.requested} ({item.action}, {item.state.lower()})")]
 
 
 def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:
@@ -143,41 +124,25 @@ def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: W
     commit = next((each for each in commits if each.write.instant == item.requested), None)
     if commit is None or not _is_plain(commit):
         operation = commit.write.operation if commit else item.action
-        return [
-            Problem(
-                "not-a-plain-write",
-                "Only commits that add rows are rolled back; this one rewrote or replaced file groups",
-                f"{item.requested} ({operation})",
-                "A `restore` to a savepoint undoes those as well.",
-            )
-        ]
+        return [NOT_A_PLAIN_WRITE.because(f"{item.requested} ({operation})")]
     problems = []
     later = [each.write.instant for each in commits if _is_later(each, commit)]
     if later:
-        problems.append(
-            Problem(
-                "not-the-latest",
-                "Only the latest completed commit can be rolled back",
-                ", ".join(later[:5]),
-                "Roll back the later ones first, or restore a savepoint.",
-            )
-        )
+        problems.append(NOT_THE_LATEST.because(", ".join(later[:5])))
     if pending := table.pending():
         names = ", ".join(f"{each.requested} ({each.action})" for each in pending[:5])
-        title = "Something in flight may have read that commit's files"
-        problems.append(Problem("writers-active", title, names, "Wait until it has ended.", retriable=True))
-    if client.savepoints.find(item.requested):
-        hint = "Delete the savepoint first (`savepoint` with `action: delete`)."
-        problems.append(Problem("savepoint", "The commit has a savepoint", item.requested, hint))
-    if table.may_have_flink and not (table.declared.writers_stopped or order.writers_stopped):
         problems.append(
-            Problem(
-                "flink-writer",
-                "A running Flink job would not write these rows again",
-                table.may_have_flink,
-                'Stop it with a savepoint, and PATCH the table with `{"writers": {"stopped": true}}`.',
+            WritersActiveError.because(
+                names,
+                title="Something in flight may have read that commit's files",
+                hint="Wait until it has ended.",
+                retriable=True,
             )
         )
+    if client.savepoints.find(item.requested):
+        problems.append(SAVEPOINT.because(item.requested, title="The commit has a savepoint"))
+    if table.may_have_flink and not (table.declared.writers_stopped or order.writers_stopped):
+        problems.append(FLINK_WRITER.because(table.may_have_flink))
     return [*problems, *_of_metadata_table(table, client, item), *_of_files(table, commit)]
 
 
@@ -189,8 +154,7 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, item: Instant) -> 
     if compacted is None or compacted < item.requested:
         return []
     detail = f"compacted at {compacted}"
-    title = "The metadata table has been compacted since, and cannot go back"
-    return [Problem("metadata-table-compacted", title, detail, "Restore a savepoint instead.")]
+    return [METADATA_TABLE_COMPACTED.because(detail)]
 
 
 def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
@@ -209,8 +173,7 @@ def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
             gone.append(f"{file_id} of {before} in partition '{partition}'")
     if not gone:
         return []
-    title = "The versions before that commit have been cleaned"
-    return [Problem("versions-gone", title, f"{len(gone)}, such as {gone[0]}")]
+    return [VERSIONS_GONE.because(f"{len(gone)}, such as {gone[0]}")]
 
 
 def _is_plain(commit: Commit) -> bool:

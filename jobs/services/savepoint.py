@@ -6,13 +6,14 @@ import time
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError, WritersActiveError
+from jobs.errors import HudiError, RefusedError, StaleWriterError, WritersActiveError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.savepoints import savepoints_of
 from jobs.kinds.savepoint import SavepointOfTable, SavepointResult
+from jobs.problems.undoing import NO_INSTANT, NO_SUCH_COMMIT, REPLACED_SINCE
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
@@ -98,31 +99,21 @@ def _problems(table: HudiTable, params: SavepointParams, action: str) -> list[Pr
     if action == DELETE:
         if given:
             return []
-        return [Problem("no-instant", "Which savepoint to delete is not given", hint="Send its `instant`.")]
+        return [NO_INSTANT.because()]
     commits = table.commits()
     instant = given or latest_commit(table)
     chosen = next((each for each in commits if each.write.instant == instant), None)
     if chosen is None:
         title = "The table has no such completed commit on its active timeline" if given else "The table has no commit"
-        return [Problem("no-such-commit", title, given or "")]
+        return [NO_SUCH_COMMIT.because(given or "", title=title)]
     problems = []
     replaced = [each.write.instant for each in commits if each.completed > chosen.completed and each.write.replaced]
     if replaced:
-        problems.append(
-            Problem(
-                "replaced-since",
-                "File groups of that commit have been replaced since, so its files may be gone",
-                ", ".join(replaced[:5]),
-                "Create the savepoint of a later commit; the latest is the default.",
-            )
-        )
+        problems.append(REPLACED_SINCE.because(", ".join(replaced[:5])))
     if stale := stale_writes(each.write for each in commits):
         problems.append(
-            Problem(
-                "stale-write-committed",
-                "The savepoint would keep rows astray",
-                ", ".join(write.instant for write in stale[:5]),
-                "Run a `repair` job first.",
+            StaleWriterError.because(
+                ", ".join(write.instant for write in stale[:5]), title="The savepoint would keep rows astray"
             )
         )
     return problems

@@ -26,6 +26,16 @@ from jobs.format.partition_values import (
 from jobs.hudi.hive_sync import Metastore, Target, timeline_of
 from jobs.job_params import PartitionExtractor, SyncStrategy
 from jobs.kinds.sync import SyncedInstants, SyncedTable, SyncResult
+from jobs.problems.syncs import (
+    METASTORE_COLUMNS_INCOMPATIBLE,
+    METASTORE_DATABASE_MISSING,
+    METASTORE_NAME_UNSUITED,
+    METASTORE_PARTITIONING_DIFFERS,
+    METASTORE_TABLE_ELSEWHERE,
+    METASTORE_TABLE_NOT_HUDI,
+    NO_COMMIT,
+    PARTITION_VALUES_UNSUITED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -96,7 +106,7 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
     instants = [item.requested for item in table.instants() if item.state == "COMPLETED"]
     timeline = timeline_of(table)
     if not table.commits():
-        raise RefusedError([Problem("no-commit", "The table has no commit yet, so it has no columns")])
+        raise RefusedError([NO_COMMIT.because()])
     target, extractor = _target(table, order.params)
     metastore = Metastore(table, target, timeline)
     try:
@@ -178,11 +188,9 @@ def _names(table: HudiTable, target: Target) -> tuple[str, ...]:
 def _unnamed(metastore: Metastore) -> list[Problem]:
     target = metastore.target
     if not _NAME.fullmatch(target.table):
-        hint = "Give another name as `table`: letters, digits and underscores."
-        return [Problem("metastore-name-unsuited", "A metastore has no tables of this name", target.table, hint)]
+        return [METASTORE_NAME_UNSUITED.because(target.table)]
     if not target.create_database and not metastore.has_database():
-        hint = "Create it, or send `create_database`."
-        return [Problem("metastore-database-missing", "There is no such database", target.database, hint)]
+        return [METASTORE_DATABASE_MISSING.because(target.database)]
     return []
 
 
@@ -205,12 +213,7 @@ def _values(wanted: Wanted, paths: Sequence[str]) -> tuple[dict[str, tuple[str, 
 
 
 def _unsuited(detail: str) -> Problem:
-    return Problem(
-        "partition-values-unsuited",
-        "The partition paths do not give the values of the partition columns",
-        detail,
-        "Choose the `partition_extractor`, or other `partition_fields`; a name that is no column gets text.",
-    )
+    return PARTITION_VALUES_UNSUITED.because(detail)
 
 
 def _compared(table: HudiTable, metastore: Metastore, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
@@ -240,35 +243,16 @@ def _refusals(table: HudiTable, metastore: Metastore, wanted: Wanted, difference
     if there is None:
         return
     if without_scheme(there.location) != without_scheme(table.base_path):
-        yield Problem(
-            "metastore-table-elsewhere",
-            "The metastore has a table of this name at another path",
-            f"{name}: {there.location or 'a view'}",
-            "Give another `table` or `database`; or drop that one, if it is this table before it was moved.",
-        )
+        yield METASTORE_TABLE_ELSEWHERE.because(f"{name}: {there.location or 'a view'}")
     elif not there.is_hudi:
-        yield Problem(
-            "metastore-table-not-hudi",
-            "The metastore has a table of this name that is no Hudi table",
-            name,
-            "Give another `table` or `database`, or drop that one.",
-        )
+        yield METASTORE_TABLE_NOT_HUDI.because(name)
     elif list(there.partition_columns) != list(wanted.partition_columns):
-        yield Problem(
-            "metastore-partitioning-differs",
-            "The metastore's table has other partition columns, and they cannot be changed",
-            f"{name}: {', '.join(there.partition_columns) or 'none'}, not {keys}",
-            "Send its `partition_fields`, or drop it from the metastore (an external table keeps its files).",
+        yield METASTORE_PARTITIONING_DIFFERS.because(
+            f"{name}: {', '.join(there.partition_columns) or 'none'}, not {keys}"
         )
     elif (difference.added or difference.changed) and metastore.refuses(there.columns, wanted.columns):
         changed = ", ".join(f"{column} {old} to {new}" for column, (old, new) in difference.changed.items())
-        yield Problem(
-            "metastore-columns-incompatible",
-            "The metastore does not allow this change of the columns",
-            f"{name}: {changed or 'their order'}",
-            "Set hive.metastore.disallow.incompatible.col.type.changes=false in the metastore, or drop its table and "
-            "sync again (an external table keeps its files).",
-        )
+        yield METASTORE_COLUMNS_INCOMPATIBLE.because(f"{name}: {changed or 'their order'}")
 
 
 def _result(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jobs import tracing
 from jobs.attempt_log import AttemptLog
-from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
+from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Progress, Result
 from jobs.errors import (
     CancelledError,
     CommitStateUnknownError,
@@ -25,13 +25,14 @@ from jobs.errors import (
 )
 from jobs.hudi import jvm_log, spark_jobs
 from jobs.hudi.jvm import Jvm, refused_by_storage
-from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.registry import KINDS, typed
+from jobs.problems.tables import PARAMS_INVALID
 from jobs.protocol import table_parts
 from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
+from jobs.storage_errors import StorageRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,7 @@ def _typed(order: WorkOrder) -> WorkOrder[Parameters]:
     try:
         return typed(order)
     except ValueError as error:
-        reason = Problem("params-invalid", "The worker cannot read the job's parameters", str(error))
+        reason = PARAMS_INVALID.because(str(error))
         raise RefusedError([reason]) from error
 
 
@@ -210,7 +211,7 @@ class Attempt:
             return Result(Outcome.FAILED, error=reason.problem())
         logger.exception("%s failed", self._group, exc_info=error)
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        return Result(Outcome.FAILED, error=Problem("job-failed", JobError.title, detail[:300], JobError.hint))
+        return Result(Outcome.FAILED, error=JobError.because(detail[:300]))
 
     def _told(self, failed: Result) -> Result:
         """Adds what the attempt could not undo."""

@@ -21,7 +21,7 @@ from service.db.engine import reading
 from service.db.page import Page
 from service.incidents import store, tracker
 from service.incidents.incident import Incident, IncidentKind, IncidentState
-from service.model import errors
+from service.model import errors, job_errors, table_errors
 
 router = APIRouter(prefix="/v1", tags=["incidents"])
 
@@ -142,7 +142,7 @@ def list_incidents(
     operation_id="listIncidentsOfTable",
     summary="List the incidents of a table, newest first",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def list_incidents_of_table(
     table_id: TableId,
@@ -159,7 +159,7 @@ def list_incidents_of_table(
     operation_id="closeIncident",
     summary="Close an incident by hand",
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.IncidentNotFoundError, errors.IncidentClosedError, errors.ParamsInvalidError),
+    responses=documented(job_errors.IncidentNotFoundError, job_errors.IncidentClosedError, errors.ParamsInvalidError),
 )
 def close(
     incident_id: IncidentId,

@@ -57,7 +57,7 @@ function problems({ id, problems: every, problem_count: all, warnings, incidents
     brief(every),
     all > every.length && tableLink(id, `and ${count(all - every.length, "more", "more")}`),
     suspected > 0 && h("span", { class: "tag warn" }, `${suspected} suspected`),
-    warnings.length > 0 && h("details", {}, h("summary", {}, h("span", { class: "tag warn" }, count(warnings.length, "warning"))), items),
+    warnings.length > 0 && h("details", {}, h("summary", {}, h("span", { class: "tag" }, count(warnings.length, "note"))), items),
   ];
 }
 

@@ -10,6 +10,7 @@ from jobs.contract import JobKind, Problem, WriterEngine
 from jobs.job_params import OnActiveWriters
 from jobs.kinds.registry import KINDS
 from jobs.kinds.words import HAND_OVER_SECONDS
+from jobs.problems.rescales import WRITERS_NOT_STOPPED
 from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOver, HandOverState
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from service.catalog.registration import Registration
     from service.lake.engine_sighting import Sightings
     from service.queue.job import Job
-
-WRITERS_NOT_STOPPED = "writers-not-stopped"
 
 
 def replaces_file_groups(kind: JobKind) -> bool:
@@ -90,10 +89,8 @@ def loses_batches(kind: JobKind, params: Mapping[str, Any], table: Registration,
 
 
 def expired(hand_over: HandOver) -> Problem:
-    return Problem(
-        WRITERS_NOT_STOPPED,
-        "The writers were not stopped in time",
+    return WRITERS_NOT_STOPPED.because(
         f"The job waited until {hand_over.deadline:%Y-%m-%d %H:%M:%S} UTC. {hand_over.detail}".strip(),
-        "Nothing was changed. Submit the job again, if necessary with a longer `hand_over_seconds`, and stop the Flink"
-        " job with a savepoint while it waits; or register `writers.flink`, and the service stops it.",
+        hint="Nothing was changed. Submit the job again, if necessary with a longer `hand_over_seconds`, and stop the"
+        " Flink job with a savepoint while it waits; or register `writers.flink`, and the service stops it.",
     )

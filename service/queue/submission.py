@@ -17,7 +17,7 @@ from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
 from service.incidents.incident import HELD_BACK, astray
-from service.model.errors import (
+from service.model.job_errors import (
     FenceLosesFlinkError,
     IdempotencyKeyReusedError,
     IncidentOpenError,

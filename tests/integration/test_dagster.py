@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from groundskeeper_client import calls, models
 from jobs.contract import Outcome, Problem, Result
 from service.access.token import Role
-from service.client import calls, models
 from tests.guides import GUIDE_OF_TOOLS, ROOT, python_block
 from tests.integration.serving import eventually
 from tests.integration.tool_environment import ToolEnvironment

@@ -227,7 +227,7 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(dom: C
     )
     assert "/lake/orders does not exist" in first
     assert re.search(r"warning trips : The policy asks for something that can never happen since", first)
-    assert "The table cannot be read A policy warns 1 warning Something is dangling." in rest
+    assert "The table cannot be read A policy warns 1 note Something is dangling." in rest
     assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders MOR v9" in words
     assert re.search(
         r"Active jobs 1 queued, about .{1,60} Audit on &lt;b&gt;orders&lt;/b&gt; queued Cancel waits", words

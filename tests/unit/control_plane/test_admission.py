@@ -378,6 +378,7 @@ def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
         assert longest_wait([number for number, _ in table.starts], 4 * bound) <= bound
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
 def test_every_kind_of_a_table_gets_its_turn_however_often_the_others_are_due(
