@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jobs.contract import JobKind
+    from jobs.kinds.results import KindResult
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Kind:
 
     `params` are its parameters, `given_plans` those of a job that executes plans of Hudi, if they are others. `example`
     is a request without its kind. `module` of `jobs.services` has its `run`; by default that of the same name.
+    `result` is None where it is no type yet.
     """
 
     kind: JobKind
@@ -42,6 +44,7 @@ class Kind:
     example: Mapping[str, Any] = field(default_factory=dict)
     given_plans: type[Parameters] | None = None
     module: str = ""
+    result: type[KindResult] | None = None
     policy: Policy | None = None
 
     writes: bool = True

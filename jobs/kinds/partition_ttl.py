@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import JobKind
 from jobs.job_params import TtlStrategy
 from jobs.kinds.cleaning import Consumers
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import KindResult, Part, SomeInstant, WorkLeft
 from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, Partitions
 
 
@@ -32,6 +35,43 @@ class PartitionTtlParams(Parameters, frozen=True, kw_only=True):
     consumers: Consumers = ()
 
 
+class ExpiredPartition(Part, frozen=True, kw_only=True):
+    """A partition that has expired"""
+
+    partition: Annotated[str, Spec("Its path")]
+    since: Annotated[SomeInstant | None, Spec("The instant from which its age counts")]
+    modified: Annotated[SomeInstant | None, Spec("The instant that wrote to it last")]
+    file_groups: Annotated[int, Spec("File groups in it")]
+    files: Annotated[int, Spec("Files in it")]
+    rows: Annotated[int | None, Spec("Rows in it")]
+    bytes: Annotated[int, Spec("Their size in bytes")]
+
+
+class WithheldPartition(Part, frozen=True, kw_only=True):
+    """A partition that has expired and stays, with the reason"""
+
+    partition: Annotated[str, Spec("Its path")]
+    type: Annotated[str, Spec("Type of the problem")]
+    title: Annotated[str, Spec("What it is")]
+    detail: Annotated[str, Spec("This case")]
+    hint: Annotated[str, Spec("What to do")]
+    retriable: Annotated[bool, Spec("Whether it may pass by itself")]
+
+
+class PartitionTtlResult(KindResult, frozen=True, kw_only=True):
+    files: Annotated[int, Spec("Number of files")]
+    bytes: Annotated[int, Spec("Their size in bytes")]
+    rows: Annotated[int, Spec("Number of rows")]
+    strategy: Annotated[str, Spec("How the age of a partition is determined")]
+    days_retain: Annotated[float, Spec("Age at which a partition expires, in days")]
+    partitions: Annotated[tuple[ExpiredPartition, ...], Spec("Partitions that were, or would be, dropped")]
+    withheld: Annotated[tuple[WithheldPartition, ...], Spec("Partitions that have expired and stay, with the reason")]
+    left: Annotated[WorkLeft, Spec("What is left to the next job")]
+    kept_unchanged: Annotated[
+        bool | UnsetType, Spec("Whether the file slices of all other partitions stayed as they were")
+    ] = UNSET
+
+
 KIND = Kind(
     JobKind.PARTITION_TTL,
     "Partition TTL",
@@ -46,4 +86,5 @@ KIND = Kind(
     audited=True,
     rolls_back_dead=True,
     waits_for_repair=True,
+    result=PartitionTtlResult,
 )

@@ -7,6 +7,7 @@ from typing import Annotated
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import KindResult, SomeInstant
 from jobs.kinds.words import HAND_OVER_SECONDS, HandOverSeconds, Instant, TableName
 
 
@@ -14,6 +15,12 @@ class RestoreParams(Parameters, frozen=True, kw_only=True):
     savepoint: Annotated[Instant, Spec("The instant of the savepoint")]
     table_name: TableName
     hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
+
+
+class RestoreResult(KindResult, frozen=True, kw_only=True):
+    savepoint: Annotated[SomeInstant, Spec("The savepoint")]
+    rolled_back: Annotated[tuple[str, ...], Spec("Commits that are undone")]
+    writers_commits: Annotated[int, Spec("Those among them that brought rows")]
 
 
 KIND = Kind(
@@ -26,4 +33,5 @@ KIND = Kind(
     rewrites=True,
     stops_flink=True,
     audited=True,
+    result=RestoreResult,
 )

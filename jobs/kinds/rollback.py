@@ -7,6 +7,7 @@ from typing import Annotated
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import KindResult, SomeInstant
 from jobs.kinds.words import HAND_OVER_SECONDS, HandOverSeconds, Instant, TableName
 
 
@@ -14,6 +15,14 @@ class RollbackParams(Parameters, frozen=True, kw_only=True):
     instant: Annotated[Instant, Spec("A pending instant, or the latest completed commit")]
     table_name: Annotated[TableName | None, Spec("Needed for a completed instant: the table's name")] = None
     hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
+
+
+class RollbackResult(KindResult, frozen=True, kw_only=True):
+    instant: Annotated[SomeInstant, Spec("The instant that is undone")]
+    action: Annotated[str | None, Spec("Its action")]
+    state: Annotated[str | None, Spec("Its state")]
+    operation: Annotated[str | None, Spec("Its operation")]
+    file_groups: Annotated[int | None, Spec("File groups that it wrote")]
 
 
 KIND = Kind(
@@ -27,4 +36,5 @@ KIND = Kind(
     rewrites=True,
     stops_flink=True,
     audited=True,
+    result=RollbackResult,
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import KindResult, Part, SomeInstant
 from jobs.kinds.words import NO_NUL, Instant
 
 
@@ -21,6 +24,21 @@ class SavepointParams(Parameters, frozen=True, kw_only=True):
             raise ValueError("name the instant of the savepoint to delete")
 
 
+class SavepointOfTable(Part, frozen=True, kw_only=True):
+    """A savepoint"""
+
+    instant: Annotated[SomeInstant, Spec("The commit whose files are kept")]
+    by: Annotated[str | None, Spec("Who created it")]
+    comment: Annotated[str | None, Spec("Why")]
+    files: Annotated[int, Spec("Number of files that are kept")]
+
+
+class SavepointResult(KindResult, frozen=True, kw_only=True):
+    savepoint: Annotated[SomeInstant | UnsetType, Spec("The savepoint that was created")] = UNSET
+    deleted: Annotated[SomeInstant | UnsetType, Spec("The savepoint that was deleted")] = UNSET
+    savepoints: Annotated[tuple[SavepointOfTable, ...], Spec("All savepoints of the table")]
+
+
 KIND = Kind(
     JobKind.SAVEPOINT,
     "Savepoint",
@@ -28,4 +46,5 @@ KIND = Kind(
     "Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored.",
     SavepointParams,
     {"params": {"comment": "before the migration"}},
+    result=SavepointResult,
 )

@@ -8,7 +8,9 @@ table's lock, and renamed back to undo that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError, StaleWriterError, WritersActiveError
@@ -17,6 +19,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.kinds.finish_expansion import FinishExpansionResult
 from jobs.problems.rescales import (
     HASHING_CONFIG_DANGLING,
     HASHING_CONFIG_IN_FORCE,
@@ -35,6 +38,8 @@ _AGAIN = (
 )
 
 if TYPE_CHECKING:
+    from msgspec import UnsetType
+
     from jobs.contract import WorkOrder
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
@@ -49,13 +54,9 @@ def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobC
     rules = table.bucket_rules()
     problems = _of_undo(table) if undo else _of_retiring(table, order, rules)
     problems += preflight.lock_not_provable(table)
-    details: dict[str, Any] = {
-        "num_buckets": rules.default if rules else None,
-        "retired": hashing_config.retired(table),
-        "in_force": hashing_config.is_in_force(table),
-    }
+    number = rules.default if rules else None
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details={**details, "refusals": [problem.to_json() for problem in problems]})
+        return Result(Outcome.SUCCEEDED, details=_result(table, number, refusals=tuple(problems)).to_json())
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -70,13 +71,17 @@ def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobC
             raise WritersActiveError(f"In flight: {names}.", hint=_AGAIN)
         lock.verify()
         hashing_config.restore(table) if undo else hashing_config.retire(table)
-    return Result(
-        Outcome.SUCCEEDED,
-        details={
-            **details,
-            "retired": hashing_config.retired(table),
-            "in_force": hashing_config.is_in_force(table),
-        },
+    return Result(Outcome.SUCCEEDED, details=_result(table, number).to_json())
+
+
+def _result(
+    table: HudiTable, num_buckets: int | None, refusals: tuple[Problem, ...] | UnsetType = UNSET
+) -> FinishExpansionResult:
+    return FinishExpansionResult(
+        num_buckets=num_buckets,
+        retired=tuple(hashing_config.retired(table)),
+        in_force=hashing_config.is_in_force(table),
+        refusals=refusals,
     )
 
 

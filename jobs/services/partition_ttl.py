@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import CommitStateUnknownError, HudiError, JobError, LeaseLostError, RefusedError, StaleWriterError
@@ -23,6 +25,8 @@ from jobs.hudi.indexes import SECONDARY
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import OPERATION, keeping
+from jobs.kinds.partition_ttl import ExpiredPartition, PartitionTtlResult, WithheldPartition
+from jobs.kinds.results import WorkLeft
 from jobs.lock_errors import LockLostError
 from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDEX
 from jobs.protocol import preflight, recovery
@@ -68,30 +72,33 @@ class Plan:
         chosen = tuple(each for each in self.chosen if each.partition not in busy)
         return Plan(self.ttl, chosen, (*self.withheld, *withheld), self.left)
 
-    def details(self, rows: Rows) -> dict[str, Any]:
+    def result(self, rows: Rows) -> PartitionTtlResult:
         counted = rows.of(self.chosen)
-        return {
-            "strategy": self.ttl.strategy.value,
-            "days_retain": self.ttl.days,
-            "partitions": [
-                {
-                    "partition": each.partition,
-                    "since": each.since,
-                    "modified": each.modified,
-                    "file_groups": len(each.slices),
-                    "files": each.files,
-                    "rows": counted[each.partition],
-                    "bytes": each.bytes,
-                }
-                for each in self.chosen
-            ],
-            "rows": sum(counted.values()),
-            "files": sum(each.files for each in self.chosen),
-            "bytes": sum(each.bytes for each in self.chosen),
-            "withheld": [{"partition": each.partition, **problem.to_json()} for each, problem in self.withheld],
-            "left": {"partitions": len(self.left)},
-            "nothing_to_do": not self.chosen,
-        }
+        expired = (
+            ExpiredPartition(
+                partition=each.partition,
+                since=each.since,
+                modified=each.modified,
+                file_groups=len(each.slices),
+                files=each.files,
+                rows=counted[each.partition],
+                bytes=each.bytes,
+            )
+            for each in self.chosen
+        )
+        return PartitionTtlResult(
+            strategy=self.ttl.strategy.value,
+            days_retain=self.ttl.days,
+            partitions=tuple(expired),
+            rows=sum(counted.values()),
+            files=sum(each.files for each in self.chosen),
+            bytes=sum(each.bytes for each in self.chosen),
+            withheld=tuple(
+                WithheldPartition(partition=each.partition, **asdict(problem)) for each, problem in self.withheld
+            ),
+            left=WorkLeft(partitions=len(self.left)),
+            nothing_to_do=not self.chosen,
+        )
 
 
 def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobContext) -> Result:
@@ -107,8 +114,8 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
     if order.dry_run:
         plan = Plan(ttl, (), (), ()) if problems else _plan(table, ttl, order)
         problems += _nothing_left(plan)
-        refused = [problem.to_json() for problem in problems]
-        return Result(Outcome.SUCCEEDED, details={**plan.details(rows), "refusals": refused})
+        planned = msgspec.structs.replace(plan.result(rows), refusals=tuple(problems))
+        return Result(Outcome.SUCCEEDED, details=planned.to_json())
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -118,9 +125,9 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
     plan = _plan(table, ttl, order)
     _refuse(_nothing_left(plan))
     # So that it need not be done while writers wait.
-    details = plan.details(rows)
+    result = plan.result(rows)
     if not plan.chosen:
-        return Result(Outcome.SUCCEEDED, details=details)
+        return Result(Outcome.SUCCEEDED, details=result.to_json())
     return _drop_at_a_moment(table, order, context, lock, planned=plan, rows=rows)
 
 
@@ -156,14 +163,15 @@ def _drop_at_a_moment(
             if not busy or time.monotonic() >= deadline:
                 plan = plan.without(busy)
                 _refuse(_nothing_left(plan))
-                details = plan.details(rows)
+                result = plan.result(rows)
                 if not plan.chosen:
-                    return Result(Outcome.SUCCEEDED, details=details)
+                    return Result(Outcome.SUCCEEDED, details=result.to_json())
                 context.step("dropping partitions")
                 before = table.file_slices()
                 instant = _drop(table, lock, context, plan.chosen)
                 kept = _without(before, plan.chosen) == _without(table.file_slices(), ())
-                return Result(Outcome.SUCCEEDED, instants=(instant,), details={**details, "kept_unchanged": kept})
+                done = msgspec.structs.replace(result, kept_unchanged=kept)
+                return Result(Outcome.SUCCEEDED, instants=(instant,), details=done.to_json())
 
 
 def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequence[Expired]) -> str:

@@ -12,6 +12,7 @@ from jobs.errors import FilesGoneError, HudiError, WritersActiveError
 from jobs.format.stale_writes import RESCALE, stale_writes
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import index_note
+from jobs.kinds.restore import RestoreResult
 from jobs.problems.undoing import EXPANDED_SINCE, NO_SUCH_SAVEPOINT, RESTORE_UNFINISHED, STALE_WRITE_IN_SAVEPOINT
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
@@ -148,11 +149,12 @@ def _undone(attempt: Attempt[RestoreParams]) -> dict[str, Any]:
     commits = attempt.table.commits()
     commit = next((each for each in commits if each.write.instant == to), None)
     later = _later(commits, commit) if commit else []
-    return {
-        "savepoint": to,
-        "rolled_back": [each.write.instant for each in later],
-        "writers_commits": sum(each.write.brings_rows for each in later),
-    }
+    undone = RestoreResult(
+        savepoint=to,
+        rolled_back=tuple(each.write.instant for each in later),
+        writers_commits=sum(each.write.brings_rows for each in later),
+    )
+    return undone.to_json()
 
 
 def _require_files(table: HudiTable, savepoint: Savepoint) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.errors import HudiError, WritersActiveError
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES
+from jobs.kinds.rollback import RollbackResult
 from jobs.problems.undoing import (
     COMPACTION_PLAN,
     FLINK_WRITER,
@@ -73,13 +74,14 @@ def _described(attempt: Attempt[RollbackParams]) -> dict[str, Any]:
     table, instant = attempt.table, attempt.order.params.instant
     item = _find(table, instant)
     commit = next((each for each in table.commits() if each.write.instant == instant), None)
-    return {
-        "instant": instant,
-        "action": item.action if item else None,
-        "state": item.state.lower() if item else None,
-        "operation": commit.write.operation if commit else None,
-        "file_groups": len(commit.write.written) if commit else None,
-    }
+    undone = RollbackResult(
+        instant=instant,
+        action=item.action if item else None,
+        state=item.state.lower() if item else None,
+        operation=commit.write.operation if commit else None,
+        file_groups=len(commit.write.written) if commit else None,
+    )
+    return undone.to_json()
 
 
 def _find(table: HudiTable, instant: str) -> Instant | None:

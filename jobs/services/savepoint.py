@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import HudiError, RefusedError, StaleWriterError, WritersActiveError
@@ -12,6 +12,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.savepoints import savepoints_of
+from jobs.kinds.savepoint import SavepointOfTable, SavepointResult
 from jobs.problems.undoing import NO_INSTANT, NO_SUCH_COMMIT, REPLACED_SINCE
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext
     action = order.params.action
     problems = [] if action == LIST else _problems(table, order.params, action)
     if order.dry_run or action == LIST:
-        details = {"savepoints": _listed(table), "refusals": [problem.to_json() for problem in problems]}
-        return Result(Outcome.SUCCEEDED, details=details)
+        planned = SavepointResult(savepoints=_listed(table), refusals=tuple(problems))
+        return Result(Outcome.SUCCEEDED, details=planned.to_json())
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -44,11 +45,12 @@ def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext
         with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             lock.verify()
             client.savepoints.delete(instant)
-        if any(each["instant"] == instant for each in _listed(table)):
+        if any(each.instant == instant for each in _listed(table)):
             raise HudiError(f"The savepoint {instant} is still there.")
-        return Result(Outcome.SUCCEEDED, details={"deleted": instant, "savepoints": _listed(table)})
+        return Result(Outcome.SUCCEEDED, details=SavepointResult(deleted=instant, savepoints=_listed(table)).to_json())
     instant = _create(table, lock, order, context)
-    return Result(Outcome.SUCCEEDED, instants=(instant,), details={"savepoint": instant, "savepoints": _listed(table)})
+    created = SavepointResult(savepoint=instant, savepoints=_listed(table))
+    return Result(Outcome.SUCCEEDED, instants=(instant,), details=created.to_json())
 
 
 def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams], context: JobContext) -> str:
@@ -117,13 +119,10 @@ def _problems(table: HudiTable, params: SavepointParams, action: str) -> list[Pr
     return problems
 
 
-def _listed(table: HudiTable) -> list[dict[str, Any]]:
-    return [
-        {
-            "instant": each.instant,
-            "by": each.by,
-            "comment": each.comment,
-            "files": sum(map(len, each.files.values())),
-        }
+def _listed(table: HudiTable) -> tuple[SavepointOfTable, ...]:
+    return tuple(
+        SavepointOfTable(
+            instant=each.instant, by=each.by, comment=each.comment, files=sum(map(len, each.files.values()))
+        )
         for each in savepoints_of(table)
-    ]
+    )

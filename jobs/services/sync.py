@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import MetastoreError, RefusedError
@@ -23,6 +25,7 @@ from jobs.format.partition_values import (
 )
 from jobs.hudi.hive_sync import Metastore, Target, timeline_of
 from jobs.job_params import PartitionExtractor, SyncStrategy
+from jobs.kinds.sync import SyncedInstants, SyncedTable, SyncResult
 from jobs.problems.syncs import (
     METASTORE_COLUMNS_INCOMPATIBLE,
     METASTORE_DATABASE_MISSING,
@@ -35,7 +38,9 @@ from jobs.problems.syncs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from msgspec import UnsetType
 
     from jobs.contract import WorkOrder
     from jobs.hudi.hive_sync import MetastoreTable
@@ -71,20 +76,26 @@ class Difference:
     def __bool__(self) -> bool:
         return bool(self.found is None or self.added or self.changed or self.partitions)
 
-    def to_json(self, database: str, *, synced: str | None) -> dict[str, Any]:
+    def to_result(self, database: str, *, synced: str | None) -> SyncedTable:
         """Returns it for a result: of names at most the first hundred."""
-        found: dict[str, Any] = {
-            "table": f"{database}.{self.name}",
-            "created": self.found is None,
-            "columns_added": [f"{name} {kind}" for name, kind in self.added.items()] if self.found else [],
-            "columns_changed": [f"{name} {old} to {new}" for name, (old, new) in self.changed.items()],
-        }
         dropped = ["/".join(values) for values in self.partitions.dropped]
-        for key, names in (("added", self.partitions.added), ("moved", self.partitions.moved), ("dropped", dropped)):
-            found[f"partitions_{key}"] = len(names)
-            if names:
-                found[f"{key}_partitions"] = list(names[:_MOST_LISTED])
-        return {**found, "synced": {"before": self.found.synced if self.found else None, "after": synced}}
+        return SyncedTable(
+            table=f"{database}.{self.name}",
+            created=self.found is None,
+            columns_added=tuple(f"{name} {kind}" for name, kind in self.added.items()) if self.found else (),
+            columns_changed=tuple(f"{name} {old} to {new}" for name, (old, new) in self.changed.items()),
+            partitions_added=len(self.partitions.added),
+            partitions_moved=len(self.partitions.moved),
+            partitions_dropped=len(dropped),
+            added_partitions=_first(self.partitions.added),
+            moved_partitions=_first(self.partitions.moved),
+            dropped_partitions=_first(dropped),
+            synced=SyncedInstants(before=self.found.synced if self.found else None, after=synced),
+        )
+
+
+def _first(names: Collection[str]) -> tuple[str, ...] | UnsetType:
+    return tuple(names)[:_MOST_LISTED] or UNSET
 
 
 def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result:
@@ -105,8 +116,7 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
             wanted = Wanted(_names(table, target), *metastore.columns(), extractor)
             found, problems = _compared(table, metastore, wanted)
         if order.dry_run:
-            refusals = [problem.to_json() for problem in problems]
-            return Result(Outcome.SUCCEEDED, details={**_details(target, found, instants), "refusals": refusals})
+            return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, refusals=problems).to_json())
         if problems:
             raise RefusedError(problems)
         context.step("syncing with the metastore")
@@ -120,7 +130,7 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
         after = metastore.tables(wanted.names)
     finally:
         metastore.close()
-    return Result(Outcome.SUCCEEDED, details=_details(target, found, instants, after))
+    return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, after).to_json())
 
 
 def _reconcile(table: HudiTable, metastore: Metastore, wanted: Wanted, context: JobContext) -> None:
@@ -245,21 +255,25 @@ def _refusals(table: HudiTable, metastore: Metastore, wanted: Wanted, difference
         yield METASTORE_COLUMNS_INCOMPATIBLE.because(f"{name}: {changed or 'their order'}")
 
 
-def _details(
+def _result(
     target: Target,
     found: Sequence[Difference],
     instants: Sequence[str],
     after: Mapping[str, MetastoreTable | None] | None = None,
-) -> dict[str, Any]:
+    *,
+    refusals: Collection[Problem] | None = None,
+) -> SyncResult:
     tables = []
     for each in found:
         there = (after or {}).get(each.name)
-        tables.append(each.to_json(target.database, synced=there.synced if there else None))
-    return {
-        "metastore": target.uris,
-        "changed": any(map(bool, found)),
-        "nothing_to_do": not any(map(bool, found)),
-        "tables": tables,
+        tables.append(each.to_result(target.database, synced=there.synced if there else None))
+    is_changed = any(map(bool, found))
+    return SyncResult(
+        metastore=target.uris,
+        changed=is_changed,
+        nothing_to_do=not is_changed,
+        tables=tuple(tables),
         # The service syncs again when it sees a later one.
-        "last_instant": max(instants, default=None),
-    }
+        last_instant=max(instants, default=None),
+        refusals=UNSET if refusals is None else tuple(refusals),
+    )

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from jobs.contract import JobKind, Table, WorkOrder
+from jobs.contract import JobKind, Problem, Table, WorkOrder
 from jobs.kinds.registry import KINDS, typed
+from jobs.kinds.savepoint import SavepointResult
 from jobs.kinds.sync import SyncParams
 from service.cli.client.kinds import complete_param, parameters
 from service.cli.main import app
@@ -79,7 +80,6 @@ NAMING = {
     "service/policies/settings.py": "the settings of its policy",
     "service/policies/policy.py": "the member of a policy that has these settings",
     "service/dashboard/upkeep.js": "the sentence about its policy",
-    "service/api/document/result_schemas.py": "the schema of its result, which is no type yet",
     "jobs/hudi/hive_sync.py": "Hudi's tool that it drives, with a method of that name",
     "service/lake/avro_file.py": "the marker between blocks of an Avro file",
     "jobs/hudi/client.py": "the part of Hudi's client that it drives",
@@ -103,3 +103,12 @@ def test_a_kind_is_named_only_by_what_is_its_own(kind: JobKind) -> None:
 
     assert own <= found
     assert found - own <= NAMING.keys()
+
+
+def test_a_result_says_what_it_has_and_leaves_out_the_rest() -> None:
+    refused = SavepointResult(savepoints=(), refusals=(Problem("no-such-commit", "There is none"),))
+
+    assert refused.to_json() == {
+        "savepoints": [],
+        "refusals": [Problem("no-such-commit", "There is none").to_json()],
+    }

@@ -169,6 +169,10 @@ class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
 class ArchivalResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `archival`"""
 
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     retain: int | UnsetType = UNSET
     """Commits to keep at least"""
     instants: int | UnsetType = UNSET
@@ -183,8 +187,6 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     """Instants that were archived"""
     last_archived: str | UnsetType | None = UNSET
     """The last of them"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -199,8 +201,6 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -1949,14 +1949,16 @@ class FinishExpansionParams(Model, frozen=True, kw_only=True):
 class FinishExpansionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `finish_expansion`"""
 
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     num_buckets: int | UnsetType | None = UNSET
     """Number of buckets by the config; null without one"""
     retired: list[str] | UnsetType = UNSET
     """Folders of the configs that are retired, the last one at the end"""
     in_force: bool | UnsetType = UNSET
     """Whether a config is in force"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -1971,8 +1973,6 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -2885,14 +2885,16 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
 class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `partition_ttl`"""
 
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
     """Their size in bytes"""
     rows: int | UnsetType = UNSET
     """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     strategy: str | UnsetType = UNSET
     """How the age of a partition is determined"""
     days_retain: float | UnsetType = UNSET
@@ -2905,8 +2907,6 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """What is left to the next job"""
     kept_unchanged: bool | UnsetType = UNSET
     """Whether the file slices of all other partitions stayed as they were"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -2921,8 +2921,6 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -3422,14 +3420,16 @@ class RestoreParams(Model, frozen=True, kw_only=True):
 class RestoreResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `restore`"""
 
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     savepoint: str | UnsetType = UNSET
     """The savepoint"""
     rolled_back: list[str] | UnsetType = UNSET
     """Commits that are undone"""
     writers_commits: int | UnsetType = UNSET
     """Those among them that brought rows"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -3444,8 +3444,6 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -3514,6 +3512,10 @@ class RollbackPolicyIn(Model, frozen=True, kw_only=True):
 class RollbackResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `rollback`"""
 
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     instant: str | UnsetType = UNSET
     """The instant that is undone"""
     action: str | UnsetType | None = UNSET
@@ -3524,8 +3526,6 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """Its operation"""
     file_groups: int | UnsetType | None = UNSET
     """File groups that it wrote"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -3540,8 +3540,6 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -3628,14 +3626,16 @@ class SavepointParams(Model, frozen=True, kw_only=True):
 class SavepointResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `savepoint`"""
 
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     savepoint: str | UnsetType = UNSET
     """The savepoint that was created"""
     deleted: str | UnsetType = UNSET
     """The savepoint that was deleted"""
     savepoints: list[SavepointOfTable] | UnsetType = UNSET
     """All savepoints of the table"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -3650,8 +3650,6 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -3976,6 +3974,10 @@ class SyncPolicyIn(Model, frozen=True, kw_only=True):
 class SyncResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `sync`"""
 
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     metastore: str | UnsetType = UNSET
     """The metastore"""
     changed: bool | UnsetType = UNSET
@@ -3984,8 +3986,6 @@ class SyncResult(Model, frozen=True, kw_only=True):
     """The tables in the metastore"""
     last_instant: str | UnsetType | None = UNSET
     """The last instant that it knows"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -4000,8 +4000,6 @@ class SyncResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
 
@@ -4552,11 +4550,15 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     group: str
     """The worker gets the jobs of tables whose policy names this group"""
     state: WorkerState | None
-    """Only a worker that is `ready` takes jobs; the others start Spark, or wait for a first executor"""
+    """Only a worker that is `ready` takes jobs; others start Spark, wait for a first executor, or have `failed` to
+    start and ended
+    """
     executors: int | None
     """Executors of its Spark application; null if its driver runs the tasks"""
     spark_conf: dict[str, str]
     """Options of Spark that it was given, and those of its resources; secrets are masked"""
+    error: JobProblem | None
+    """Why Spark did not start"""
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime
@@ -4566,8 +4568,11 @@ class WorkerOut(Model, frozen=True, kw_only=True):
 
 
 class WorkerState(Word):
-    """Only a worker that is `READY` asks for jobs. The others start Spark, or have not a single executor."""
+    """Only a worker that is `READY` asks for jobs. Others start Spark, have not a single executor, or `FAILED` to
+    start and have ended.
+    """
 
+    FAILED = "failed"
     STARTING = "starting"
     WAITS_FOR_EXECUTORS = "waits_for_executors"
     READY = "ready"
