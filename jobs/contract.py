@@ -236,8 +236,10 @@ DEFAULT_GROUP = "default"
 
 
 class WorkerState(StrEnum):
-    """Only a worker that is `READY` asks for jobs. The others start Spark, or have not a single executor."""
+    """Only a worker that is `READY` asks for jobs. Others start Spark, have not a single executor, or `FAILED` to
+    start and have ended."""
 
+    FAILED = "failed"
     STARTING = "starting"
     WAITS_FOR_EXECUTORS = "waits_for_executors"
     READY = "ready"
@@ -249,7 +251,8 @@ class WorkerInfo(JsonMapped):
 
     `version` is that of its package, `master` its Spark master, `slots` the number of jobs it runs at once,
     `driver_memory` the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`. `executors`
-    is their number, None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets.
+    is their number, None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error`
+    is why Spark did not start.
     """
 
     version: str | None = None
@@ -260,6 +263,7 @@ class WorkerInfo(JsonMapped):
     state: WorkerState | None = None
     executors: int | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    error: Problem | None = None
 
 
 class LogLevel(StrEnum):

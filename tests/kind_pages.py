@@ -60,7 +60,10 @@ def _table(params: type[Parameters]) -> Iterator[str]:
         hint = hints[field.name]
         specs = [each for each in _metadata(hint) if isinstance(each, Spec)]
         meaning = next((each.description for each in specs if each.description), "")
-        words = [meaning, _choices(hint), _bounds(specs)]
+        choices = _choices(hint)
+        if all(f"`{each}`" in meaning for each in choices):
+            choices = []
+        words = [meaning, ", ".join(f"`{each}`" for each in choices), _bounds(specs)]
         yield f"| `{field.name}` | {_default(field)} | {'; '.join(word for word in words if word)} |"
 
 
@@ -74,17 +77,17 @@ def _metadata(hint: Any) -> list[Any]:
     return []
 
 
-def _choices(hint: Any) -> str:
+def _choices(hint: Any) -> list[str]:
     """Returns the words of which a parameter is one."""
     if get_origin(hint) is Annotated:
         return _choices(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
-        return next((words for part in get_args(hint) if part is not NoneType and (words := _choices(part))), "")
+        return next((words for part in get_args(hint) if part is not NoneType and (words := _choices(part))), [])
     if get_origin(hint) is Literal:
-        return ", ".join(f"`{each}`" for each in get_args(hint))
+        return [str(each) for each in get_args(hint)]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return ", ".join(f"`{each.value}`" for each in hint)
-    return ""
+        return [str(each.value) for each in hint]
+    return []
 
 
 def _bounds(specs: list[Spec]) -> str:

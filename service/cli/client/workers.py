@@ -33,6 +33,9 @@ def workers(service: Connection, out: Output) -> None:
         rows,
         empty="No worker was seen for a day. `groundskeeper worker --service URL` starts one.",
     )
+    for each in found["items"]:
+        if error := each["error"]:
+            out.say(f"{each['id']} did not start. {error['title']}: {error['detail']} {error['hint']}")
     for name, group in service.send(calls.get_demand())["groups"].items():
         wanted = f"; {group['wanted_slots']} of {count(group['slots'], 'slot')} wanted" if group["queued"] else ""
         out.say(f"{name}: {group['forecast']}{wanted}")

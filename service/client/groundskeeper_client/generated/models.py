@@ -4550,11 +4550,15 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     group: str
     """The worker gets the jobs of tables whose policy names this group"""
     state: WorkerState | None
-    """Only a worker that is `ready` takes jobs; the others start Spark, or wait for a first executor"""
+    """Only a worker that is `ready` takes jobs; others start Spark, wait for a first executor, or have `failed` to
+    start and ended
+    """
     executors: int | None
     """Executors of its Spark application; null if its driver runs the tasks"""
     spark_conf: dict[str, str]
     """Options of Spark that it was given, and those of its resources; secrets are masked"""
+    error: JobProblem | None
+    """Why Spark did not start"""
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime
@@ -4564,8 +4568,11 @@ class WorkerOut(Model, frozen=True, kw_only=True):
 
 
 class WorkerState(Word):
-    """Only a worker that is `READY` asks for jobs. The others start Spark, or have not a single executor."""
+    """Only a worker that is `READY` asks for jobs. Others start Spark, have not a single executor, or `FAILED` to
+    start and have ended.
+    """
 
+    FAILED = "failed"
     STARTING = "starting"
     WAITS_FOR_EXECUTORS = "waits_for_executors"
     READY = "ready"
