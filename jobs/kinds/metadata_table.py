@@ -10,9 +10,9 @@ from jobs.kinds.parameters import Parameters, Spec
 
 
 class MetadataTableParams(Parameters, frozen=True, kw_only=True):
-    action: Annotated[Literal["validate", "rebuild"], Spec("Compare it with the storage, or build it anew")] = (
-        "validate"
-    )
+    action: Annotated[
+        Literal["validate", "rebuild"], Spec("`validate` compares it with the storage, `rebuild` builds it anew")
+    ] = "validate"
 
 
 KIND = Kind(

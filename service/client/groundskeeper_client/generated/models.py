@@ -2667,7 +2667,7 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
 
 class MetadataTableParams(Model, frozen=True, kw_only=True):
     action: Literal["validate", "rebuild"] | UnsetType = UNSET
-    """Compare it with the storage, or build it anew"""
+    """`validate` compares it with the storage, `rebuild` builds it anew"""
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
