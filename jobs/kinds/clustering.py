@@ -8,7 +8,7 @@ from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.words import BesideWriters, Names, Parallelism, Partitions, Plans, TakeOver
+from jobs.kinds.words import PLANS, BesideWriters, Names, Parallelism, Partitions, Plans, TakeOver
 
 
 class ClusteringParams(BesideWriters, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class ClusteringParams(BesideWriters, frozen=True, kw_only=True):
 class GivenClusteringParams(Parameters, frozen=True, kw_only=True):
     """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
 
-    plans: Plans
+    plans: Annotated[Plans, PLANS]
     take_over: TakeOver = None
     parallelism: Parallelism = None
 

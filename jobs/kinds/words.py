@@ -57,15 +57,8 @@ WAIT_SECONDS = 300
 """Default of the wait for a moment at which nobody writes."""
 LOCK_SECONDS = 20
 
-Plans = Annotated[
-    tuple[Instant, ...],
-    Spec(
-        "Pending plans: exactly these are executed, and none is scheduled",
-        min_length=1,
-        max_length=1000,
-        examples=(["20260101120000000"],),
-    ),
-]
+Plans = Annotated[tuple[Instant, ...], Spec(min_length=1, max_length=1000, examples=(["20260101120000000"],))]
+PLANS = Spec("Pending plans: exactly these are executed, and none is scheduled")
 TakeOver = Annotated[
     bool | None, Spec("With `plans`: also those of a runner that sends no heartbeats, which must be dead")
 ]
@@ -75,7 +68,7 @@ Parallelism = Annotated[int | None, Spec("With `plans`: most tasks at once", ge=
 class ExecutesPlans(Parameters, frozen=True, kw_only=True):
     """Parameters of a job that executes pending plans that it is given, and makes no others."""
 
-    plans: Annotated[Plans | None, Spec("Pending plans: exactly these are executed")] = None
+    plans: Annotated[Plans | None, PLANS] = None
     take_over: TakeOver = None
 
 

@@ -869,7 +869,7 @@ class CleaningIn(Model, frozen=True, kw_only=True):
 
 class CleaningParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
-    """Pending plans: exactly these are executed"""
+    """Pending plans: exactly these are executed, and none is scheduled"""
     take_over: bool | UnsetType | None = UNSET
     """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
     parallelism: int | UnsetType | None = UNSET
@@ -1294,7 +1294,7 @@ class CompactionParams(Model, frozen=True, kw_only=True):
     """
 
     plans: list[str] | UnsetType | None = UNSET
-    """Pending plans: exactly these are executed"""
+    """Pending plans: exactly these are executed, and none is scheduled"""
     take_over: bool | UnsetType | None = UNSET
     """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
     limit_bytes: int | UnsetType | None = UNSET
