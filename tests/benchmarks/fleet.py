@@ -231,10 +231,10 @@ def _call(spark: SparkSession, kind: str, shape: Small, base: Path, number: int)
         case _:
             table = f"small_{kind}_{number}"
             spark.sql(f"create table {table} using hudi location '{base}'")
-            call = "run_clean(table => '{}', retain_commits => 1)"
+            call = "run_clean(table => '{}', retain_commits => 1, options => '{}')"
             if kind == CLUSTERING:
-                call = "run_clustering(table => '{}', op => 'scheduleAndExecute', order => 'city')"
-            assert spark.sql(f"call {call.format(table)}").collect(), f"{kind} of {base} did nothing"
+                call = "run_clustering(table => '{}', op => 'scheduleAndExecute', order => 'city', options => '{}')"
+            assert spark.sql(f"call {call.format(table, start.NO_NEW_INDEX)}").collect(), f"{kind} of {base} did nothing"
             spark.sql(f"drop table {table}")
 
 
