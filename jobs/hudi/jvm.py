@@ -25,6 +25,7 @@ from jobs.errors import (
     TableGoneError,
     TableLockedError,
 )
+from jobs.hudi.local_files import use_local_files
 from jobs.hudi.near_engine import near_engine
 from jobs.hudi.storage_errors import StorageRefusedError, error_of
 from jobs.hudi.storage_reads import storage_reads
@@ -97,6 +98,7 @@ class Jvm:
 
     @cached_property
     def _storage_conf(self) -> Any:
+        use_local_files(self)
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.hadoop_conf)
 
     def nothing(self) -> Any:
