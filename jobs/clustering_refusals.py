@@ -5,43 +5,37 @@ The worker refuses such a job; so does the service when the job is submitted, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from jobs.contract import Problem
+from jobs.kinds.clustering import ClusteringParams, GivenClusteringParams
+from jobs.problems import plans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-PLAN_UNUSABLE: Final = Problem(
-    "plan-unusable",
-    "Hudi's own clustering would break the table's bucket index",
-    "The table has a bucket index, and Hudi 1.2 gives clustered files ids without the number of their bucket.",
-    "Roll the plan back, and switch clustering off in the writers (`hoodie.clustering.inline` and"
-    " `hoodie.clustering.schedule.inline`). A clustering job with `sort_by` sorts inside each bucket.",
-)
-NO_BUCKETS: Final = Problem(
-    "expansion-factor-without-buckets",
-    "Only a table with a bucket index can be prepared for an expansion",
-    "`expansion_factor` keeps rows apart that will be in different buckets.",
-    "Leave it out; or, if the table does have a bucket index, declare it in its registration.",
-)
-NOTHING_TO_MERGE: Final = Problem(
-    "bucket-files-not-mergeable",
-    "The files of a table with a bucket index cannot be merged",
-    "Each bucket of a partition is one file group, however small, and clustering without `sort_by` only merges files.",
-    "Give `sort_by` to order the rows inside each bucket, or `expansion_factor` to prepare them for an expansion."
-    " Compaction merges the logs.",
-)
+    from jobs.contract import Problem
+    from jobs.kinds.parameters import Parameters
+    from jobs.problems.problem_type import ProblemType
 
 
-def refusal(params: Mapping[str, Any], *, has_index: bool) -> Problem | None:
+def _refused(kind: ProblemType) -> Problem:
+    """Returns the refusal. Every case is alike, so the example is the detail."""
+    return kind.because(kind.example)
+
+
+PLAN_UNUSABLE: Final = _refused(plans.PLAN_UNUSABLE)
+NO_BUCKETS: Final = _refused(plans.EXPANSION_FACTOR_WITHOUT_BUCKETS)
+NOTHING_TO_MERGE: Final = _refused(plans.BUCKET_FILES_NOT_MERGEABLE)
+
+
+def refusal(params: Parameters, *, has_index: bool) -> Problem | None:
     """Returns why these parameters can never be carried out on a table that is declared with or without a bucket
     index; None if nothing in them says so."""
-    if params.get("plans"):
+    if isinstance(params, GivenClusteringParams):
         return PLAN_UNUSABLE if has_index else None
-    prepares = int(params.get("expansion_factor") or 1) > 1
-    if prepares and not has_index:
+    if not isinstance(params, ClusteringParams):
+        return None
+    if params.expansion_factor and not has_index:
         return NO_BUCKETS
-    if has_index and not prepares and not params.get("sort_by"):
+    if has_index and not params.expansion_factor and not params.sort_by:
         return NOTHING_TO_MERGE
     return None

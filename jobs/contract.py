@@ -8,12 +8,21 @@ changes its meaning.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import msgspec
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    Given = typing_extensions.TypeVar("Given", covariant=True, default=Any)
+    Other = TypeVar("Other")
+else:
+    # What travels.
+    Given = TypeVar("Given", covariant=True, bound=Mapping[str, Any])
 
 VERSION = 1
 
@@ -37,6 +46,8 @@ class JsonMapped:
 class JobKind(StrEnum):
     """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis."""
 
+    # Each has a module of its name in `jobs.kinds`, which declares it.
+
     COMPACTION = "compaction"
     CLEANING = "cleaning"
     CLUSTERING = "clustering"
@@ -53,13 +64,6 @@ class JobKind(StrEnum):
     SYNC = "sync"
     AUDIT = "audit"
     DIAGNOSIS = "diagnosis"
-
-
-RESCALES = frozenset({JobKind.BUCKET_EXPANSION, JobKind.BUCKET_CONTRACTION})
-"""Kinds of jobs that change the number of buckets."""
-
-READING = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS, JobKind.SYNC})
-"""Kinds of jobs that write nothing to the table, dry or not."""
 
 
 class WriterEngine(StrEnum):
@@ -160,7 +164,7 @@ class Table(JsonMapped):
 
 
 @dataclass(frozen=True)
-class WorkOrder(JsonMapped):
+class WorkOrder(JsonMapped, Generic[Given]):
     """One attempt at one job, as leased.
 
     `params` are those of the kind (the service has already checked them). `earlier_instants` are the instants that
@@ -173,7 +177,8 @@ class WorkOrder(JsonMapped):
     attempt: int
     kind: JobKind
     table: Table
-    params: Mapping[str, Any] = field(default_factory=dict)
+    # A mapping on the way; the worker reads it as the type that the kind declares (`jobs.kinds`).
+    params: Given = field(default_factory=lambda: cast("Given", {}))
     dry_run: bool = False
     earlier_instants: tuple[str, ...] = ()
     writers_stopped: bool = False
@@ -181,6 +186,10 @@ class WorkOrder(JsonMapped):
     table_id: str | None = None
     traceparent: str | None = None
     version: int = VERSION
+
+    def having(self, params: Other) -> WorkOrder[Other]:
+        """Returns the order with other parameters."""
+        return cast("WorkOrder[Other]", replace(self, params=cast("Any", params)))
 
 
 @dataclass(frozen=True)
@@ -227,8 +236,10 @@ DEFAULT_GROUP = "default"
 
 
 class WorkerState(StrEnum):
-    """Only a worker that is `READY` asks for jobs. The others start Spark, or have not a single executor."""
+    """Only a worker that is `READY` asks for jobs. Others start Spark, have not a single executor, or `FAILED` to
+    start and have ended."""
 
+    FAILED = "failed"
     STARTING = "starting"
     WAITS_FOR_EXECUTORS = "waits_for_executors"
     READY = "ready"
@@ -240,7 +251,8 @@ class WorkerInfo(JsonMapped):
 
     `version` is that of its package, `master` its Spark master, `slots` the number of jobs it runs at once,
     `driver_memory` the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`. `executors`
-    is their number, None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets.
+    is their number, None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error`
+    is why Spark did not start.
     """
 
     version: str | None = None
@@ -251,6 +263,7 @@ class WorkerInfo(JsonMapped):
     state: WorkerState | None = None
     executors: int | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    error: Problem | None = None
 
 
 class LogLevel(StrEnum):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, Problem
+from jobs.contract import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,11 +18,26 @@ class JobError(Exception):
     title = "The job failed"
     hint = "The worker's log has the details."
     retriable = False
+    why = "The attempt ended by an error that has no type of its own."
+    example = "java.lang.IllegalStateException"
 
     def __init__(self, detail: str = "", *, hint: str | None = None) -> None:
         super().__init__(detail or self.title)
         self.detail = detail
         self.hint = self.hint if hint is None else hint
+
+    @classmethod
+    def because(
+        cls, detail: str = "", *, title: str | None = None, hint: str | None = None, retriable: bool | None = None
+    ) -> Problem:
+        """Returns a problem of this type, for what is found before anything is begun, so that nothing is raised."""
+        return Problem(
+            cls.type,
+            cls.title if title is None else title,
+            detail,
+            cls.hint if hint is None else hint,
+            cls.retriable if retriable is None else retriable,
+        )
 
     def problem(self) -> Problem:
         return Problem(self.type, self.title, self.detail, self.hint, self.retriable)
@@ -37,7 +53,7 @@ class RefusedError(JobError):
         self._problem = first
         if others:
             also = "; ".join(f"{reason.type}: {reason.detail or reason.title}" for reason in others)
-            self._problem = Problem(first.type, first.title, f"{first.detail} (also: {also})", first.hint)
+            self._problem = replace(first, detail=f"{first.detail} (also: {also})", retriable=False)
 
     def problem(self) -> Problem:
         return self._problem
@@ -51,98 +67,15 @@ class HudiError(JobError):
     type = "hudi-error"
     title = "A Hudi operation failed"
     retriable = True
+    why = (
+        "Hudi's own code refused or failed. The next attempt reads the timeline first, and finishes or rolls back what"
+        " this one had begun."
+    )
+    example = "HoodieIOException: Could not read commit details"
 
 
 class FileMissingError(HudiError):
     """A file that was listed or requested no longer exists; another process removed it in the meantime."""
-
-
-class TableGoneError(JobError):
-    """Its own `hoodie.properties` is gone, and there is no backup of it."""
-
-    type = "table-gone"
-    title = "The Hudi table at the registered base path no longer exists"
-    hint = "Unregister the table, or restore it."
-
-
-class MetadataTableGoneError(JobError):
-    """The table itself is there: its metadata table is only a second record of what it has."""
-
-    type = "metadata-table-gone"
-    title = "The metadata table that hoodie.properties names is missing, or a part of it is"
-    hint = (
-        "Stop the writers, PATCH the table with `writers.stopped`, and build it anew: a `metadata_table` job with"
-        " `action` `rebuild`."
-    )
-
-
-class MetadataTableError(HudiError):
-    type = "metadata-table-failed"
-    title = "Hudi could not read or write the table's metadata table"
-    hint = (
-        "Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job with"
-        " `action` `rebuild` builds it anew. The worker's log has the details."
-    )
-
-
-class PartitionValuesError(JobError):
-    """Hudi's data source takes the values of partition columns from the paths; whatever reads rows by it fails."""
-
-    type = "partition-values-unreadable"
-    title = "Hudi cannot make the values of the partition columns from the table's paths"
-    hint = (
-        "Every query by Spark fails at the table alike. Its key generator writes to the paths what the column's type"
-        " cannot hold: write the table anew with another output format, such as yyyyMMdd for a number."
-    )
-
-
-class PathOutsideTableError(JobError):
-    """A job follows no path that leads out of its table: not to read, and still less to write or to delete."""
-
-    type = "path-outside-table"
-    title = "A path of the table leads out of it"
-    hint = "Nothing was changed. See who wrote it: Hudi's writers make no such links, properties or metadata."
-
-
-class PlanOfAnotherPathError(PathOutsideTableError):
-    """Hudi's plans hold absolute paths, so those of a table that was copied lead to the original."""
-
-    type = "plan-of-another-path"
-    title = "A pending plan names files of another path than the table's"
-    hint = (
-        "Nothing of it was executed. The table was probably copied or moved while the plan was pending: roll it back"
-        " (a `rollback` job with its `instant`), and the next job makes a new one. Else see who wrote it."
-    )
-
-
-class TableLockedError(JobError):
-    type = TABLE_LOCKED
-    title = "The table's lock could not be acquired in time"
-    hint = (
-        "Another writer holds it. GET /v1/tables/{id}/lock shows who, as far as its provider tells; a lock file that a "
-        "dead writer left is broken by DELETE (`groundskeeper lock show`, `lock break`)."
-    )
-    retriable = True
-
-
-class LockUnavailableError(JobError):
-    """Nobody is known to hold the lock: its server cannot be asked."""
-
-    type = LOCK_UNAVAILABLE
-    title = "The server or storage of the table's lock cannot be reached"
-    hint = (
-        "Nothing was changed. See that it runs, that this worker may connect to it, and that the `lock` of the table's "
-        "registration has its address; or PATCH the table with the `lock` that its writers use."
-    )
-    retriable = True
-
-
-class LockUnusableError(JobError):
-    """No attempt on a worker like this one will succeed."""
-
-    type = "lock-unusable"
-    title = "The table's lock provider cannot be loaded"
-    hint = "PATCH the table with the `lock` that its writers use."
 
 
 class MetastoreUnavailableError(JobError):
@@ -150,6 +83,8 @@ class MetastoreUnavailableError(JobError):
     title = "The Hive metastore cannot be reached"
     hint = "See that it runs, and that this worker may connect to it. The job is tried again, and does what is left."
     retriable = True
+    why = "The worker could not connect to the Hive metastore, or lost the connection."
+    example = "metastore:9083: connection refused"
 
 
 class MetastoreError(JobError):
@@ -157,6 +92,11 @@ class MetastoreError(JobError):
     title = "The Hive metastore did not do what it was asked for"
     hint = "The table itself is as before. The log of the metastore may say more; run the job again, or dry."
     retriable = True
+    why = (
+        "The metastore answered with an error. The table in the lake is not affected; the one in the metastore is"
+        " behind."
+    )
+    example = "AlreadyExistsException: Partition already exists"
 
 
 class WritersActiveError(JobError):
@@ -166,18 +106,30 @@ class WritersActiveError(JobError):
         "Nothing was changed. Allow a longer wait (`wait_seconds`), let the writers retry conflicts and declare that "
         "(`writers.retry_conflicts`), or fence them (`on_active_writers`)."
     )
+    why = (
+        "A job that replaces file groups commits only at a moment when no write is in flight, so that no writer's batch"
+        " fails. There was no such moment within `wait_seconds`."
+    )
+    example = "20260101120000000 (deltacommit) is in flight since 12 min."
 
 
 class StaleWriterError(JobError):
     type = "stale-write-committed"
     title = "A write to replaced file groups has committed, so no reader sees its rows"
     hint = "Run a `repair` job, which recovers its rows. Until then the table must not be cleaned."
+    why = (
+        "A writer planned its batch before an expansion or a clustering and committed after it, to file groups that no"
+        " reader looks at any more."
+    )
+    example = "20260101120000000"
 
 
 class FilesGoneError(JobError):
     type = "files-gone"
     title = "Files of a stale write were removed, so its rows cannot be recovered"
     hint = "Write these rows again. `GET /v1/tables/{id}/incidents` lists the instants."
+    why = "A cleaning, of this service or of a writer, has removed the files that alone held these rows."
+    example = "3, such as 2026/01/01/f1_0-1-2_20260101120000000.parquet"
 
 
 class DeletesLostError(JobError):
@@ -187,6 +139,11 @@ class DeletesLostError(JobError):
         "Everything else has been repaired. Run these statements again in a new session, then run a `repair` job with "
         "these instants as `accepted`."
     )
+    why = (
+        "A delete of a copy-on-write table leaves no trace of the keys that it removed once the versions before it are"
+        " gone."
+    )
+    example = "20260101120000000"
 
 
 class PlanTakenError(JobError):
@@ -198,16 +155,12 @@ class PlanTakenError(JobError):
         " it is dead, run a job with these `plans` and `take_over`."
     )
     retriable = True
-
-
-class LockLostError(JobError):
-    type = "lock-lost"
-    title = "The table's lock was lost before the commit"
-    hint = (
-        "Nothing was committed. Either the worker stood still, or the lock's server was away, for longer than the lock "
-        "lasts; or a client breaks locks (with the filesystem provider a failed Hudi client deletes the holder's)."
+    why = (
+        "Another process has begun the plan that this job wanted to execute, and is not proved dead: it sent a"
+        " heartbeat within the last two minutes, or sends none and has written a file of the plan within the last hour."
+        " A job of this service that was killed a moment ago may be that process."
     )
-    retriable = True
+    example = "Instant 20260101120000000 (compaction, inflight) has a runner: it sent a heartbeat 12 s ago."
 
 
 class ClocksDisagreeError(JobError):
@@ -219,6 +172,15 @@ class ClocksDisagreeError(JobError):
         "Hudi puts rows in order by instants, which each writer names by its own clock and zone. Let all writers of "
         "the table run in one time zone, with clocks that a time server sets; jobs run when new commits show it. "
         "The `clock` in the results of an audit is what the newest ones show."
+    )
+    why = (
+        "Writers name their instants by clocks that are apart, in turn; or the clock of the newest write is behind what"
+        " is on the timeline already. Hudi puts rows in order by these instants, so an instant of the job would come"
+        " before some writers' and after others'. Nothing was changed."
+    )
+    example = (
+        "Some writers of this table name their instants by UTC and others 8:00:00 behind UTC, since 2026-01-01 12:00"
+        " UTC."
     )
 
     def __init__(self, detail: str, *, retriable: bool = False) -> None:
@@ -233,6 +195,11 @@ class RowsDifferError(JobError):
         "Nothing was committed. This is an error of Hudi, of Groundskeeper, or of the machine's memory or storage: run"
         " an audit of the table, and please report it."
     )
+    why = (
+        "Before each commit the job counts the rows and keys that it has written and compares them with those that it"
+        " has read. The two differ, so nothing was committed."
+    )
+    example = "Read 1000000 rows, wrote 999999."
 
 
 class CommitLostError(JobError):
@@ -240,6 +207,11 @@ class CommitLostError(JobError):
     title = "Another client rolled back the job's pending instant"
     hint = "Nothing was committed; the next attempt starts over."
     retriable = True
+    why = (
+        "A writer or an operator rolled back the pending instant of the job, as Hudi does with instants that look"
+        " abandoned."
+    )
+    example = "20260101120000000"
 
 
 class IndexesChangedError(JobError):
@@ -247,6 +219,11 @@ class IndexesChangedError(JobError):
     title = "An index of the table was built or dropped while the job ran"
     hint = "Nothing was committed; the next attempt starts over."
     retriable = True
+    why = (
+        "A commit must bring all indexes of the table up to date, and the job was prepared for others. If the new ones"
+        " were left out, writers would not find the rows that the job has moved."
+    )
+    example = "record_index"
 
 
 class TableUpgradedError(JobError):
@@ -254,6 +231,13 @@ class TableUpgradedError(JobError):
     title = "Another version of Hudi has changed the version of the table while the job ran"
     hint = "Nothing was committed; the next attempt works on the new version."
     retriable = True
+    why = (
+        "Hudi upgrades a table when a newer version writes to it for the first time, unless"
+        " `hoodie.write.auto.upgrade=false`. An upgrade moves the timeline and renames its files, so the job no longer"
+        " sees what it was prepared for. Hudi expects that nobody else works on the table then: pause its upkeep"
+        " before."
+    )
+    example = "table version 6 became 9"
 
 
 class NotProvedError(JobError):
@@ -262,6 +246,11 @@ class NotProvedError(JobError):
     type = "merge-not-proved"
     title = "This file slice is not one that is merged without Hudi"
     hint = "Nothing was changed. Hudi's own executor merges it: `engine` `hudi` or `auto`."
+    why = (
+        "The log files of a slice hold something whose merge is not proved to be equal to Hudi's own, such as partial"
+        " updates or the remains of a failed append. A wrong merge would be lost rows, so nothing was written."
+    )
+    example = "partition '2026-01-01', file group 00000000-b-0: a data block has no schema"
 
     @property
     def reason(self) -> str:
@@ -277,6 +266,8 @@ class TimedOutError(JobError):
         " The next attempt finishes what this one left, or rolls it back."
     )
     retriable = True
+    why = "One attempt took longer than `timeout_seconds` of the job, or else of the settings."
+    example = "3600 s"
 
 
 class NoExecutorsError(JobError):
@@ -284,12 +275,16 @@ class NoExecutorsError(JobError):
     title = "The worker's Spark application has no executor to run the job on"
     hint = "Free resources of the Spark cluster, or start other workers. The job is tried again."
     retriable = True
+    why = "The cluster manager took away the last executor of the worker's Spark application, or never gave it one."
+    example = "spark://master:7077"
 
 
 class CancelledError(JobError):
     type = "cancelled"
     title = "The job was cancelled"
     hint = ""
+    example = ""
+    why = "Somebody cancelled the job, or the service did since it was no longer wanted. The worker cleaned up first."
 
 
 class LeaseLostError(JobError):
@@ -298,6 +293,11 @@ class LeaseLostError(JobError):
     type = "lease-lost"
     title = "This attempt no longer holds the job"
     hint = ""
+    why = (
+        "A job belongs to one attempt of one worker. The lease expired without a heartbeat and another attempt may have"
+        " it, or the job has ended, so that a late report must change nothing."
+    )
+    example = "Attempt 1 of job_4be1c0d2f6a89b37 is over."
 
 
 class CommitStateUnknownError(JobError):
@@ -307,3 +307,8 @@ class CommitStateUnknownError(JobError):
     title = "It is not known whether the commit landed"
     hint = "The next attempt reads the table's timeline and decides."
     retriable = True
+    why = (
+        "The connection to the storage broke in the middle of the commit. The next attempt reads the timeline, which"
+        " says whether the commit landed."
+    )
+    example = "20260101120000000"

@@ -8,15 +8,17 @@ without. One archive serves one installation of PySpark.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
-import pyspark
-
-_INSTALLATION = hashlib.sha256(f"{pyspark.__file__} {pyspark.__version__}".encode()).hexdigest()[:16]
+# PySpark is not imported here: most of the tests in `tests/unit` need none.
+_SPARK = importlib.util.find_spec("pyspark")
+_INSTALLATION = hashlib.sha256(f"{_SPARK.origin} {version('pyspark')}".encode() if _SPARK else b"").hexdigest()[:16]
 ARCHIVE = Path(tempfile.gettempdir()) / f"groundskeeper-classes-{_INSTALLATION}.jsa"
 # A JVM with other jars would say at each start that it cannot use the archive.
 JVM_OPTIONS = f"-XX:SharedArchiveFile={ARCHIVE} -Xlog:cds*=off"

@@ -6,9 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
-from jobs.hudi.session import ABFS, GS, S3A, start_session
 from tests import class_archive
 from tests import postgresql as postgresql_server
 
@@ -39,16 +37,20 @@ _OF_THE_SHARED_DAEMON = {
 }
 
 
-class _Scheduling(LoadFileScheduling):
-    def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        if file.startswith("tests/dashboard/"):
-            return "tests of the dashboard"
-        return "tests of the shared daemon" if file in _OF_THE_SHARED_DAEMON else file
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Gives a file to one process, and the long files at the front first. A single pure test needs no xdist."""
+    from xdist.scheduler import LoadFileScheduling
 
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            if file.startswith("tests/dashboard/"):
+                return "tests of the dashboard"
+            return "tests of the shared daemon" if file in _OF_THE_SHARED_DAEMON else file
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
-    return _Scheduling(config, log)
+    config.option.loadscopereorder = False
+    return Scheduling(config, log)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -73,6 +75,9 @@ _FILES_PACKAGE = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    # Tests without a session do not even import PySpark.
+    from jobs.hudi.session import ABFS, GS, S3A, start_session
+
     conf = {"spark.sql.shuffle.partitions": "2", **_HEAP}
     packages = [S3A, ABFS, _FILES_PACKAGE, *([GS] if request.config.getoption("--exhaustive") else [])]
     session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)

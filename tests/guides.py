@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-GUIDES = sorted((ROOT / ".docs").glob("*.md"))
+GUIDES = sorted((ROOT / ".docs").rglob("*.md"))
 GUIDE_OF_TOOLS = ROOT / ".docs" / "integrations.md"
 PAGES = {str(path.relative_to(ROOT)): path for path in (README, *GUIDES)}
 

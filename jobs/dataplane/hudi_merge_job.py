@@ -23,6 +23,7 @@ from jobs.format.written_file import WrittenFile
 from jobs.hudi import rows
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import deletes_in_logs
+from jobs.problems.tables import ROWS_MISSING
 from jobs.storage.paths import bytes_per_row, rows_that_fit
 
 if TYPE_CHECKING:
@@ -136,12 +137,9 @@ def _require_all_rows(
             in_base = int(base.metadata.num_rows)
         if came[item.key] >= in_base - (deletes or 0):
             return None
-        return Problem(
-            "rows-missing",
-            "Hudi returned fewer rows of a file slice than it holds",
+        return ROWS_MISSING.because(
             f"{came[item.key]} rows of {item.partition or 'the table'}, {item.file_id}: its base file has {in_base},"
-            f" and its logs delete {'an unknown number' if deletes is None else deletes}.",
-            "Nothing was changed. Run a compaction, which leaves no logs, and submit the job again.",
+            f" and its logs delete {'an unknown number' if deletes is None else deletes}."
         )
 
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:

@@ -6,10 +6,11 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
 from jobs.errors import JobError
+from jobs.problems.arrow_merges import ARROW_FAILED
 
 if TYPE_CHECKING:
+    from jobs.contract import Problem
     from jobs.dataplane.merge_rules import SliceFiles
 
 logger = logging.getLogger(__name__)
@@ -34,4 +35,4 @@ class LeftToHudi:
 
 def failure(detail: str) -> Problem:
     """Returns why Hudi has to do what failed here."""
-    return Problem("arrow-failed", "Merging by Arrow has failed", detail, "The log of the worker has the details.")
+    return ARROW_FAILED.because(detail)

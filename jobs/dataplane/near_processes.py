@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jobs.errors import HudiError
+from jobs.storage_errors import hudi_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,7 +102,7 @@ def run_near(
         raise ProcessDiedError from error
     for answer in answers:
         if isinstance(answer, _Failure):
-            raise HudiError(answer.detail)
+            raise hudi_error(answer.detail)
     return [answer for answer in answers if not isinstance(answer, _Failure)]
 
 

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.contract import Problem
 from jobs.dataplane import footer_entries
 from jobs.dataplane.key_footer import filter_kind
 from jobs.dataplane.logical_types import NO_ANNOTATIONS, AnnotatingWriter, Annotations, annotated_groups
 from jobs.errors import RefusedError
+from jobs.problems.tables import CODEC_NOT_SUPPORTED, SCHEMA_NOT_REPRODUCIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from jobs.contract import Problem
     from jobs.dataplane.bloom_filter import FilterKind
     from jobs.dataplane.key_footer import KeyFooter
 
@@ -157,16 +158,7 @@ def of_schema(empty: pq.ParquetFile, entries: Mapping[bytes, bytes], codec: str 
 def _layout(schema: pa.Schema, asked: str | None, followed: str, *, keys: FilterKind | None = None) -> Layout:
     codec = asked or ("none" if followed == "uncompressed" else followed)
     if codec not in CODECS:
-        raise RefusedError(
-            [
-                Problem(
-                    "codec-not-supported",
-                    "Files with this compression cannot be written",
-                    codec,
-                    "Request another `codec`: gzip, snappy or zstd.",
-                )
-            ]
-        )
+        raise RefusedError([CODEC_NOT_SUPPORTED.because(codec)])
     return Layout(schema, codec, None, (HUDI_LEVELS if asked else LEVELS).get(codec), keys=keys)
 
 
@@ -219,13 +211,7 @@ def require_reproducible(layout: Layout, expected: Any, what: str) -> None:
 
 
 def not_reproducible(detail: str) -> Problem:
-    return Problem(
-        "schema-not-reproducible",
-        "A rewritten file would not have exactly the Parquet schema of its input",
-        detail,
-        "An old type such as INT96 goes when Hudi's current writer writes the rows again. For any other type this job"
-        " cannot be done; compaction, cleaning and the audit do not need it.",
-    )
+    return SCHEMA_NOT_REPRODUCIBLE.because(detail)
 
 
 def _ids(field: pa.Field) -> list[bytes | None]:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from jobs.contract import Problem
 from jobs.errors import RefusedError
+from jobs.problems.tables import LOCAL_DISK_FULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,15 +132,4 @@ def _named_when_full(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _DISK_FULL and "No space left" not in str(error):
             raise
-        raise RefusedError(
-            [
-                Problem(
-                    "local-disk-full",
-                    "The rows of a file slice are sorted on a local disk of the worker, which is full",
-                    str(folder),
-                    "Nothing was changed. Free space there, or give the worker another folder (SPARK_LOCAL_DIRS). A"
-                    " sort needs about the size of the slice without compression, per task.",
-                    retriable=True,
-                )
-            ]
-        ) from error
+        raise RefusedError([LOCAL_DISK_FULL.because(str(folder))]) from error

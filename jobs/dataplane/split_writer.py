@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from jobs.contract import Problem
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.dataplane.key_footer import KeyFooter
 from jobs.dataplane.row_buffer import RowBuffer
 from jobs.dataplane.spill import SpillFolder
-from jobs.errors import RefusedError
+from jobs.errors import RefusedError, RowsDifferError
 from jobs.format import bucket_hash
 from jobs.format.meta_columns import FILE_NAME, RECORD_KEY
 from jobs.format.written_file import WrittenFile
+from jobs.problems.rescales import BUCKET_INDEX_CONTRADICTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow.parquet as pq
 
+    from jobs.contract import Problem
     from jobs.dataplane.parquet_layout import Layout
     from jobs.storage.paths import Output, Storage
 
@@ -297,19 +298,13 @@ def new_base_file(work: Rewrite, partition: str, bucket: int, token: str) -> tup
 
 
 def _rows_differ(source: Source, read: KeyDigest, written: KeyDigest) -> Problem:
-    return Problem(
-        "rows-differ",
-        "The rewritten files hold other rows than the file slice",
+    return RowsDifferError.because(
         f"partition '{source.partition}', file group {source.file_id}: {read.rows} rows with key digest {read} were"
         f" read, {written.rows} with {written} were written",
-        "Nothing was changed. This is an error of Groundskeeper or of the machine's memory: please report it.",
+        title="The rewritten files hold other rows than the file slice",
+        hint="Nothing was changed. This is an error of Groundskeeper or of the machine's memory: please report it.",
     )
 
 
 def misplaced(partition: str, bucket: int) -> Problem:
-    return Problem(
-        "bucket-index-contradicted",
-        "Rows are in files of another bucket than that of their keys",
-        f"partition '{partition}', file group of bucket {bucket}",
-        "The table may have been written with another number of buckets, or other hash fields. Run an audit.",
-    )
+    return BUCKET_INDEX_CONTRADICTED.because(f"partition '{partition}', file group of bucket {bucket}")

@@ -14,11 +14,14 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
 from jobs.errors import RefusedError
+from jobs.problems.rescales import NUM_BUCKETS_NOT_A_DIVISOR, NUM_BUCKETS_NOT_A_MULTIPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
+
+    from jobs.contract import Problem
+    from jobs.kinds.words import PartitionChoice
 
 EVERYTHING = ".*"
 _DEFAULT = -1  # `RegexRuleEngine`'s "no rule matched", so a rule of -1 stands for the default number
@@ -110,10 +113,10 @@ class Selection:
     prefixes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, wanted: Sequence[str | Mapping[str, str]]) -> Selection:
+    def of(cls, wanted: Sequence[PartitionChoice]) -> Selection:
         """From a job's parameter: paths, and objects with a `prefix`."""
         exact = tuple(item for item in wanted if isinstance(item, str))
-        return cls(exact, tuple(item["prefix"] for item in wanted if not isinstance(item, str)))
+        return cls(exact, tuple(item.prefix for item in wanted if not isinstance(item, str)))
 
     def __contains__(self, partition: str) -> bool:
         return partition in self.exact or partition.startswith(self.prefixes)
@@ -227,11 +230,9 @@ def _closed(rules: BucketRules) -> BucketRules:
 
 def not_a_multiple(partition: str, before: int, after: int, others: int = 0) -> Problem:
     more = f" (and so for {others} other partitions)" if others else ""
-    return Problem(
-        "num-buckets-not-a-multiple",
-        "The new number of buckets is not a multiple of the present one",
+    return NUM_BUCKETS_NOT_A_MULTIPLE.because(
         f"partition '{partition}' has {before} buckets, {after} were asked for{more}",
-        f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
+        hint=f"Ask for {before * 2}, {before * 3} or {before * 4} buckets, or for a `factor`.",
     )
 
 
@@ -240,9 +241,7 @@ def not_a_divisor(partition: str, before: int, after: int, others: int = 0) -> P
     more = f" (and so for {others} other partitions)" if others else ""
     what = "that cannot be contracted so" if after == before else f"{after} were asked for"
     smaller = [str(number) for number in range(before // 2, 0, -1) if before % number == 0][:3]
-    return Problem(
-        "num-buckets-not-a-divisor",
-        "The new number of buckets does not divide the present one",
+    return NUM_BUCKETS_NOT_A_DIVISOR.because(
         f"partition '{partition}' has {before} buckets, {what}{more}",
-        f"Ask for {' or '.join(smaller)} buckets." if smaller else "Leave out partitions with a single bucket.",
+        hint=f"Ask for {' or '.join(smaller)} buckets." if smaller else "Leave out partitions with a single bucket.",
     )

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
+from jobs.problems.permissions import OPTION_NOT_ALLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from jobs.contract import Problem
 
 MAX_TEXT = 4096
 MAX_PARALLELISM = 100_000
@@ -147,11 +149,8 @@ class Refusal:
     hint: str
 
     def problem(self) -> Problem:
-        return Problem(
-            "option-not-allowed",
-            "An option of the table is not allowed",
-            f"{self.field}: {self.why}",
-            f"{self.hint} PATCH the table to change its options.",
+        return OPTION_NOT_ALLOWED.because(
+            f"{self.field}: {self.why}", hint=f"{self.hint} PATCH the table to change its options."
         )
 
 

@@ -10,10 +10,18 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Problem
+from jobs.problems.plans import (
+    CLEAN_DELETES_FILES_OF_PLAN,
+    CLEAN_DELETES_FILES_OF_SAVEPOINT,
+    CLEAN_DELETES_LATEST_FILES,
+    PLAN_FILES_GONE,
+    PLAN_OVERTAKEN,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+
+    from jobs.contract import Problem
 
 File = tuple[str, str]
 Group = tuple[str, str]
@@ -78,14 +86,7 @@ def files_gone(instant: str, files: Iterable[File], there: Collection[File]) -> 
     gone = sorted(set(files) - set(there))
     if not gone:
         return []
-    return [
-        Problem(
-            "plan-files-gone",
-            "A pending plan reads files that are not there any more",
-            f"instant {instant}: {_some(gone)}",
-            "Find out who deleted them; the plan can only be rolled back. It was not executed.",
-        )
-    ]
+    return [PLAN_FILES_GONE.because(f"instant {instant}: {_some(gone)}")]
 
 
 def overtaken(instant: str, groups: Iterable[Group], replaced: Collection[Group]) -> list[Problem]:
@@ -94,14 +95,7 @@ def overtaken(instant: str, groups: Iterable[Group], replaced: Collection[Group]
     gone = sorted(set(groups) & set(replaced))
     if not gone:
         return []
-    return [
-        Problem(
-            "plan-overtaken",
-            "A pending clustering plan rewrites file groups that were replaced after it was made",
-            f"instant {instant}: {_some(gone)}",
-            "Executed, it would bring back the rows that were replaced. Roll the plan back.",
-        )
-    ]
+    return [PLAN_OVERTAKEN.because(f"instant {instant}: {_some(gone)}")]
 
 
 def deletes_needed(
@@ -110,21 +104,11 @@ def deletes_needed(
     """Returns the refusals of a clean that deletes what others need: `planned` and `saved` are the files of pending
     plans and of savepoints, by instant (Hudi #19290)."""
     by_plans = [
-        Problem(
-            "clean-deletes-files-of-plan",
-            "A clean would delete files that a pending plan needs",
-            f"{where} deletes, of plan {instant}: {_some(both)}",
-            "Nothing was deleted. Let the pending plan run first, or roll the clean back.",
-        )
+        CLEAN_DELETES_FILES_OF_PLAN.because(f"{where} deletes, of plan {instant}: {_some(both)}")
         for instant, both in _common(deleted, planned)
     ]
     by_savepoints = [
-        Problem(
-            "clean-deletes-files-of-savepoint",
-            "A clean would delete files of a savepoint",
-            f"{where} deletes, of savepoint {instant}: {_some(both)}",
-            "Nothing was deleted. Roll the clean back, or delete the savepoint.",
-        )
+        CLEAN_DELETES_FILES_OF_SAVEPOINT.because(f"{where} deletes, of savepoint {instant}: {_some(both)}")
         for instant, both in _common(deleted, saved)
     ]
     return by_plans + by_savepoints
@@ -141,14 +125,7 @@ def deletes_latest(where: str, deleted: Collection[File], latest: Collection[Fil
     both = sorted(set(deleted) & set(latest))
     if not both:
         return []
-    return [
-        Problem(
-            "clean-deletes-latest-files",
-            "A clean would delete files that readers of the latest state read",
-            f"{where}: {_some(both)}",
-            "Nothing was deleted. Roll the clean back, and run an audit.",
-        )
-    ]
+    return [CLEAN_DELETES_LATEST_FILES.because(f"{where}: {_some(both)}")]
 
 
 def _name(path: str) -> str:

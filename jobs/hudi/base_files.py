@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.hudi.jvm import translated
+from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,15 +16,37 @@ if TYPE_CHECKING:
 
     from jobs.hudi.table import HudiTable
 
+_SCHEMA = "_hoodie_record_key string"
+
 FILE = "_metadata.file_name"
 """The column with the name of a row's file."""
 
 
-def read(table: HudiTable, paths: Sequence[str], *, schema: str | None = None) -> DataFrame:
-    """Returns the rows of these Parquet files, by this schema or that of one of them."""
+def read(table: HudiTable, paths: Sequence[str], *, schema: str | None = None, **options: str) -> DataFrame:
+    """Returns the rows of these Parquet files, by this schema or that of one of them. `options` are Spark's."""
     # The paths are no patterns, and the names of their folders are no columns.
     reader = table.jvm.spark.newSession().read.option("__globPaths__", "false").option("recursiveFileLookup", "true")
-    return (reader.schema(schema) if schema else reader).parquet(*paths)
+    return (reader.schema(schema) if schema else reader).options(**options).parquet(*paths)
+
+
+def damaged(table: HudiTable, paths: Sequence[str]) -> dict[str, str]:
+    """Returns those of these Parquet files that cannot be read as such, with the reason. Reads only footers.
+
+    Spark skips a file also if the storage does not answer, so that each of those is read alone once more.
+    """
+    if not paths:
+        return {}
+    skipping = read(table, paths, schema=_SCHEMA, ignoreCorruptFiles="true")
+    with translated("reading the footers of base files"):
+        well = {row[0] for row in skipping.select(FILE).distinct().collect()}
+    found = {}
+    for path in (each for each in paths if each.rpartition("/")[2] not in well):
+        try:
+            with translated(f"reading {path}", expected=DamagedFileError):
+                read(table, [path], schema=_SCHEMA).count()
+        except DamagedFileError as error:
+            found[path] = error.detail
+    return found
 
 
 def counts(table: HudiTable, paths: Sequence[str]) -> dict[str, int]:
@@ -32,5 +55,5 @@ def counts(table: HudiTable, paths: Sequence[str]) -> dict[str, int]:
     if not paths:
         return {}
     with translated("counting the rows of base files"):
-        by_file = read(table, paths, schema="_hoodie_record_key string").groupBy(F.col(FILE).alias("file"))
+        by_file = read(table, paths, schema=_SCHEMA).groupBy(F.col(FILE).alias("file"))
         return {row[0]: int(row[1]) for row in by_file.count().collect()}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import PathOutsideTableError, PlanOfAnotherPathError
 from jobs.hudi.jvm import translated
 from jobs.hudi.plans import pending_plans
 from jobs.storage.location import is_inside, link_out
+from jobs.table_errors import PathOutsideTableError, PlanOfAnotherPathError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

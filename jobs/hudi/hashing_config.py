@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Problem
 from jobs.errors import HudiError, RefusedError
 from jobs.format.bucket_rules import BucketRules, BucketRulesError
 from jobs.format.hashing_config import BASELINE, file_name
 from jobs.hudi.jvm import translated
+from jobs.problems.rescales import BUCKET_RULES_UNSUPPORTED
 
 if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
@@ -53,12 +53,7 @@ def _parsed(expressions: str, default: int) -> BucketRules:
     try:
         return BucketRules.parse(expressions, default)
     except BucketRulesError as error:
-        reason = Problem(
-            "bucket-rules-unsupported",
-            "The table's bucket rules cannot be applied here",
-            str(error),
-            "Hudi itself may know them. Write them with the regex syntax that Java and Python share.",
-        )
+        reason = BUCKET_RULES_UNSUPPORTED.because(str(error))
         raise RefusedError([reason]) from error
 
 

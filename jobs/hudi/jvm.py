@@ -15,21 +15,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
-from jobs.errors import (
-    FileMissingError,
-    HudiError,
-    JobError,
-    MetadataTableError,
-    MetadataTableGoneError,
-    PartitionValuesError,
-    TableGoneError,
-    TableLockedError,
-)
+from jobs.errors import FileMissingError, JobError
 from jobs.hudi.local_files import use_local_files
 from jobs.hudi.near_engine import near_engine
-from jobs.hudi.storage_errors import StorageRefusedError, error_of
 from jobs.hudi.storage_reads import storage_reads
+from jobs.lock_errors import TableLockedError
 from jobs.storage.refusal import refusal_in
+from jobs.storage_errors import StorageRefusedError, error_of, hudi_error
+from jobs.table_errors import MetadataTableError, MetadataTableGoneError, PartitionValuesError, TableGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -250,13 +243,13 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
         if typed is not None:
             said = thrown(causes) if issubclass(typed, MetadataTableError) else _first_line(causes)
             return typed(f"{what}: {said}")
-    return HudiError(f"{what}: {thrown(causes) or error.__class__.__name__}")
+    return hudi_error(f"{what}: {thrown(causes) or error.__class__.__name__}", _text(causes))
 
 
 def refused_by_storage(what: str, causes: Sequence[tuple[str, str]]) -> StorageRefusedError | None:
     """Returns what the storage refused, by class name and message of an exception and of its causes; None if that was
     not the reason."""
-    refusal = refusal_in("\n".join(f"{name}: {message}" for name, message in causes))
+    refusal = refusal_in(_text(causes))
     return None if refusal is None else error_of(refusal, f"{what}: {thrown(list(causes))}")
 
 
@@ -293,6 +286,10 @@ def thrown(causes: list[tuple[str, str]]) -> str:
         return f"{_simple(name)}: {said}"[:300].removesuffix(": ")
     thrown, colon, sentence = said.partition(": ")
     return f"{_simple(thrown)}{colon}{sentence}"[:300]
+
+
+def _text(causes: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"{name}: {message}" for name, message in causes)
 
 
 def _simple(name: str) -> str:

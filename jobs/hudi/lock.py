@@ -10,13 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jobs.errors import (
-    JobError,
-    LockLostError,
-    LockUnavailableError,
-    LockUnusableError,
-    TableLockedError,
-)
+from jobs.errors import JobError
 from jobs.format import lock_providers
 from jobs.format.lock_file import SIGNED_BY, UNSIGNED
 from jobs.hudi.jvm import refused_by_storage, translated
@@ -25,8 +19,9 @@ from jobs.hudi.lock_note import has_died, machine
 from jobs.hudi.lock_proof import SignedFile, Unproved, proof_of
 from jobs.hudi.lock_provider import Provider, interrupted_by
 from jobs.hudi.small_file import read_object
-from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.write_probe import require_writable
+from jobs.lock_errors import LockLostError, LockUnavailableError, LockUnusableError, TableLockedError
+from jobs.storage_errors import StorageRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

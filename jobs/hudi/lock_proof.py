@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jobs.errors import LockLostError, LockUnavailableError
 from jobs.format.lock_providers import DYNAMODB, HIVE, IN_STORAGE, PREFIX, ZOOKEEPER
 from jobs.hudi.jvm import translated
+from jobs.lock_errors import LockLostError, LockUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
-from jobs.errors import PlanOfAnotherPathError, RefusedError
+from jobs.errors import RefusedError
 from jobs.format import plan_files
 from jobs.hudi.boundaries import check_paths
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.savepoints import savepoints_of
+from jobs.problems.plans import PLAN_UNREADABLE
+from jobs.table_errors import PlanOfAnotherPathError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from jobs.contract import Problem
     from jobs.format.plan_files import File, Group
     from jobs.hudi.plans import Plan
     from jobs.hudi.table import HudiTable
@@ -47,7 +49,7 @@ def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
         # A replacecommit without a plan is a writer's overwrite.
         if not plan.content and plan.action != "replacecommit":
             detail = f"instant {plan.instant} ({plan.action})"
-            yield plan, [Problem("plan-unreadable", "The file of a pending plan cannot be read", detail)]
+            yield plan, [PLAN_UNREADABLE.because(detail)]
         elif problems := _problems(table, plan, replaced):
             yield plan, problems
 

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.contract import Problem
 from jobs.errors import HudiError, RefusedError
 from jobs.format.meta_columns import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from jobs.hudi.jvm import translated
+from jobs.problems.tables import TYPES_NOT_READABLE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from jobs.contract import Problem
     from jobs.format.stale_writes import Group
     from jobs.hudi.table import HudiTable
 
@@ -71,15 +72,7 @@ def not_readable(table: HudiTable) -> list[Problem]:
     columns = [field for field in json.loads(table.schema())["fields"] if is_variant in json.dumps(field["type"])]
     if not columns:
         return []
-    return [
-        Problem(
-            "types-not-readable",
-            "The table has columns of types that Spark 3.5 cannot read",
-            ", ".join(f"{field['name']}: variant" for field in columns),
-            "Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. File groups"
-            " without logs can be rewritten here all the same.",
-        )
-    ]
+    return [TYPES_NOT_READABLE.because(", ".join(f"{field['name']}: variant" for field in columns))]
 
 
 def count_by_partition(table: HudiTable, partitions: Collection[str]) -> dict[str, int]:

@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,8 @@ from jobs.hudi.jvm import first_line
 from jobs.hudi.jvm_log import java_option
 from jobs.hudi.kerberos import log_in
 from jobs.hudi.shipping import ship_jobs
-from jobs.hudi.start_failure import NO_JAVA, NOT_STARTED, explained, is_of_packages
+from jobs.hudi.start_failure import explained, is_of_packages
+from jobs.problems.worker_starts import JAVA_UNSUITED, SPARK_NOT_STARTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ class NoSessionError(ConnectionError):
     needs."""
 
     def __init__(self, master: str, problem: Problem) -> None:
-        reason = problem.detail if problem.type == NOT_STARTED.type else f"{problem.title}: {problem.detail}"
+        reason = problem.detail if problem.type == SPARK_NOT_STARTED.type else f"{problem.title}: {problem.detail}"
         super().__init__(f"Spark did not start on {master}: {reason.rstrip('.')}. {problem.hint}")
         self.problem = problem
 
@@ -124,7 +124,7 @@ def start_session(
     try:
         home, java_options = chosen_java()
     except NoJavaError as error:
-        raise NoSessionError(master, replace(NO_JAVA, detail=str(error))) from error
+        raise NoSessionError(master, JAVA_UNSUITED.because(str(error))) from error
     given = _given()
     chosen = dict(conf or {})
     if not _is_submitted():

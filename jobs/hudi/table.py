@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-from jobs.errors import CommitLostError, FileMissingError, HudiError, JobError, TableGoneError, TableUpgradedError
+from jobs.errors import CommitLostError, FileMissingError, HudiError, JobError, TableUpgradedError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config, indexes, whole_instants
 from jobs.hudi.boundaries import check_folders
@@ -33,6 +33,7 @@ from jobs.hudi.records import (
 from jobs.hudi.slice_listing import SliceListing, listing, partitions_by
 from jobs.hudi.table_clock import TableClock
 from jobs.hudi.table_properties import TableProperties
+from jobs.table_errors import TableGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

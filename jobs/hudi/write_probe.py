@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import FileMissingError
 from jobs.hudi.jvm import translated
-from jobs.hudi.storage_errors import StorageDeniedError
+from jobs.storage_errors import StorageDeniedError
 
 if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm

@@ -9,21 +9,23 @@ which streaming writers go on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jobs.contract import JsonMapped
+from msgspec import UNSET
+
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
 from jobs.format.stream_positions import newest_positions
+from jobs.kinds.archival import ArchivalLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
+    from jobs.kinds.archival import ArchivalParams
 
 # For so long writers that know the replaced file groups are likely to come back.
 RECENT = timedelta(hours=24)
@@ -32,22 +34,12 @@ RESUMED = timedelta(days=7)
 WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 
 
-@dataclass(frozen=True)
-class Limit(JsonMapped):
-    """A reason to keep `instant` and all later ones on the timeline. `remedy` is empty where time alone helps."""
-
-    type: str
-    instant: str
-    reason: str
-    remedy: str = ""
-
-
 def completed_commits(instants: Iterable[Instant]) -> list[str]:
     """Returns the requested times of the completed commits, which are what Hudi's archiver counts."""
     return sorted(item.requested for item in instants if item.state == "COMPLETED" and item.action in WRITES)
 
 
-def limits(table: HudiTable, client: WriteClient, params: Mapping[str, Any]) -> list[Limit]:
+def limits(table: HudiTable, client: WriteClient, params: ArchivalParams) -> list[ArchivalLimit]:
     """Returns all limits, the lowest first. `params` may have the service's own: `seen`, `keep`,
     and `consumers`."""
     instants, commits = table.instants(), table.commits()
@@ -63,10 +55,10 @@ def limits(table: HudiTable, client: WriteClient, params: Mapping[str, Any]) -> 
     return sorted(found, key=lambda each: (each.instant, each.type))
 
 
-def _of_timeline(instants: Sequence[Instant]) -> Iterator[Limit]:
+def _of_timeline(instants: Sequence[Instant]) -> Iterator[ArchivalLimit]:
     pending = min((item for item in instants if item.state != "COMPLETED"), key=_requested, default=None)
     if pending:
-        yield Limit(
+        yield ArchivalLimit(
             "pending-instant",
             pending.requested,
             f"{pending.action} {pending.requested} is {pending.state.lower()}",
@@ -74,7 +66,7 @@ def _of_timeline(instants: Sequence[Instant]) -> Iterator[Limit]:
         )
     savepoints = [item.requested for item in instants if item.action == "savepoint" and item.state == "COMPLETED"]
     if savepoints:
-        yield Limit(
+        yield ArchivalLimit(
             "savepoint",
             min(savepoints),
             f"{len(savepoints)} savepoint(s), the first at {min(savepoints)}",
@@ -82,14 +74,14 @@ def _of_timeline(instants: Sequence[Instant]) -> Iterator[Limit]:
         )
 
 
-def _of_metadata_table(table: HudiTable, client: WriteClient, instants: Sequence[Instant]) -> Iterator[Limit]:
+def _of_metadata_table(table: HudiTable, client: WriteClient, instants: Sequence[Instant]) -> Iterator[ArchivalLimit]:
     """The metadata table's own timeline refers to instants since its last compaction."""
     if "files" not in table.metadata_partitions:
         return
     compacted = client.metadata_table.compacted_at()
     since = _first_completed_after(instants, compacted or "")
     if since:
-        yield Limit(
+        yield ArchivalLimit(
             "metadata-table",
             since,
             f"the metadata table was last compacted at {compacted}" if compacted else "it was never compacted",
@@ -97,19 +89,23 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, instants: Sequence
         )
 
 
-def _of_cleaning(client: WriteClient) -> Iterator[Limit]:
+def _of_cleaning(client: WriteClient) -> Iterator[ArchivalLimit]:
     """An incremental clean begins where the last one ended."""
     if kept := client.archiver.cleaned_up_to():
-        yield Limit("cleaning", kept, f"the last clean kept the files of {kept} and later", "Run a `cleaning` job.")
+        yield ArchivalLimit(
+            "cleaning", kept, f"the last clean kept the files of {kept} and later", "Run a `cleaning` job."
+        )
 
 
-def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Limit]:
+def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[ArchivalLimit]:
     replacing = sorted((each for each in commits if each.write.replaced), key=lambda each: each.write.instant)
     recent = [each for each in replacing if table.now() - wall_clock(each.completed or each.write.instant) < RECENT]
     if recent:
         instant = recent[0].write.instant
         hours = int(RECENT.total_seconds() // 3600)
-        yield Limit("recent-replacement", instant, f"{instant} replaced file groups less than {hours} hours ago")
+        yield ArchivalLimit(
+            "recent-replacement", instant, f"{instant} replaced file groups less than {hours} hours ago"
+        )
     listed: dict[str, set[str]] = {}
     for each in replacing:
         for partition, file_id in sorted(each.write.replaced):
@@ -118,11 +114,11 @@ def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Li
             if file_id in listed[partition]:
                 instant = each.write.instant
                 reason = f"files that {instant} replaced are still there, and would count again"
-                yield Limit("replaced-files", instant, reason, "Run a `cleaning` job.")
+                yield ArchivalLimit("replaced-files", instant, reason, "Run a `cleaning` job.")
                 return
 
 
-def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Limit]:
+def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[ArchivalLimit]:
     """A stream that does not find its last position begins again, and writes twice or out of order.
 
     Writers of Hudi never archive it, because each of their own commits has the next one; beside other writers it ages.
@@ -132,10 +128,10 @@ def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Limit]:
         if table.now() - wall_clock(instant) < RESUMED:
             of = f" of query {query[:100]}" if query else ""
             reason = f"{instant} has the position{of} from which a stream goes on (`{key}`)"
-            yield Limit("stream-position", instant, reason, f"It is kept for {RESUMED.days} days.")
+            yield ArchivalLimit("stream-position", instant, reason, f"It is kept for {RESUMED.days} days.")
 
 
-def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[Limit]:
+def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[ArchivalLimit]:
     """Files of a rolled-back write would count as soon as neither the write nor its rollback is on the timeline."""
     late = set(client.late_files.rolled_back_but_writing())
     if "files" not in table.metadata_partitions:
@@ -144,12 +140,11 @@ def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[Limit]:
         late |= {instant for instant, files in found if client.late_files.exist(instant, files)}
     if late:
         reason = f"{min(late)} was rolled back, and its writer may have left files"
-        yield Limit("late-files", min(late), reason, "Run a `cleaning` job, which removes them.")
+        yield ArchivalLimit("late-files", min(late), reason, "Run a `cleaning` job, which removes them.")
 
 
-def _of_service(instants: Sequence[Instant], params: Mapping[str, Any]) -> Iterator[Limit]:
-    if "seen" in params:
-        seen = params["seen"]
+def _of_service(instants: Sequence[Instant], params: ArchivalParams) -> Iterator[ArchivalLimit]:
+    if (seen := params.seen) is not UNSET:
         at = _completed_at(instants, seen)
         if since := _first_completed_after(instants, at):
             reason = (
@@ -157,15 +152,14 @@ def _of_service(instants: Sequence[Instant], params: Mapping[str, Any]) -> Itera
                 if at
                 else "the last commit that the service has seen is gone"
             )
-            yield Limit("not-announced", since, reason)
-    for each in params.get("consumers") or ():
-        at = _completed_at(instants, each["instant"])
+            yield ArchivalLimit("not-announced", since, reason)
+    for each in params.consumers:
+        at = _completed_at(instants, each.instant)
         later = _first_completed_after(instants, at) if at else None
         # It may read the table as of that instant, and all that completed after it.
-        needed = min(filter(None, (each["instant"], later)))
-        yield Limit("consumer", needed, f"consumer '{each['name']}' has seen commits up to {each['instant']}")
-    for each in params.get("keep") or ():
-        yield Limit.from_json(each)
+        needed = min(filter(None, (each.instant, later)))
+        yield ArchivalLimit("consumer", needed, f"consumer '{each.name}' has seen commits up to {each.instant}")
+    yield from params.keep
 
 
 def _completed_at(instants: Iterable[Instant], requested: str | None) -> str:

@@ -9,17 +9,35 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from jobs.contract import Problem
 from jobs.dataplane.slice_merge import MergeRules, SliceFiles
 from jobs.errors import RefusedError
 from jobs.format.file_names import parse_log_file_name
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.merging import has_schema_on_read, merging_of
+from jobs.problems.arrow_merges import (
+    LOG_FILES_NOT_COVERED,
+    MERGE_MODE_NOT_COVERED,
+    MERGE_PROPERTIES_NOT_COVERED,
+    OPERATION_FIELD,
+    OPTIONS_NOT_COVERED,
+    PAYLOAD_NOT_COVERED,
+    SCHEMA_ON_READ,
+    TABLE_VERSION_NOT_COVERED,
+    TYPES_NOT_COVERED,
+)
+from jobs.problems.tables import (
+    BASE_FILES_NOT_PARQUET,
+    BOOTSTRAPPED_TABLE,
+    CHANGE_DATA_CAPTURE,
+    INDEX_MAPS_KEYS_TO_FILES,
+    PARTITION_COLUMNS_DROPPED,
+)
 from jobs.protocol import older_hudi, preflight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from jobs.contract import Problem
     from jobs.hudi.table import HudiTable
 
 _VERSIONS = (6, 8, 9)
@@ -150,49 +168,51 @@ def _name(path: str) -> str:
 
 def _of_merging(table: HudiTable) -> Iterator[Problem]:
     if table.version not in _VERSIONS:
-        yield Problem("table-version-not-covered", "Arrow does not merge tables of this version", str(table.version))
+        yield TABLE_VERSION_NOT_COVERED.because(str(table.version))
         return
     merging = merging_of(table)
     if merging.mode not in _ORDERS:
         detail = merging.mode or "none is known"
-        yield Problem("merge-mode-not-covered", "Rows of this table are not merged by event or commit time", detail)
+        yield MERGE_MODE_NOT_COVERED.because(detail)
     if merging.mode == _ORDERS[0] and not table.ordering_fields:
-        yield Problem("merge-mode-not-covered", "Rows are merged by event time, but the table has no ordering field")
+        yield MERGE_MODE_NOT_COVERED.because(title="Rows are merged by event time, but the table has no ordering field")
     if unknown := sorted(merging.payloads - _PAYLOADS):
-        yield Problem("payload-not-covered", "A payload class merges the rows of this table", ", ".join(unknown))
+        yield PAYLOAD_NOT_COVERED.because(", ".join(unknown))
     if found := sorted(name for name in table.properties if name.startswith(_MERGE_PROPERTIES)):
-        yield Problem("merge-properties-not-covered", "Properties of the table change its merges", ", ".join(found))
+        yield MERGE_PROPERTIES_NOT_COVERED.because(", ".join(found))
     if found := sorted(name for name in table.declared.hudi_options if name.startswith(_OPTIONS)):
-        yield Problem("options-not-covered", "Hudi options of the table change its merges or files", ", ".join(found))
+        yield OPTIONS_NOT_COVERED.because(", ".join(found))
     if has_schema_on_read(table):
-        yield Problem("schema-on-read", "The table's commits carry a schema of Hudi's schema on read")
+        yield SCHEMA_ON_READ.because()
 
 
 def _of_table(table: HudiTable) -> Iterator[Problem]:
     properties = table.properties
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
-        yield Problem("base-files-not-parquet", "The table's base files are not Parquet")
+        yield BASE_FILES_NOT_PARQUET.because(title="The table's base files are not Parquet")
     yield from preflight.no_meta_fields(table)
     if properties.get("hoodie.datasource.write.drop.partition.columns") == "true":
-        yield Problem("partition-columns-dropped", "The table's files lack the partition columns")
+        yield PARTITION_COLUMNS_DROPPED.because()
     if properties.get("hoodie.table.cdc.enabled") == "true":
-        yield Problem("change-data-capture", "The table records changes (CDC), and a compaction writes some of them")
+        yield CHANGE_DATA_CAPTURE.because(
+            title="The table records changes (CDC), and a compaction writes some of them", hint=""
+        )
     if "hoodie.bootstrap.base.path" in properties:
-        yield Problem("bootstrapped-table", "Some of the table's rows are in the files it was bootstrapped from")
+        yield BOOTSTRAPPED_TABLE.because()
     if mapping := sorted(name for name in table.metadata_partitions if name.startswith(_MAPS_KEYS)):
         detail = ", ".join(mapping)
-        yield Problem("index-maps-keys-to-files", "The metadata table has indexes that map keys to files", detail)
+        yield INDEX_MAPS_KEYS_TO_FILES.because(detail, hint="")
 
 
 def of_schema(schema: Mapping[str, Any]) -> Iterator[Problem]:
     """Yields the reasons against a table with this latest Avro schema, with meta fields."""
     names = {field["name"] for field in schema["fields"]}
     if _OPERATION in names:
-        yield Problem("operation-field", "Rows carry the operation that wrote them, which may be a delete", _OPERATION)
+        yield OPERATION_FIELD.because(_OPERATION)
     found = {field["name"]: kind for field in schema["fields"] for kind in _uncovered(field["type"])}
     if found:
         detail = ", ".join(f"{name}: {kind}" for name, kind in sorted(found.items()))
-        yield Problem("types-not-covered", "The table has columns of types that Arrow does not merge", detail)
+        yield TYPES_NOT_COVERED.because(detail)
 
 
 def _uncovered(kind: Any) -> Iterator[str]:
@@ -219,8 +239,8 @@ def _uncovered(kind: Any) -> Iterator[str]:
 
 
 def _bootstrapped(where: str) -> Problem:
-    return Problem("bootstrapped-table", "Some rows are in the files that the table was bootstrapped from", where)
+    return BOOTSTRAPPED_TABLE.because(where, title="Some rows are in the files that the table was bootstrapped from")
 
 
 def _unknown_log(where: str) -> Problem:
-    return Problem("log-files-not-covered", "A plan reads log files that hold something else than rows", where)
+    return LOG_FILES_NOT_COVERED.because(where)

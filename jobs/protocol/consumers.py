@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
 from jobs.format import plan_files
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.format.instants import wall_clock
 from jobs.hudi.plans import pending_plans
 from jobs.job_params import CleaningPolicy
+from jobs.problems.plans import CLEAN_DELETES_FILES_OF_CONSUMER, CONSUMER_BEHIND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from jobs.contract import Problem
     from jobs.format.plan_files import File
     from jobs.hudi.records import Commit
     from jobs.hudi.table import HudiTable
+    from jobs.kinds.cleaning import Consumer
 
 
-def first_needed(commits: Sequence[Commit], consumers: Sequence[Mapping[str, Any]]) -> int | None:
+def first_needed(commits: Sequence[Commit], consumers: Sequence[Consumer]) -> int | None:
     """Returns the place of the commit that the consumer furthest behind has seen; None without consumers.
 
     `commits` are in the order of completion. The table as of that commit is needed, and all that came after. An instant
     that is none of these commits counts as the last one before all that began later.
     """
-    places = [_place(commits, str(each["instant"])) for each in consumers]
+    places = [_place(commits, each.instant) for each in consumers]
     return min(places, default=None) if commits else None
 
 
@@ -72,17 +74,15 @@ def behind_replacements(policy: CleaningPolicy, commits: Sequence[Commit], neede
     if not replacing:
         return []
     return [
-        Problem(
-            "consumer-behind",
-            "A consumer has not seen the commits that replaced file groups, and may need these",
+        CONSUMER_BEHIND.because(
             ", ".join(replacing[:5]),
-            "Wait for the consumer, delete it, or clean by commits or hours.",
-            retriable=True,
+            title="A consumer has not seen the commits that replaced file groups, and may need these",
+            hint="Wait for the consumer, delete it, or clean by commits or hours.",
         )
     ]
 
 
-def pending_cleans(table: HudiTable, consumers: Sequence[Mapping[str, Any]]) -> list[Problem]:
+def pending_cleans(table: HudiTable, consumers: Sequence[Consumer]) -> list[Problem]:
     """Returns the refusals of pending cleans that delete what a consumer needs: their planners did not know of it."""
     if not consumers:
         return []
@@ -96,14 +96,10 @@ def pending_cleans(table: HudiTable, consumers: Sequence[Mapping[str, Any]]) -> 
         if files:
             named = ", ".join("/".join(part for part in file if part) for file in files[:5])
             more = f" and {len(files) - 5} more" if len(files) > 5 else ""
-            behind = [str(each["name"]) for each in consumers if _place(commits, str(each["instant"])) == needed]
+            behind = [each.name for each in consumers if _place(commits, each.instant) == needed]
             problems.append(
-                Problem(
-                    "clean-deletes-files-of-consumer",
-                    "A pending clean would delete files that a consumer needs to go on",
-                    f"clean {plan.instant} deletes, needed by {', '.join(behind)}: {named}{more}",
-                    "Nothing was deleted. Wait for the consumer or delete it, or roll the clean back.",
-                    retriable=True,
+                CLEAN_DELETES_FILES_OF_CONSUMER.because(
+                    f"clean {plan.instant} deletes, needed by {', '.join(behind)}: {named}{more}"
                 )
             )
     return problems

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
 from jobs.format.hudi_versions import BUCKETS_BY_TABLE, WITH_HASHING_CONFIG, may_ignore_hashing_config, release
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import written_by
 from jobs.hudi.merging import merging_of
+from jobs.problems.arrow_merges import LOG_ORDER_NOT_PROVED
+from jobs.problems.rescales import READERS_TOO_OLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobs.contract import Problem
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
@@ -51,15 +53,7 @@ def of_readers(table: HudiTable) -> list[Problem]:
     prunes = version is not None and _BY_FILE_GROUP_READER <= release(version) < WITH_HASHING_CONFIG
     if not prunes or table.declared.writers_query_pruning_off:
         return []
-    return [
-        Problem(
-            "readers-too-old",
-            "Readers with Hudi 1.0 would miss rows, because they prune by the number of buckets in their options",
-            f"readers declared: Hudi {version}",
-            "Set hoodie.bucket.index.query.pruning=false wherever the table is read, and PATCH the table with"
-            ' `{"writers": {"query_pruning_off": true}}`.',
-        )
-    ]
+    return [READERS_TOO_OLD.because(f"readers declared: Hudi {version}")]
 
 
 def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:
@@ -95,9 +89,4 @@ def against_merging_by_hudi(table: HudiTable, slices: Sequence[FileSlice]) -> li
 
 
 def logs_not_in_order(who: str) -> Problem:
-    return Problem(
-        "log-order-not-proved",
-        "Older versions of Hudi may merge rows in the logs otherwise, so other rows could stay",
-        who,
-        "Compact the table first, by Arrow, or with the version of Hudi that writes it.",
-    )
+    return LOG_ORDER_NOT_PROVED.because(who)

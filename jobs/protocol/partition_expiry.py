@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.errors import RefusedError
 from jobs.format.bucket_rules import Selection
@@ -22,14 +22,13 @@ from jobs.hudi.rows import count_by_partition
 from jobs.job_params import TtlStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
+    from jobs.kinds.partition_ttl import PartitionTtlParams
     from jobs.storage.paths import Storage
-
-DEFAULT_LIMIT = 100
 
 
 @dataclass(frozen=True)
@@ -42,14 +41,9 @@ class Ttl:
     selection: Selection | None
 
     @classmethod
-    def of(cls, params: Mapping[str, Any]) -> Ttl:
-        wanted = params.get("partitions")
-        return cls(
-            TtlStrategy(params.get("strategy", TtlStrategy.KEEP_BY_TIME)),
-            int(params["days_retain"]),
-            int(params.get("limit_partitions", DEFAULT_LIMIT)),
-            None if wanted is None else Selection.of(wanted),
-        )
+    def of(cls, params: PartitionTtlParams) -> Ttl:
+        selection = None if params.partitions is None else Selection.of(params.partitions)
+        return cls(params.strategy, params.days_retain, params.limit_partitions, selection)
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
+from jobs.errors import WritersActiveError
 from jobs.format import plan_files
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import INGESTION
 from jobs.hudi.savepoints import savepoints_of
+from jobs.problems.plans import CONSUMER_BEHIND, PENDING_PLAN
+from jobs.problems.undoing import SAVEPOINT
 from jobs.protocol.consumers import first_needed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
+    from jobs.contract import Problem
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
+    from jobs.kinds.cleaning import Consumer
     from jobs.protocol.partition_expiry import Expired
 
 _PLANS = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
 
 
-def holds(
-    table: HudiTable, partitions: Sequence[Expired], consumers: Sequence[Mapping[str, Any]]
-) -> dict[str, list[Problem]]:
+def holds(table: HudiTable, partitions: Sequence[Expired], consumers: Sequence[Consumer]) -> dict[str, list[Problem]]:
     """Returns the partitions that something still needs, each with the reasons; writes in flight are none of them."""
     found: dict[str, list[Problem]] = {}
     planned = _planned(table)
@@ -43,7 +45,7 @@ def holds(
 
 
 def _behind(
-    commits: Sequence[Commit], partitions: Sequence[Expired], consumers: Sequence[Mapping[str, Any]]
+    commits: Sequence[Commit], partitions: Sequence[Expired], consumers: Sequence[Consumer]
 ) -> dict[str, list[str]]:
     """Returns the partitions with the names of the consumers that have not seen all commits to them. `commits` are
     in the order of completion.
@@ -52,13 +54,13 @@ def _behind(
     """
     found: dict[str, list[str]] = {}
     for consumer in consumers:
-        seen = str(consumer["instant"])
+        seen = consumer.instant
         place = first_needed(commits, [consumer])
         unseen = {path for commit in commits[(place or 0) + 1 :] for path in commit.files}
         is_known = any(commit.write.instant == seen for commit in commits)
         for each in partitions:
             if each.partition in unseen or (not is_known and each.modified > seen):
-                found.setdefault(each.partition, []).append(str(consumer["name"]))
+                found.setdefault(each.partition, []).append(consumer.name)
     return found
 
 
@@ -102,39 +104,23 @@ def _targets(table: HudiTable, item: Instant) -> set[str] | None:
 
 
 def being_written(partition: str, instants: Sequence[Instant]) -> Problem:
-    return Problem(
-        "writers-active",
-        "A write in flight may write to this partition",
+    return WritersActiveError.because(
         f"'{partition}': {', '.join(f'{item.requested} ({item.action})' for item in instants[:5])}",
-        "Allow a longer wait (`wait_seconds`), or run the job again when it has ended.",
+        title="A write in flight may write to this partition",
+        hint="Allow a longer wait (`wait_seconds`), or run the job again when it has ended.",
         retriable=True,
     )
 
 
 def _pending_plan(partition: str, plans: Sequence[str]) -> Problem:
-    return Problem(
-        "pending-plan",
-        "A table service on this partition is pending",
-        f"'{partition}': {', '.join(plans[:5])}",
-        "Run that service first (a `compaction` job executes pending compactions), or roll it back.",
-        retriable=True,
-    )
+    return PENDING_PLAN.because(f"'{partition}': {', '.join(plans[:5])}")
 
 
 def _savepoint(partition: str, savepoints: Sequence[str]) -> Problem:
-    return Problem(
-        "savepoint",
-        "A savepoint holds this partition",
-        f"'{partition}': {', '.join(savepoints[:5])}",
-        "Delete the savepoint first (`savepoint` with `action: delete`).",
-    )
+    return SAVEPOINT.because(f"'{partition}': {', '.join(savepoints[:5])}")
 
 
 def _consumer_behind(each: Expired, consumers: Sequence[str]) -> Problem:
-    return Problem(
-        "consumer-behind",
-        "A consumer has not read all commits of this partition",
-        f"'{each.partition}' was modified at {each.modified}, after what was seen by: {', '.join(consumers[:5])}",
-        "Wait for the consumer, or delete it.",
-        retriable=True,
+    return CONSUMER_BEHIND.because(
+        f"'{each.partition}' was modified at {each.modified}, after what was seen by: {', '.join(consumers[:5])}"
     )

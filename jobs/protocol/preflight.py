@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
 from jobs.errors import RefusedError
@@ -15,18 +14,38 @@ from jobs.format import lock_providers
 from jobs.format.bucket_rules import not_a_divisor, not_a_multiple
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
+from jobs.problems.plans import PENDING_PLAN
+from jobs.problems.rescales import WRITERS_NOT_STOPPED, WRITERS_TOO_OLD
+from jobs.problems.tables import (
+    BASE_FILES_NOT_PARQUET,
+    BOOTSTRAPPED_TABLE,
+    CHANGE_DATA_CAPTURE,
+    CONSISTENT_HASHING,
+    FILE_GROUPS_WITHOUT_BUCKET,
+    INDEX_MAPS_KEYS_TO_FILES,
+    LOCK_NOT_ATOMIC,
+    LOCK_NOT_PROVABLE,
+    MERGE_MODE_CUSTOM,
+    NAME_NOT_CONFIRMED,
+    NO_BUCKET_INDEX,
+    NO_META_FIELDS,
+    NON_BLOCKING_WRITERS,
+    PARTITION_COLUMNS_DROPPED,
+    PARTITION_UNKNOWN,
+    SEVERAL_FILE_GROUPS_PER_BUCKET,
+    SOFT_DELETES,
+)
 from jobs.protocol import older_hudi
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from jobs.contract import WorkOrder
+    from jobs.contract import Problem, WorkOrder
     from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.storage.paths import Storage
 
-LOCK_NOT_ATOMIC = "lock-not-atomic"
 # Spark's row-wise bulk_insert omits the number at the end (`BucketBulkInsertDataInternalWriterHelper`).
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(-\d+)?$")
 _NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000(-\d+)?$")
@@ -51,21 +70,9 @@ def of_repair(table: HudiTable) -> list[Problem]:
     problems: list[Problem] = []
     mode = table.properties.get("hoodie.record.merge.mode", "").upper()
     if mode == "CUSTOM":
-        problems.append(
-            Problem(
-                "merge-mode-custom",
-                "Rows of this table are merged by a class of its owner, so the winning row cannot be determined",
-                hint="Write the rows of the stale instants again.",
-            )
-        )
+        problems.append(MERGE_MODE_CUSTOM.because())
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
-        problems.append(
-            Problem(
-                "soft-deletes",
-                "Rows of this table may be deletes (`_hoodie_is_deleted`), which cannot be recovered from stale writes",
-                hint="Write the rows of the stale instants again.",
-            )
-        )
+        problems.append(SOFT_DELETES.because())
     return problems + no_meta_fields(table) + lock_not_provable(table)
 
 
@@ -76,14 +83,7 @@ def no_meta_fields(table: HudiTable) -> list[Problem]:
     """
     if table.has_meta_fields:
         return []
-    return [
-        Problem(
-            "no-meta-fields",
-            "The table has no meta fields, so rows cannot be identified by their keys",
-            "hoodie.populate.meta.fields=false",
-            "Write its rows to a table with meta fields. Compaction by Hudi, cleaning and archival need none.",
-        )
-    ]
+    return [NO_META_FIELDS.because("hoodie.populate.meta.fields=false")]
 
 
 def of_lock(table: HudiTable) -> list[Problem]:
@@ -92,14 +92,7 @@ def of_lock(table: HudiTable) -> list[Problem]:
     folder = lock_providers.folder_of(lock, table.base_path)
     problems = lock_not_provable(table)
     if lock_providers.is_in_a_file(lock.provider) and folder.startswith(("s3", "gs:", "abfs")):
-        problems.append(
-            Problem(
-                LOCK_NOT_ATOMIC,
-                "Hudi's filesystem lock is not safe on an object storage, where two writers could both acquire it",
-                folder,
-                "PATCH the table with the `lock` that its writers use, such as ZooKeeper.",
-            )
-        )
+        problems.append(LOCK_NOT_ATOMIC.because(folder))
     return problems
 
 
@@ -112,26 +105,17 @@ def lock_not_provable(table: HudiTable) -> list[Problem]:
     provider = table.declared.lock.provider
     if lock_providers.is_provable(provider):
         return []
-    return [
-        Problem(
-            "lock-not-provable",
-            "It cannot be proved before a commit that the table's lock is still held",
-            provider,
-            "Use a lock provider of Hudi for the table and its writers, and PATCH its `lock`.",
-        )
-    ]
+    return [LOCK_NOT_PROVABLE.because(provider)]
 
 
-def name_not_typed(table: HudiTable, params: Mapping[str, Any]) -> list[Problem]:
+def name_not_typed(table: HudiTable, typed: str | None) -> list[Problem]:
     """Returns the refusal of what removes rows for good, unless the caller has typed the table's name."""
-    if params.get("table_name") == table.declared.name:
+    if typed == table.declared.name:
         return []
     return [
-        Problem(
-            "name-not-confirmed",
-            "The table's name was not typed in",
-            str(params.get("table_name") or ""),
-            f"This removes rows for good. Send `table_name`: {table.declared.name}.",
+        NAME_NOT_CONFIRMED.because(
+            typed or "",
+            hint=f"This removes rows for good. Send `table_name`: {table.declared.name}.",
         )
     ]
 
@@ -141,11 +125,7 @@ def consistent_hashing() -> Problem:
 
     Also applies to a table registered without an index: sorting it would break its buckets.
     """
-    return Problem(
-        "consistent-hashing",
-        "The table uses the consistent-hashing bucket index, which resizes itself",
-        hint="Let Hudi's own clustering split and merge its buckets.",
-    )
+    return CONSISTENT_HASHING.because()
 
 
 def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequence[str], scale: Scale) -> list[Problem]:
@@ -169,60 +149,37 @@ def of_bucket_number(table: HudiTable, buckets: BucketChange, partitions: Sequen
 def _of_table(table: HudiTable, own_instants: Collection[str]) -> Iterator[Problem]:
     properties = table.properties
     if table.declared.index is None:
-        yield Problem(
-            "no-bucket-index",
-            "The table is registered without a bucket index",
-            hint='Register it with `"index": {"type": "bucket", "num_buckets": ..., "hash_fields": [...]}`.',
-        )
+        yield NO_BUCKET_INDEX.because()
     yield from of_lock(table)
     if properties.get("hoodie.table.base.file.format", "PARQUET").upper() != "PARQUET":
-        yield Problem("base-files-not-parquet", "Only Parquet base files can be rewritten")
+        yield BASE_FILES_NOT_PARQUET.because()
     yield from no_meta_fields(table)
     if properties.get("hoodie.datasource.write.drop.partition.columns") == "true":
-        yield Problem("partition-columns-dropped", "The table's files lack the partition columns")
+        yield PARTITION_COLUMNS_DROPPED.because()
     if properties.get("hoodie.table.cdc.enabled") == "true":
-        yield Problem(
-            "change-data-capture",
-            "The table records changes (CDC), and a replacement would have to appear in them",
-            hint="If no reader uses the changes, set hoodie.table.cdc.enabled to false while the job runs.",
-        )
+        yield CHANGE_DATA_CAPTURE.because()
     if "hoodie.bootstrap.base.path" in properties:
-        yield Problem("bootstrapped-table", "Some of the table's rows are in the files it was bootstrapped from")
+        yield BOOTSTRAPPED_TABLE.because()
     if mapping := table.indexes_of_keys:
-        yield Problem(
-            "index-maps-keys-to-files",
-            "The metadata table has indexes that map keys to files",
-            ", ".join(mapping),
-            "Drop these indexes first (`DROP INDEX`), and create them again afterwards.",
-        )
+        yield INDEX_MAPS_KEYS_TO_FILES.because(", ".join(mapping))
     if table.has_consistent_hashing():
         yield consistent_hashing()
     others = {item.requested for item in table.pending_writes()} | {*own_instants}
     plans = [item for item in table.pending() if item.action != "rollback" and item.requested not in others]
     if plans:
-        yield Problem(
-            "pending-plan",
-            "A table service on these file groups is pending",
+        yield PENDING_PLAN.because(
             ", ".join(f"{item.requested} ({item.action}, {item.state.lower()})" for item in plans),
-            "Run that service first (a `compaction` job executes pending compactions), or roll it back.",
-            retriable=True,
+            title="A table service on these file groups is pending",
         )
 
 
 def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterator[Problem]:
     if any(_NBCC_FILE_ID.match(item.file_id) for item in slices):
-        yield Problem(
-            "non-blocking-writers",
-            "The table is written with non-blocking concurrency control (fixed file ids)",
-            hint="Such writers never conflict, so their file groups cannot be replaced. Rewrite the table with OCC.",
-        )
+        yield NON_BLOCKING_WRITERS.because()
     odd = [item for item in slices if not _BUCKET_FILE_ID.match(item.file_id)]
     if odd:
-        yield Problem(
-            "file-groups-without-bucket",
-            "Some file groups do not belong to a bucket",
-            f"{len(odd)} of {len(slices)}, such as {odd[0].file_id} in partition '{odd[0].partition}'",
-            "They were written without the bucket index (Hudi #5116, #11875); an audit lists them.",
+        yield FILE_GROUPS_WITHOUT_BUCKET.because(
+            f"{len(odd)} of {len(slices)}, such as {odd[0].file_id} in partition '{odd[0].partition}'"
         )
         return
     if rules:
@@ -233,11 +190,8 @@ def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterat
     twice = [key for key, count in counts.items() if count > 1]
     if twice:
         partition, bucket = twice[0]
-        yield Problem(
-            "several-file-groups-per-bucket",
-            "Some buckets have several file groups",
-            f"{len(twice)} buckets, such as {int(bucket)} in partition '{partition}'",
-            "Hudi's writers fail on these as well (#7216, #9303); an audit lists them.",
+        yield SEVERAL_FILE_GROUPS_PER_BUCKET.because(
+            f"{len(twice)} buckets, such as {int(bucket)} in partition '{partition}'"
         )
 
 
@@ -265,14 +219,7 @@ def _of_writers(table: HudiTable, buckets: BucketChange) -> Iterator[Problem]:
     else:
         evidence = None if is_one_number else older_hudi.seen_before_1_0(table)
     if evidence:
-        yield Problem(
-            "writers-too-old",
-            "Writers older than Hudi 1.1 would keep the old number of buckets and duplicate rows",
-            evidence,
-            "Declare the version that the writers have. If it is older than 1.1: stop them, PATCH the table with"
-            ' `{"writers": {"stopped": true}}`, change the number for all partitions, and start them again with the new'
-            " number in their options.",
-        )
+        yield WRITERS_TOO_OLD.because(evidence)
 
 
 def writers_not_stopped(table: HudiTable, order: WorkOrder) -> list[Problem]:
@@ -280,9 +227,8 @@ def writers_not_stopped(table: HudiTable, order: WorkOrder) -> list[Problem]:
     if table.declared.writers_stopped or order.writers_stopped:
         return []
     return [
-        Problem(
-            "writers-not-stopped",
-            "All writers of the table must be stopped for this",
+        WRITERS_NOT_STOPPED.because(
+            title="All writers of the table must be stopped for this",
             hint='Stop them, and PATCH the table with `{"writers": {"stopped": true}}`.',
         )
     ]
@@ -293,11 +239,4 @@ def unknown_partitions(selection: Selection | None, existing: Collection[str]) -
     missing = selection.missing(existing) if selection else []
     if not missing:
         return []
-    return [
-        Problem(
-            "partition-unknown",
-            "Some of the partitions do not exist",
-            ", ".join(f"'{partition}'" for partition in missing[:10]),
-            "Give partition paths as in storage, such as `dt=2026-01-01` or `2026-01-01`.",
-        )
-    ]
+    return [PARTITION_UNKNOWN.because(", ".join(f"'{partition}'" for partition in missing[:10]))]

@@ -16,13 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jobs.contract import ExpansionStep
-from jobs.errors import (
-    CommitStateUnknownError,
-    JobError,
-    LeaseLostError,
-    LockLostError,
-    WritersActiveError,
-)
+from jobs.errors import CommitStateUnknownError, JobError, LeaseLostError, WritersActiveError
 from jobs.format.instants import wall_clock
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
@@ -31,6 +25,7 @@ from jobs.hudi.lock import for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE
 from jobs.job_params import OnActiveWriters
+from jobs.lock_errors import LockLostError
 from jobs.protocol.replaced import Replaced
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.writers import Writers, quiet_seconds, seconds_until_next_write

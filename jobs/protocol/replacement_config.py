@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.job_params import OnActiveWriters
+from jobs.kinds.words import LOCK_SECONDS, WAIT_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-DEFAULT_WAIT_SECONDS = 300.0
-DEFAULT_LOCK_SECONDS = 20.0
+    from jobs.kinds.words import BesideWriters
 
 
 @dataclass(frozen=True)
@@ -26,8 +24,8 @@ class ReplacementConfig:
     """
 
     on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
-    wait_seconds: float = DEFAULT_WAIT_SECONDS
-    lock_seconds: float = DEFAULT_LOCK_SECONDS
+    wait_seconds: float = WAIT_SECONDS
+    lock_seconds: float = LOCK_SECONDS
     may_leave_out: bool = False
     needs_pause: bool = False
     writers_retry: bool = False
@@ -35,13 +33,8 @@ class ReplacementConfig:
     beside_plans: bool = False
 
     @classmethod
-    def of(cls, params: Mapping[str, Any], **more: bool) -> ReplacementConfig:
+    def of(cls, params: BesideWriters, **more: bool) -> ReplacementConfig:
         """Returns the configuration by a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
-        policy = OnActiveWriters(params.get("on_active_writers", OnActiveWriters.WAIT))
-        wait = float(params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
-        return cls(
-            policy,
-            wait_seconds=0.0 if policy is OnActiveWriters.ABORT else wait,
-            lock_seconds=float(params.get("lock_seconds", DEFAULT_LOCK_SECONDS)),
-            **more,
-        )
+        is_abort = params.on_active_writers is OnActiveWriters.ABORT
+        wait = 0 if is_abort else params.wait_seconds
+        return cls(params.on_active_writers, wait_seconds=wait, lock_seconds=params.lock_seconds, **more)

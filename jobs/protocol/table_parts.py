@@ -11,37 +11,27 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, Problem
-from jobs.errors import MetadataTableGoneError
+from jobs.contract import JobKind
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.indexes import definitions
 from jobs.hudi.metadata_table import FOLDER
+from jobs.kinds.registry import KINDS
+from jobs.problems.tables import INDEX_DEFINITIONS_GONE, PARTITION_METADATA_GONE
+from jobs.table_errors import MetadataTableGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from jobs.contract import JobKind, Problem
     from jobs.hudi.table import HudiTable
 
 PROPERTIES, BACKUP = "hoodie.properties", "hoodie.properties.backup"
 PARTITION_METADATA = ".hoodie_partition_metadata"
 METADATA_TABLE_GONE = MetadataTableGoneError.type
-INDEX_DEFINITIONS_GONE = "index-definitions-gone"
-PARTITION_METADATA_GONE = "partition-metadata-gone"
 
 _COMPLETED = re.compile(r"\d+(_\d+)?\.(delta)?commit")
 _DEFINED = ("secondary_index_", "expr_index_")
 _NAMED = 5
-
-_OF_ALL_PARTITIONS = frozenset(
-    {
-        JobKind.BUCKET_EXPANSION,
-        JobKind.BUCKET_CONTRACTION,
-        JobKind.CLUSTERING,
-        JobKind.COMPACTION,
-        JobKind.PARTITION_TTL,
-    }
-)
-"""Kinds of jobs that must not pass over a partition."""
 
 
 def missing(table: HudiTable, kind: JobKind | None = None) -> list[Problem]:
@@ -58,7 +48,7 @@ def _missing(table: HudiTable, kind: JobKind | None) -> Iterator[Problem]:
     yield from of_metadata_table(table)
     if set(table.indexes_of_keys) - definitions(table).keys():
         yield from of_index_definitions(table)
-    if kind in _OF_ALL_PARTITIONS and "files" not in table.metadata_partitions:
+    if kind and KINDS[kind].needs_every_partition and "files" not in table.metadata_partitions:
         written = {partition for commit in table.commits() for partition in commit.files}
         yield from of_partitions({each: table.files_in(each) for each in written - set(table.partitions())})
 
@@ -97,14 +87,7 @@ def of_index_definitions(table: HudiTable) -> list[Problem]:
     if not gone:
         return []
     return [
-        Problem(
-            INDEX_DEFINITIONS_GONE,
-            "The definitions of the table's indexes are missing",
-            f"{path or '.hoodie/.index_defs/index.json'}, for {', '.join(sorted(gone))}",
-            "Put the file back, from a backup or an earlier version of the object. The next commit of a writer whose"
-            " options name the record index and the statistics writes their definitions anew; secondary and expression"
-            " indexes must be created again.",
-        )
+        INDEX_DEFINITIONS_GONE.because(f"{path or '.hoodie/.index_defs/index.json'}, for {', '.join(sorted(gone))}")
     ]
 
 
@@ -133,13 +116,7 @@ def of_partitions(listed: Mapping[str, Collection[str]]) -> list[Problem]:
         return []
     named = ", ".join(f"'{each}'" if each else "the table's own folder" for each in found[:_NAMED])
     return [
-        Problem(
-            PARTITION_METADATA_GONE,
-            "Partitions have data files and no .hoodie_partition_metadata",
-            f"{len(found)} partitions, such as {named}" if len(found) > _NAMED else named,
-            "Copy that of another partition of the same depth into the folder. The next write to the partition makes"
-            " one as well.",
-        )
+        PARTITION_METADATA_GONE.because(f"{len(found)} partitions, such as {named}" if len(found) > _NAMED else named)
     ]
 
 

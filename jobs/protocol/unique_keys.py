@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
 from jobs.errors import RefusedError
 from jobs.hudi import indexes, rows
+from jobs.problems.plans import KEYS_NOT_UNIQUE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from jobs.contract import Problem
     from jobs.hudi.indexes import Indexes
     from jobs.hudi.table import HudiTable
 
@@ -37,15 +38,7 @@ def refusals(
     if not found:
         return []
     named = (f"'{key}' in {' and '.join(repr(path) for path in paths)}" for key, paths in found.items())
-    return [
-        Problem(
-            "keys-not-unique",
-            "Keys are there twice, and the table's record index can name only one row for each",
-            f"{', '.join(named)}{' and more' if len(found) == _NAMED else ''}",
-            "Hudi's own services fail as well. Decide which row is right, and write the partition again without the"
-            " other (`insert_overwrite`); or drop the record index.",
-        )
-    ]
+    return [KEYS_NOT_UNIQUE.because(f"{', '.join(named)}{' and more' if len(found) == _NAMED else ''}")]
 
 
 def require(table: HudiTable, partitions: Collection[str]) -> None:

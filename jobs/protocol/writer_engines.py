@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import Problem, WriterEngine
 from jobs.hudi import hashing_config
+from jobs.problems.rescales import FLINK_MAY_BE_RUNNING, SQL_STATEMENTS_LOSE_ROWS
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
@@ -40,7 +41,7 @@ def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
         title = "A Flink job keeps using the file groups and the number of buckets that it has read; stop it first"
         stop = "Stop it with a savepoint and confirm that for the job (POST /v1/jobs/{id}/writers-stopped)"
     other = 'if no Flink job writes the table any more, PATCH it with `{"writers": {"engines": ["spark"], ...}}`'
-    return [Problem("flink-may-be-running", title, evidence, f"{stop}; or, {other}.", retriable=True)]
+    return [FLINK_MAY_BE_RUNNING.because(evidence, title=title, hint=f"{stop}; or, {other}.")]
 
 
 def of_sql_statements(table: HudiTable) -> list[Problem]:
@@ -55,12 +56,10 @@ def of_sql_statements(table: HudiTable) -> list[Problem]:
         return []
     evidence = f"{seen[-1].instant} was {seen[-1].operation}" if seen else "Spark SQL is a declared writer"
     return [
-        Problem(
-            "sql-statements-lose-rows",
-            "When a table's number of buckets was changed, Spark SQL's UPDATE, DELETE and SELECT miss rows",
+        SQL_STATEMENTS_LOSE_ROWS.because(
             f"{evidence} (Hudi 1.2, PartitionBucketIndexSupport)",
-            f"Set {PRUNING}=false for every session that reads or writes the table by SQL (SET, or spark.{PRUNING} in "
-            f"the session's conf) or for the table (ALTER TABLE ... SET TBLPROPERTIES ('{PRUNING}'='false')), and "
+            hint=f"Set {PRUNING}=false for every session that reads or writes the table by SQL (SET, or spark.{PRUNING}"
+            f" in the session's conf) or for the table (ALTER TABLE ... SET TBLPROPERTIES ('{PRUNING}'='false')), and "
             'declare it: PATCH the table with `{"writers": {"query_pruning_off": true, ...}}`.',
         )
     ]

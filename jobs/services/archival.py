@@ -6,29 +6,31 @@ changes while the lock is held, so the limits that are read under the lock hold 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError
+from jobs.errors import HudiError, RefusedError, StaleWriterError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi.archiver import keeping
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.kinds.archival import ArchivalResult
 from jobs.protocol.archival_limits import completed_commits, limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.protocol.archival_limits import Limit
-
-DEFAULT_RETAIN = 30
+    from jobs.kinds.archival import ArchivalLimit, ArchivalParams
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result:
     """Archives all but the latest `retain` completed commits, and nothing that a limit keeps; says which limits do.
 
     An attempt that dies in between has archived some instants twice or not removed all of them: the next archiver does
@@ -37,10 +39,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     context.step("planning")
     problems = _problems(table)
     if order.dry_run:
-        refused = [problem.to_json() for problem in problems]
-        details = {} if problems else _planned(table, order.params)[0]
-        idle = not details.get("candidates")
-        return Result(Outcome.SUCCEEDED, details={**details, "nothing_to_do": idle, "refusals": refused})
+        planned = ArchivalResult() if problems else _planned(table, order.params)[0]
+        found = replace(planned, nothing_to_do=not planned.candidates, refusals=tuple(problems))
+        return Result(Outcome.SUCCEEDED, details=found.to_json())
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -48,7 +49,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     context.step("archiving")
     with lock.held(context.checkpoint):
         table.reload()
-        details, keep = _planned(table, order.params)
+        planned, keep = _planned(table, order.params)
         before = {item.requested for item in table.instants()}
         with WriteClient(table, UNDER_OUR_LOCK, keeping(keep)) as client:
             context.checkpoint()
@@ -57,18 +58,17 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         lock.verify()
         after = {item.requested for item in table.instants()}
     archived = sorted(before - after)
-    if missing := [instant for instant in details.pop("candidates") if instant in after]:
+    if missing := [instant for instant in planned.candidates or () if instant in after]:
         raise HudiError(f"still on the timeline: {', '.join(missing[:5])}")
-    return Result(
-        Outcome.SUCCEEDED,
-        details={
-            **details,
-            "archived": len(archived),
-            "nothing_to_do": not archived,
-            "instants": len(after),
-            "last_archived": archived[-1] if archived else None,
-        },
+    done = replace(
+        planned,
+        candidates=UNSET,
+        archived=len(archived),
+        nothing_to_do=not archived,
+        instants=len(after),
+        last_archived=archived[-1] if archived else None,
     )
+    return Result(Outcome.SUCCEEDED, details=done.to_json())
 
 
 def _problems(table: HudiTable) -> list[Problem]:
@@ -76,18 +76,16 @@ def _problems(table: HudiTable) -> list[Problem]:
     if not stale:
         return []
     return [
-        Problem(
-            "stale-write-committed",
-            "The table has commits that wrote rows to replaced file groups; their repair reads the timeline",
+        StaleWriterError.because(
             ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-            "Run a `repair` job first, which recovers these rows.",
+            title="The table has commits that wrote rows to replaced file groups; their repair reads the timeline",
         )
     ]
 
 
-def _planned(table: HudiTable, params: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+def _planned(table: HudiTable, params: ArchivalParams) -> tuple[ArchivalResult, int]:
     """Returns the plan, and the number of commits that Hudi's archiver must leave on the timeline."""
-    retain = int(params.get("retain", DEFAULT_RETAIN))
+    retain = params.retain
     instants = table.instants()
     commits = completed_commits(instants)
     with WriteClient(table, UNDER_OUR_LOCK) as client:
@@ -98,17 +96,17 @@ def _planned(table: HudiTable, params: Mapping[str, Any]) -> tuple[dict[str, Any
         candidates = client.archiver.candidates()
     if first is not None and any(instant >= first for instant in candidates):
         raise HudiError(f"the archiver would go beyond {first}: {', '.join(candidates[-3:])}")
-    details = {
-        "retain": retain,
-        "instants": len(instants),
-        "commits": len(commits),
-        "candidates": candidates,
-        "limits": [limit.to_json() for limit in _in_the_way(found, commits, retain)],
-    }
-    return details, keep
+    planned = ArchivalResult(
+        retain=retain,
+        instants=len(instants),
+        commits=len(commits),
+        candidates=tuple(candidates),
+        limits=tuple(_in_the_way(found, commits, retain)),
+    )
+    return planned, keep
 
 
-def _in_the_way(found: Sequence[Limit], commits: Sequence[str], retain: int) -> list[Limit]:
+def _in_the_way(found: Sequence[ArchivalLimit], commits: Sequence[str], retain: int) -> list[ArchivalLimit]:
     """Returns the limits that keep more than the latest `retain` commits on the timeline."""
     if len(commits) <= retain:
         return []

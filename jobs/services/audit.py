@@ -8,23 +8,26 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, Outcome, Result
+from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.errors import CancelledError, FileMissingError, JobError, PartitionValuesError, TimedOutError
+from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
+from jobs.kinds.registry import KINDS
 from jobs.protocol import preflight
 from jobs.services.checks import commits, indexes, metadata_table, overwritten, parts, record_keys, timeline
 from jobs.services.checks.examination import examine
 from jobs.services.checks.finding import Examined
 from jobs.services.checks.row_counts import count_rows
+from jobs.table_errors import DamagedFileError, PartitionValuesError
 
 if TYPE_CHECKING:
     from jobs.contract import Json, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.audit import AuditParams
     from jobs.services.checks.examination import Check
     from jobs.services.checks.row_counts import PartitionRows
 
@@ -46,21 +49,9 @@ READING_PROOFS: dict[str, Check] = {
     "rows of base files": commits.counted,
     "column statistics": metadata_table.statistics,
     "indexes": indexes.entries,
+    "expression indexes": indexes.expressions,
 }
 """Checks that read files: their footers, and some of their columns."""
-
-REPLACING = frozenset(
-    {
-        JobKind.CLUSTERING,
-        JobKind.BUCKET_EXPANSION,
-        JobKind.BUCKET_CONTRACTION,
-        JobKind.PARTITION_TTL,
-        JobKind.REPAIR,
-        JobKind.RESTORE,
-        JobKind.ROLLBACK,
-    }
-)
-"""Kinds of jobs that replace or drop file groups, and after which the checks are made."""
 
 _PROBED_PARTITIONS = 200
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
@@ -75,7 +66,7 @@ _WRONG = (
 )
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result:
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
     `findings`, `checked` and `unchecked` are as in a diagnosis. With `rows: false` no rows are read: the counts of rows
@@ -87,7 +78,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """
     context.step("listing")
     details = _counts(table)
-    reads = order.params.get("rows", True)
+    reads = order.params.rows
     details |= examine(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context).to_json()
     if reads:
         _add_rows(table, details, context)
@@ -101,7 +92,7 @@ def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContex
     Nothing that happens here makes the job fail, which is committed.
     """
     instants = (*context.instants, *result.instants)
-    if order.kind not in REPLACING or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
+    if not KINDS[order.kind].audited or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
         return None
     try:
         table.reload()
@@ -145,8 +136,8 @@ def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
     context.step("counting rows", bytes_total=details["bytes"])
     try:
         found = count_rows(table, table.bucket_rules(), with_forms=True)
-    except (FileMissingError, PartitionValuesError) as error:
-        # A finding says which files are gone.
+    except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
+        # A finding says which files are gone or damaged.
         details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
         return
     if table.bucket_rules() is None or table.has_meta_fields:

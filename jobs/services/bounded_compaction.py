@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.compaction import CompactionParams
     from jobs.services.compaction_bounds import Bounds
 
 
 def run(
     table: HudiTable,
-    order: WorkOrder,
+    order: WorkOrder[CompactionParams],
     context: JobContext,
     bounds: Bounds,
     *,

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.bucket_expansion import RescaleParams
 
 
 # Longer than a default writer sleeps between two attempts to take the lock (5 s), which may delay its start.
-DEFAULT_SETTLE_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Rescale:
         return partition, str(self.buckets.family(partition, int(file_id[:8])))
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) -> Result:
     """Rescales the buckets, or with `dry_run` describes the rescale. Raises `JobError`s; see `Replacement`."""
     context.step("planning")
     if done := recovery.settle_replacement(table, order, context):
@@ -78,7 +78,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
         index = table.declared.index
         hash_fields = index.hash_fields if index else ()
-        work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.get("codec"))
+        work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.codec)
         by_slice = merge_slices if order.kind is JobKind.BUCKET_CONTRACTION else rewrite_slices
         return engines.rewrite(
             chosen,
@@ -125,12 +125,12 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     )
 
 
-def _settle_seconds(order: WorkOrder) -> float:
+def _settle_seconds(order: WorkOrder[RescaleParams]) -> float:
     """Returns the seconds to watch writers; stopped writers need not be watched."""
-    return 0.0 if order.table.writers_stopped else float(order.params.get("settle_seconds", DEFAULT_SETTLE_SECONDS))
+    return 0.0 if order.table.writers_stopped else float(order.params.settle_seconds)
 
 
-def _settled(table: HudiTable, order: WorkOrder, context: JobContext, done: Result) -> Result:
+def _settled(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext, done: Result) -> Result:
     """Finishes an attempt whose commit completed before it died: writers that started since may be stale."""
     (instant,) = done.instants
     rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
@@ -163,7 +163,7 @@ def _complete(buckets: BucketChange, found: Iterable[tuple[str, int]]) -> frozen
     )
 
 
-def _planned(table: HudiTable, order: WorkOrder) -> tuple[Rescale | None, list[Problem]]:
+def _planned(table: HudiTable, order: WorkOrder[RescaleParams]) -> tuple[Rescale | None, list[Problem]]:
     slices = table.file_slices()
     current = table.bucket_rules()
     problems = preflight.of_data_plane(table, slices, own_instants=order.earlier_instants)
@@ -171,12 +171,12 @@ def _planned(table: HudiTable, order: WorkOrder) -> tuple[Rescale | None, list[P
     if current is None:
         return None, problems
     existing = sorted({item.partition for item in slices})
-    wanted = order.params.get("partitions")
+    wanted = order.params.partitions
     selection = None if wanted is None else Selection.of(wanted)
     problems += preflight.unknown_partitions(selection, existing)
     partitions = tuple(partition for partition in existing if selection is None or partition in selection)
     contracts = order.kind is JobKind.BUCKET_CONTRACTION
-    scale = Scale(order.params.get("num_buckets"), order.params.get("factor"), contracts=contracts)
+    scale = Scale(order.params.num_buckets, order.params.factor, contracts=contracts)
     new = current.whole_table(scale) if selection is None else current.only(selection, scale)
     buckets = BucketChange(current, new)
     problems += preflight.of_bucket_number(table, buckets, partitions, scale)

@@ -12,7 +12,7 @@ from jobs.contract import (
     Result,
     WriterEngine,
 )
-from jobs.errors import RefusedError
+from jobs.errors import RefusedError, StaleWriterError
 from jobs.format.stale_writes import hits, stale_writes
 from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
@@ -22,6 +22,7 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
 from jobs.hudi.records import CLEAN, INGESTION, Cleanable
 from jobs.job_params import CleaningPolicy
+from jobs.problems.plans import OTHER_PLANS_PENDING, RETAIN_TOO_SMALL, STALE_WRITE_IN_FLIGHT
 from jobs.protocol.consumers import behind_replacements, first_needed, pending_cleans, retention
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime
 
-    from jobs.contract import Json, WorkOrder
+    from jobs.contract import WorkOrder
     from jobs.hudi.records import CleanSummary, Commit
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.cleaning import CleaningParams, Consumer
     from jobs.services.given_plans import GivenPlans
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
@@ -54,15 +56,15 @@ _RETAINED = {
 }
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result:
     """Cleans by `policy`, keeping `retain` commits, hours or file versions; a dry run lists what would be deleted."""
     context.step("planning")
-    if wanted := given_plans.of(order):
+    if wanted := given_plans.of(order.params):
         return _execute_given(table, order, context, wanted)
-    policy = CleaningPolicy(order.params.get("policy", CleaningPolicy.KEEP_LATEST_COMMITS))
-    retain = int(order.params.get("retain", 10))
+    policy = order.params.policy
+    retain = order.params.retain
     problems = _retention_problems(policy, retain)
-    consumers = list(order.params.get("consumers") or ())
+    consumers = order.params.consumers
     has_sessions = WriterEngine.SPARK_SQL in table.declared.writers_engines
     kept = _Retention(policy, retain, consumers, has_sessions)
     problems += kept.problems(table.commits()) + pending_cleans(table, consumers)
@@ -88,7 +90,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             "policy": policy.value,
             "retain": retain,
             "retained": int(options[_RETAINED[policy]]),
-            "consumers": consumers,
+            "consumers": [{"name": each.name, "instant": each.instant} for each in consumers],
             "partitions": len(found.files),
             "dropped_partitions": list(found.partitions),
             "files": len(files),
@@ -151,14 +153,16 @@ def _clean_without_writes(
                     return client.clean(found.files)
 
 
-def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
+def _execute_given(
+    table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext, wanted: GivenPlans
+) -> Result:
     """Executes the given pending cleans, with the lock held all the time.
 
     Hudi (1.2) completes a clean without a look at the timeline, so two clients that execute one plan complete it twice.
     A writer executes a pending clean itself with its next commit, even if it delegates cleaning
     (`BaseHoodieTableServiceClient.clean`); while the lock is held, no writer commits.
     """
-    consumers = list(order.params.get("consumers") or ())
+    consumers = order.params.consumers
     problems = [*_stale_write_problems(table), *pending_cleans(table, consumers)]
     lock = TableLock(table, order.job_id)
     if order.dry_run:
@@ -170,8 +174,8 @@ def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, want
     lock.break_stale()
     # With several pending cleans allowed, Hudi would schedule another one.
     options = {"hoodie.clean.multiple.enabled": "false"}
-    if parallelism := order.params.get("parallelism"):
-        options["hoodie.clean.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
+    if parallelism := order.params.parallelism:
+        options["hoodie.clean.parallelism"] = str(min(parallelism, _MOST_PARALLELISM))
     with (
         lock.held(context.checkpoint),
         WriteClient(table, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS, options) as client,
@@ -200,12 +204,7 @@ def _unfinished_cleans(table: HudiTable) -> set[str]:
 
 
 def _others_pending(instants: Sequence[str]) -> Problem:
-    return Problem(
-        "other-plans-pending",
-        "Hudi executes all pending cleans together, and the table has others",
-        ", ".join(instants[:5]),
-        "Name them in `plans` as well.",
-    )
+    return OTHER_PLANS_PENDING.because(", ".join(instants[:5]))
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,7 @@ class _Retention:
 
     policy: CleaningPolicy
     retain: int
-    consumers: Sequence[Json]
+    consumers: Sequence[Consumer]
     has_sessions: bool
 
     def options(self, commits: Sequence[Commit], now: datetime) -> dict[str, str]:
@@ -261,11 +260,9 @@ def _retention_problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
     if retain >= least:
         return []
     return [
-        Problem(
-            "retain-too-small",
-            "Cleaning must leave at least one version before the latest",
+        RETAIN_TOO_SMALL.because(
             f"{policy.value} with retain {retain}",
-            f"Retain at least {least}: running readers still need that version.",
+            hint=f"Retain at least {least}: running readers still need that version.",
         )
     ]
 
@@ -309,23 +306,13 @@ def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[
     touched = {instant: table.touched(instant) for instant in in_flight}
     hitting = [instant for instant, where in touched.items() if where and hits(where.keys, replaced)]
     if hitting:
-        return [
-            Problem(
-                _IN_FLIGHT,
-                "A write in flight writes to replaced file groups; cleaning could delete its files",
-                ", ".join(hitting),
-                "Wait until it has ended; its commit is repaired then.",
-                retriable=True,
-            )
-        ]
+        return [STALE_WRITE_IN_FLIGHT.because(", ".join(hitting))]
     if not stale:
         return []
     return [
-        Problem(
-            "stale-write-committed",
-            "The table has commits that wrote rows to replaced file groups; cleaning could delete them",
+        StaleWriterError.because(
             ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-            "Run a `repair` job first, which recovers these rows.",
+            title="The table has commits that wrote rows to replaced file groups; cleaning could delete them",
         )
     ]
 

@@ -21,12 +21,13 @@ from jobs.format.bucket_rules import BucketChange, Selection
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.job_params import ClusteringLayout
+from jobs.kinds.clustering import ClusteringParams, GivenClusteringParams
+from jobs.problems.tables import COLUMN_NOT_SORTABLE, COLUMN_UNKNOWN
 from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.switch import Switch
-from jobs.services import given_clusterings, given_plans, hudis_clustering, repair, rewrite_engines
+from jobs.services import given_clusterings, hudis_clustering, repair, rewrite_engines
 from jobs.services.held_groups import Held
 from jobs.services.rewrite_engines import RewriteEngines
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _NESTED = frozenset({"record", "array", "map"})
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[ClusteringParams | GivenClusteringParams], context: JobContext) -> Result:
     """Orders rows by `sort_by` along `layout`, in all partitions or in `partitions`. Raises `RefusedError` for columns
     that are unknown or have no order, and for partitions that do not exist.
 
@@ -51,13 +52,16 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     copies. Without either parameter it merges small files. With `plans` it executes exactly these, as scheduled.
     """
     context.step("planning")
-    if wanted := given_plans.of(order):
-        return given_clusterings.run(table, order, context, wanted, looks_bucketed=_looks_bucketed(table))
-    sort_by = tuple(order.params.get("sort_by") or ())
-    apart = int(order.params.get("expansion_factor") or 1)
-    layout = ClusteringLayout(order.params.get("layout", ClusteringLayout.LINEAR))
-    wanted_partitions = order.params.get("partitions")
-    selection = None if wanted_partitions is None else Selection.of(wanted_partitions)
+    params = order.params
+    if isinstance(params, GivenClusteringParams):
+        return given_clusterings.run(table, order.having(params), context, looks_bucketed=_looks_bucketed(table))
+    return _cluster(table, order.having(params), context)
+
+
+def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobContext) -> Result:
+    params = order.params
+    sort_by, layout, apart = params.sort_by or (), params.layout, params.expansion_factor or 1
+    selection = None if params.partitions is None else Selection.of(params.partitions)
     slices = table.file_slices()
     chosen = _in(selection, slices)
     problems = _columns(table, sort_by)
@@ -97,14 +101,14 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return hudis_clustering.run(table, order, context, sort_by=sort_by, layout=layout, partitions=partitions)
 
 
-def _never(table: HudiTable, order: WorkOrder) -> Problem | None:
+def _never(table: HudiTable, order: WorkOrder[ClusteringParams]) -> Problem | None:
     """Returns why no attempt at this job can ever be carried out."""
     in_buckets = table.declared.index is not None
     if refused := refusal(order.params, has_index=in_buckets):
         return refused
     if not in_buckets and table.has_consistent_hashing():
         return preflight.consistent_hashing()
-    changes = order.params.get("sort_by") or int(order.params.get("expansion_factor") or 1) > 1
+    changes = order.params.sort_by or order.params.expansion_factor
     return NOTHING_TO_MERGE if not changes and _looks_bucketed(table) else None
 
 
@@ -114,7 +118,7 @@ def _in(selection: Selection | None, slices: Sequence[FileSlice]) -> list[FileSl
 
 def _inside_buckets(
     table: HudiTable,
-    order: WorkOrder,
+    order: WorkOrder[ClusteringParams],
     context: JobContext,
     selection: Selection | None,
     *,
@@ -162,19 +166,10 @@ def _columns(table: HudiTable, sort_by: tuple[str, ...]) -> list[Problem]:
     problems = []
     if unknown:
         problems.append(
-            Problem(
-                "column-unknown",
-                "The table has no such column",
-                ", ".join(unknown),
-                f"Its columns are {', '.join(sorted(fields))}.",
-            )
+            COLUMN_UNKNOWN.because(", ".join(unknown), hint=f"Its columns are {', '.join(sorted(fields))}.")
         )
     if nested:
-        problems.append(
-            Problem(
-                "column-not-sortable", "Lists, maps and structs have no order", ", ".join(nested), "Use other columns."
-            )
-        )
+        problems.append(COLUMN_NOT_SORTABLE.because(", ".join(nested)))
     return problems
 
 

@@ -12,6 +12,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
+from jobs.problems.plans import NOT_MERGE_ON_READ
 from jobs.protocol import recovery
 from jobs.services import bounded_compaction, compaction_engines, given_plans, log_compactions
 from jobs.services.compaction_bounds import Bounds
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.compaction import CompactionParams
     from jobs.services.given_plans import GivenPlans
 
 # The service has decided to compact, so every file group with a log is due.
@@ -38,14 +40,14 @@ DUE = {
 }
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result:
     """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest.
 
     With `plans` in the parameters it executes exactly these, and schedules nothing; with `limit_bytes`,
     `limit_file_groups` or `partitions` it compacts that part.
     """
     context.step("planning")
-    wanted = given_plans.of(order)
+    wanted = given_plans.of(order.params)
     if not order.dry_run:
         # The worker may have died after its commit, with the lock.
         TableLock(table, order.job_id).break_stale()
@@ -55,7 +57,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         return _refused(order, problems)
     if wanted:
         return _execute_given(table, order, context, wanted)
-    bounds = Bounds.of(order)
+    bounds = Bounds.of(order.params)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
     pending = [item.requested for item in table.pending() if item.action == COMPACTION]
@@ -92,21 +94,23 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
 
 
-def _refused(order: WorkOrder, problems: Sequence[Problem]) -> Result:
+def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) -> Result:
     """Returns the result of a dry run. Raises RefusedError otherwise."""
     if not order.dry_run:
         raise RefusedError(problems)
     return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json() for problem in problems]})
 
 
-def _refusals(table: HudiTable, order: WorkOrder, wanted: GivenPlans | None) -> list[Problem]:
+def _refusals(table: HudiTable, order: WorkOrder[CompactionParams], wanted: GivenPlans | None) -> list[Problem]:
     problems = log_compactions.refusals(table, wanted.instants) if wanted else []
     if wanted is None and not table.is_merge_on_read:
-        problems = [Problem("not-merge-on-read", "Only merge-on-read tables have logs to compact")]
+        problems = [NOT_MERGE_ON_READ.because()]
     return problems or compaction_engines.refusals(table, order) or rows.not_readable(table)
 
 
-def _execute_given(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans) -> Result:
+def _execute_given(
+    table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext, wanted: GivenPlans
+) -> Result:
     found = given_plans.find(table, wanted, {COMPACTION}, order)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": []})

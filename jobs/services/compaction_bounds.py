@@ -19,10 +19,10 @@ from jobs.format.bucket_rules import Selection, exactly
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from jobs.contract import WorkOrder
     from jobs.format.plan_files import Group
     from jobs.hudi.plans import Plan
     from jobs.hudi.records import FileSlice
+    from jobs.kinds.compaction import CompactionParams
 
 _MIB = 1024 * 1024
 _STRATEGIES = "org.apache.hudi.table.action.compact.strategy"
@@ -65,14 +65,9 @@ class Bounds:
     selection: Selection | None = None
 
     @classmethod
-    def of(cls, order: WorkOrder) -> Bounds:
-        given = order.params.get
-        limit, groups, partitions = given("limit_bytes"), given("limit_file_groups"), given("partitions")
-        return cls(
-            None if limit is None else int(limit),
-            None if groups is None else int(groups),
-            None if partitions is None else Selection.of(partitions),
-        )
+    def of(cls, params: CompactionParams) -> Bounds:
+        selection = None if params.partitions is None else Selection.of(params.partitions)
+        return cls(params.limit_bytes, params.limit_file_groups, selection)
 
     @property
     def is_unlimited(self) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.hudi.write_stats import WriteStat
     from jobs.job_context import JobContext
+    from jobs.kinds.compaction import CompactionParams
+    from jobs.kinds.words import BesideWriters
 
 _MOST_REASONS = 5
 
@@ -40,10 +42,10 @@ class Execution:
 class Engines:
     """The executors of one job's plans: `engine` and `codec` of its parameters."""
 
-    def __init__(self, table: HudiTable, order: WorkOrder, context: JobContext) -> None:
+    def __init__(self, table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> None:
         self._table, self._context = table, context
         self._asked = asked(table, order)
-        self._codec: str | None = order.params.get("codec")
+        self._codec = order.params.codec
         self._done: list[Execution] = []
         self._of_table: list[Problem] | None = None
 
@@ -104,10 +106,10 @@ class Engines:
             raise EngineRefusedError(explained(self._table, reasons))
 
 
-def asked(table: HudiTable, order: WorkOrder) -> CompactionEngine:
+def asked(table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> CompactionEngine:
     """Returns the engine that the job's parameters name; Arrow instead of either, where only it proves that an older
     Hudi merges the logs alike."""
-    engine = CompactionEngine(order.params.get("engine") or CompactionEngine.AUTO)
+    engine = order.params.engine or CompactionEngine.AUTO
     needs_proof = engine is CompactionEngine.AUTO and older_hudi.merging_logs_otherwise(table)
     return CompactionEngine.ARROW if needs_proof else engine
 
@@ -118,13 +120,13 @@ def explained(table: HudiTable, reasons: list[Problem]) -> list[Problem]:
     return [older_hudi.logs_not_in_order(older), *reasons] if older and reasons else reasons
 
 
-def options(order: WorkOrder) -> dict[str, str]:
+def options(order: WorkOrder[CompactionParams]) -> dict[str, str]:
     """Returns the options of a client by which Hudi's executor writes files as the job's parameters want them."""
-    codec = order.params.get("codec")
+    codec = order.params.codec
     return {CODEC: codec} if codec else {}
 
 
-def forecast(table: HudiTable, order: WorkOrder) -> dict[str, Any]:
+def forecast(table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> dict[str, Any]:
     """Returns what a dry run says: the `engine` of plans in which no file slice tells something else, and why it is
     Hudi's own."""
     reasons = [] if asked(table, order) is CompactionEngine.HUDI else arrow_merge.reasons_against(table)
@@ -133,7 +135,7 @@ def forecast(table: HudiTable, order: WorkOrder) -> dict[str, Any]:
     return {"engine": engine.value, "engine_reasons": [reason.to_json() for reason in reasons]}
 
 
-def refusals(table: HudiTable, order: WorkOrder) -> list[Problem]:
+def refusals(table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> list[Problem]:
     """Returns the reasons against a job that needs Arrow, and against one that asks for Hudi where only Arrow may."""
     if asked(table, order) is CompactionEngine.ARROW:
         return explained(table, arrow_merge.reasons_against(table))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jobs.hudi.client import WriteClient
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.compaction import CompactionParams
     from jobs.services.compaction_engines import Execution
 
 # Writers are not kept waiting meanwhile.
@@ -33,10 +34,10 @@ class PlanRunner:
     """Executes the plans of one job under our own lock; if we died with Hudi's, it could not be distinguished from a
     writer's."""
 
-    def __init__(self, table: HudiTable, order: WorkOrder, context: JobContext) -> None:
+    def __init__(self, table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> None:
         self._table = table
         self._context = context
-        self._owner = PlanOwner(table, order.job_id, take_over=bool(order.params.get("take_over")))
+        self._owner = PlanOwner(table, order.job_id, take_over=bool(order.params.take_over))
         self.lock = TableLock(table, order.job_id)
         self.lock.break_stale()
         self.proof = KeyProof()

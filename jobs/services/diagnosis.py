@@ -6,21 +6,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import BucketIndex, Outcome, Result
+from jobs.contract import Outcome, Result
 from jobs.hudi.table import HudiTable
 from jobs.services.audit import PROOFS
-from jobs.services.checks import buckets, parts, plans, remains, timeline
+from jobs.services.checks import buckets, indexes, parts, plans, remains, timeline
 from jobs.services.checks.examination import examine
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.job_context import JobContext
+    from jobs.kinds.diagnosis import DiagnosisParams
     from jobs.services.checks.examination import Check
 
 CHECKS: dict[str, Check] = {
     **PROOFS,
     "properties": parts.properties,
     "index definitions": parts.index_definitions,
+    "expression indexes": indexes.expressions,
     "files of unknown instants": timeline.unknown_files,
     "archival": timeline.archival,
     "pending plans": plans.unusable,
@@ -33,7 +35,7 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[DiagnosisParams], context: JobContext) -> Result:
     """Examines the table by its bucket index, or by `index` if it was registered without one.
 
     Returns `findings`, the names of the checks that were made, and those that could not be made with the reason.
@@ -41,8 +43,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     `rows: false` leaves out the check that reads the key of every row. `healthy`: all checks were made, none found
     anything. Writers may be at work meanwhile.
     """
-    if (claimed := order.params.get("index")) and table.declared.index is None:
-        table = HudiTable(table.jvm, replace(table.declared, index=BucketIndex.from_json(claimed)))
-    checks = {name: check for name, check in CHECKS.items() if name != "rows" or order.params.get("rows", True)}
+    if (claimed := order.params.index) and table.declared.index is None:
+        table = HudiTable(table.jvm, replace(table.declared, index=claimed))
+    checks = {name: check for name, check in CHECKS.items() if name != "rows" or order.params.rows}
     report = examine(table, checks, context)
     return Result(Outcome.SUCCEEDED, details={**report.to_json(), "healthy": report.is_clean})

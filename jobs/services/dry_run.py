@@ -16,24 +16,13 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import REPLACE
-from jobs.protocol.preflight import LOCK_NOT_ATOMIC
+from jobs.kinds.registry import KINDS
+from jobs.problems.tables import LOCK_NOT_ATOMIC
 from jobs.protocol.writers import dead_writes
 
 if TYPE_CHECKING:
     from jobs.contract import Result, WorkOrder
     from jobs.hudi.table import HudiTable
-
-ROLL_BACK_DEAD = frozenset(
-    {
-        JobKind.CLEANING,
-        JobKind.PARTITION_TTL,
-        JobKind.CLUSTERING,
-        JobKind.BUCKET_EXPANSION,
-        JobKind.BUCKET_CONTRACTION,
-        JobKind.REPAIR,
-    }
-)
-"""Kinds of jobs that roll back the writes of dead writers before their own work."""
 
 _NAMED = 5
 
@@ -50,7 +39,7 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Res
     lock = {"provider": table.declared.lock.provider, "reachable": not look.problems, "held": look.is_held}
     refusals = list(result.details.get("refusals", ()))
     # What the preflight says of such a lock is clearer than the JVM's word, and needs no second one.
-    if not any(refusal["type"] == LOCK_NOT_ATOMIC for refusal in refusals):
+    if not any(refusal["type"] == LOCK_NOT_ATOMIC.type for refusal in refusals):
         refusals += [problem.to_json() for problem in look.problems]
     try:
         table.clock.verify()
@@ -108,9 +97,10 @@ def _plans(table: HudiTable) -> list[str]:
 def _rolls_back_dead(table: HudiTable, order: WorkOrder) -> bool:
     """Given plans are executed as they are. Hudi's own clustering leaves dead writers alone, and so does a repair that
     only removes leftovers."""
-    if order.params.get("plans") or order.params.get("leftovers"):
+    if getattr(order.params, "plans", None) or getattr(order.params, "leftovers", None):
         return False
-    return order.kind in ROLL_BACK_DEAD and (order.kind is not JobKind.CLUSTERING or table.declared.index is not None)
+    is_hudis = order.kind is JobKind.CLUSTERING and table.declared.index is None
+    return KINDS[order.kind].rolls_back_dead and not is_hudis
 
 
 def _names(instants: list[str]) -> str:

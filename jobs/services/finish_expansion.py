@@ -8,15 +8,26 @@ table's lock, and renamed back to undo that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import RefusedError, WritersActiveError
+from jobs.errors import RefusedError, StaleWriterError, WritersActiveError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.kinds.finish_expansion import FinishExpansionResult
+from jobs.problems.rescales import (
+    HASHING_CONFIG_DANGLING,
+    HASHING_CONFIG_IN_FORCE,
+    NO_HASHING_CONFIG,
+    PARTITIONS_DIFFER,
+    RENAME_NOT_ATOMIC,
+    WRITERS_HAVE_THE_OLD_NUMBER,
+)
 from jobs.protocol import preflight, writer_engines
 from jobs.protocol.writers import roll_back_dead
 
@@ -27,26 +38,25 @@ _AGAIN = (
 )
 
 if TYPE_CHECKING:
+    from msgspec import UnsetType
+
     from jobs.contract import WorkOrder
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.finish_expansion import FinishExpansionParams
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobContext) -> Result:
     """Retires the hashing config, or with `undo` restores the one that was retired last."""
     context.step("planning")
-    undo = bool(order.params.get("undo"))
+    undo = order.params.undo
     rules = table.bucket_rules()
     problems = _of_undo(table) if undo else _of_retiring(table, order, rules)
     problems += preflight.lock_not_provable(table)
-    details: dict[str, Any] = {
-        "num_buckets": rules.default if rules else None,
-        "retired": hashing_config.retired(table),
-        "in_force": hashing_config.is_in_force(table),
-    }
+    number = rules.default if rules else None
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details={**details, "refusals": [problem.to_json() for problem in problems]})
+        return Result(Outcome.SUCCEEDED, details=_result(table, number, refusals=tuple(problems)).to_json())
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -61,56 +71,49 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             raise WritersActiveError(f"In flight: {names}.", hint=_AGAIN)
         lock.verify()
         hashing_config.restore(table) if undo else hashing_config.retire(table)
-    return Result(
-        Outcome.SUCCEEDED,
-        details={
-            **details,
-            "retired": hashing_config.retired(table),
-            "in_force": hashing_config.is_in_force(table),
-        },
+    return Result(Outcome.SUCCEEDED, details=_result(table, number).to_json())
+
+
+def _result(
+    table: HudiTable, num_buckets: int | None, refusals: tuple[Problem, ...] | UnsetType = UNSET
+) -> FinishExpansionResult:
+    return FinishExpansionResult(
+        num_buckets=num_buckets,
+        retired=tuple(hashing_config.retired(table)),
+        in_force=hashing_config.is_in_force(table),
+        refusals=refusals,
     )
 
 
-def _of_retiring(table: HudiTable, order: WorkOrder, rules: BucketRules | None) -> list[Problem]:
+def _of_retiring(table: HudiTable, order: WorkOrder[FinishExpansionParams], rules: BucketRules | None) -> list[Problem]:
     if rules is None or not hashing_config.is_in_force(table):
-        return [Problem("no-hashing-config", "The table has no hashing config that could be retired")]
+        return [NO_HASHING_CONFIG.because()]
     problems = writer_engines.of_running_flink(table, order)
     if dangling := hashing_config.dangling(table):
-        problems.append(
-            Problem("hashing-config-dangling", "A hashing config has no completed commit", ", ".join(dangling))
-        )
+        problems.append(HASHING_CONFIG_DANGLING.because(", ".join(dangling)))
     numbers = {number for _, number in rules.rules}
     index = table.declared.index
     if len(numbers) != 1:
-        problems.append(
-            Problem(
-                "partitions-differ",
-                "Partitions have different numbers of buckets, which only a hashing config can express",
-                str(rules),
-                "Expand or contract the other partitions to the same number first.",
-            )
-        )
+        problems.append(PARTITIONS_DIFFER.because(str(rules)))
     elif index is None or index.num_buckets not in numbers:
         problems.append(
-            Problem(
-                "writers-have-the-old-number",
-                "The writers' declared number of buckets is not that of the table",
+            WRITERS_HAVE_THE_OLD_NUMBER.because(
                 f"declared: {index.num_buckets if index else 'none'}; the table has {max(numbers)}",
-                f"Give every writer hoodie.bucket.index.num.buckets={max(numbers)}, restart it, and PATCH the table's "
-                "`index` with that number. A writer that keeps the old number silently duplicates rows.",
+                hint=f"Give every writer hoodie.bucket.index.num.buckets={max(numbers)}, restart it, and PATCH the"
+                " table's `index` with that number. A writer that keeps the old number silently duplicates rows.",
             )
         )
     if stale := stale_writes(commit.write for commit in table.commits()):
         instants = ", ".join(write.instant for write in stale[:5])
-        problems.append(Problem("stale-write-committed", "Rows of stale writes must be repaired first", instants))
+        problems.append(StaleWriterError.because(instants, title="Rows of stale writes must be repaired first"))
     return problems + _of_storage(table)
 
 
 def _of_undo(table: HudiTable) -> list[Problem]:
     if hashing_config.is_in_force(table):
-        return [Problem("hashing-config-in-force", "The table already has a hashing config in force")]
+        return [HASHING_CONFIG_IN_FORCE.because()]
     if not hashing_config.retired(table):
-        return [Problem("no-hashing-config", "No hashing config of this table was retired")]
+        return [NO_HASHING_CONFIG.because(title="No hashing config of this table was retired")]
     return _of_storage(table)
 
 
@@ -119,10 +122,8 @@ def _of_storage(table: HudiTable) -> list[Problem]:
     if scheme in {"file", "hdfs"}:
         return []
     return [
-        Problem(
-            "rename-not-atomic",
-            "On this storage renaming a folder is not atomic, so writers could see a part of it",
+        RENAME_NOT_ATOMIC.because(
             scheme,
-            f"Keep the hashing config, and set {writer_engines.PRUNING}=false wherever the table is read by SQL.",
+            hint=f"Keep the hashing config, and set {writer_engines.PRUNING}=false wherever the table is read by SQL.",
         )
     ]

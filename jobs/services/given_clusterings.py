@@ -20,9 +20,9 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
+from jobs.kinds.words import WAIT_SECONDS
 from jobs.protocol import older_hudi, preflight, unique_keys, writer_engines
 from jobs.protocol.plan_owner import PlanOwner
-from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS
 from jobs.services import given_plans
 from jobs.services.key_proof import KeyProof
 
@@ -32,13 +32,20 @@ if TYPE_CHECKING:
     from jobs.contract import Problem, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.services.given_plans import GivenPlans
+    from jobs.kinds.clustering import GivenClusteringParams
 
 _MOST_PARALLELISM = 15  # Hudi's default
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPlans, *, looks_bucketed: bool) -> Result:
+def run(
+    table: HudiTable,
+    order: WorkOrder[GivenClusteringParams],
+    context: JobContext,
+    *,
+    looks_bucketed: bool,
+) -> Result:
     """Executes Hudi's own plans. Raises `RefusedError` on a table with a bucket index: they would break its layout."""
+    wanted = given_plans.named(order.params.plans, order.params.take_over)
     problems = _problems(table, order, looks_bucketed=looks_bucketed)
     if order.dry_run:
         found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
@@ -58,7 +65,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext, wanted: GivenPl
     return Result(Outcome.SUCCEEDED, instants=found.ready, details=details)
 
 
-def _problems(table: HudiTable, order: WorkOrder, *, looks_bucketed: bool) -> list[Problem]:
+def _problems(table: HudiTable, order: WorkOrder[GivenClusteringParams], *, looks_bucketed: bool) -> list[Problem]:
     if table.has_consistent_hashing():
         return [preflight.consistent_hashing()]
     if table.declared.index is not None or looks_bucketed:
@@ -70,7 +77,7 @@ def _problems(table: HudiTable, order: WorkOrder, *, looks_bucketed: bool) -> li
 @dataclass(frozen=True)
 class _Runner:
     table: HudiTable
-    order: WorkOrder
+    order: WorkOrder[GivenClusteringParams]
     context: JobContext
     lock: TableLock
     owner: PlanOwner
@@ -87,8 +94,8 @@ class _Runner:
         read = _slices(plan_of(table, instant))
         unique_keys.require(table, {item.partition for item in read})
         options = dict(LENT_LOCK)
-        if parallelism := self.order.params.get("parallelism"):
-            options["hoodie.clustering.max.parallelism"] = str(min(int(parallelism), _MOST_PARALLELISM))
+        if parallelism := self.order.params.parallelism:
+            options["hoodie.clustering.max.parallelism"] = str(min(parallelism, _MOST_PARALLELISM))
         context.step(f"clustering {instant}")
         with WriteClient(table, MULTI_WRITER, options) as client:
             with self.lock.held(context.checkpoint):
@@ -112,7 +119,7 @@ class _Runner:
 
     def _moment(self, client: WriteClient, instant: str) -> Callable[[], bool]:
         """Returns a function that says, with the lock held, whether the plan may be committed now."""
-        deadline = time.monotonic() + float(self.order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+        deadline = time.monotonic() + WAIT_SECONDS
 
         def may_pass() -> bool:
             self.owner.require(client, instant)

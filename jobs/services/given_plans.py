@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
+    from jobs.kinds.words import ExecutesPlans
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,13 @@ class Found:
         }
 
 
-def of(order: WorkOrder) -> GivenPlans | None:
+def of(params: ExecutesPlans) -> GivenPlans | None:
     """Returns the plans that the parameters name, None for a job that makes its own."""
-    instants = order.params.get("plans")
-    if not instants:
-        return None
-    return GivenPlans(tuple(sorted(set(instants))), bool(order.params.get("take_over", False)))
+    return named(params.plans, params.take_over) if params.plans else None
+
+
+def named(plans: Collection[str], take_over: bool | None) -> GivenPlans:
+    return GivenPlans(tuple(sorted(set(plans))), bool(take_over))
 
 
 def find(table: HudiTable, wanted: GivenPlans, actions: Collection[str], order: WorkOrder) -> Found:

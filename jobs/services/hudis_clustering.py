@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.clustering import ClusteringParams
     from jobs.protocol.replaced import Replaced
 
 HOLDING = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
@@ -55,7 +56,7 @@ _ORDERED_KEY = "groundskeeper.ordered"
 
 def run(
     table: HudiTable,
-    order: WorkOrder,
+    order: WorkOrder[ClusteringParams],
     context: JobContext,
     *,
     sort_by: Sequence[str],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import Problem
+from jobs.problems.plans import LOG_COMPACTION_UNSOUND
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from jobs.contract import Problem
     from jobs.hudi.table import HudiTable
 
 _ACTION = "logcompaction"
@@ -28,11 +29,7 @@ def refusals(table: HudiTable, instants: Collection[str]) -> list[Problem]:
     if not found:
         return []
     return [
-        Problem(
-            "log-compaction-unsound",
-            "Log compactions are not executed, because Hudi 1.2 changes rows by them",
-            f"{', '.join(found[:5])}: the merged rows would get a new commit time, as if they had been written again",
-            "Run a `compaction` job, which keeps commit times and needs no log compaction. Switch it off in the writers"
-            " (`hoodie.log.compaction.inline=false`).",
+        LOG_COMPACTION_UNSOUND.because(
+            f"{', '.join(found[:5])}: the merged rows would get a new commit time, as if they had been written again"
         )
     ]

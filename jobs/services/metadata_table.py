@@ -10,11 +10,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError, WritersActiveError
+from jobs.errors import FilesGoneError, HudiError, RefusedError, WritersActiveError
 from jobs.hudi import index_note
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.problems.plans import FILES_WITHOUT_COMMIT
 from jobs.protocol import preflight, table_parts, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks import metadata_table, parts
@@ -26,18 +27,19 @@ if TYPE_CHECKING:
     from jobs.contract import Json, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.metadata_table import MetadataTableParams
 
 REBUILD, VALIDATE = "rebuild", "validate"
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext) -> Result:
     """Compares, or with `action` `rebuild` deletes the metadata table and builds the partitions that it had.
 
     An attempt that died in the midst left a note of them, by which the next one builds all of them.
     """
     context.step("comparing it with the storage")
     details: Json = {"partitions": sorted(table.metadata_partitions), "findings": _findings(table)}
-    if order.params.get("action", VALIDATE) == VALIDATE:
+    if order.params.action == "validate":
         return Result(Outcome.SUCCEEDED, details=details)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, details["findings"])
@@ -78,14 +80,15 @@ def _of_files(table: HudiTable, findings: Sequence[Json]) -> list[Problem]:
     """Refuses to hide that files are gone, and to list files that no commit names: readers would see their rows."""
     if gone := [finding for finding in findings if finding["cure"] is None]:
         return [
-            Problem("files-gone", "Files that the metadata table lists are gone", gone[0]["detail"], gone[0]["hint"])
+            FilesGoneError.because(
+                gone[0]["detail"], title="Files that the metadata table lists are gone", hint=gone[0]["hint"]
+            )
         ]
     with ExitStack() as clients:
         strays = Examined(table, clients).strays
     if not strays:
         return []
-    title = "Data files have the instant of a commit that does not name them"
-    return [Problem("files-without-commit", title, some(strays), "Delete them first; a diagnosis names them as well.")]
+    return [FILES_WITHOUT_COMMIT.because(some(strays))]
 
 
 def _findings(table: HudiTable) -> list[Json]:

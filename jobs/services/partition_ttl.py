@@ -11,18 +11,13 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import (
-    CommitStateUnknownError,
-    HudiError,
-    JobError,
-    LeaseLostError,
-    LockLostError,
-    RefusedError,
-)
+from jobs.errors import CommitStateUnknownError, HudiError, JobError, LeaseLostError, RefusedError, StaleWriterError
 from jobs.format.file_names import is_fixed
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi.client import WriteClient
@@ -30,6 +25,10 @@ from jobs.hudi.indexes import SECONDARY
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import OPERATION, keeping
+from jobs.kinds.partition_ttl import ExpiredPartition, PartitionTtlResult, WithheldPartition
+from jobs.kinds.results import WorkLeft
+from jobs.lock_errors import LockLostError
+from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDEX
 from jobs.protocol import preflight, recovery
 from jobs.protocol.partition_expiry import Rows, Ttl, expired
 from jobs.protocol.partition_holds import being_written, holds, writing_into
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.partition_ttl import PartitionTtlParams
     from jobs.protocol.partition_expiry import Expired
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_WAIT_SECONDS = 300.0
 POLL_SECONDS = 0.2
 
 
@@ -73,33 +72,36 @@ class Plan:
         chosen = tuple(each for each in self.chosen if each.partition not in busy)
         return Plan(self.ttl, chosen, (*self.withheld, *withheld), self.left)
 
-    def details(self, rows: Rows) -> dict[str, Any]:
+    def result(self, rows: Rows) -> PartitionTtlResult:
         counted = rows.of(self.chosen)
-        return {
-            "strategy": self.ttl.strategy.value,
-            "days_retain": self.ttl.days,
-            "partitions": [
-                {
-                    "partition": each.partition,
-                    "since": each.since,
-                    "modified": each.modified,
-                    "file_groups": len(each.slices),
-                    "files": each.files,
-                    "rows": counted[each.partition],
-                    "bytes": each.bytes,
-                }
-                for each in self.chosen
-            ],
-            "rows": sum(counted.values()),
-            "files": sum(each.files for each in self.chosen),
-            "bytes": sum(each.bytes for each in self.chosen),
-            "withheld": [{"partition": each.partition, **problem.to_json()} for each, problem in self.withheld],
-            "left": {"partitions": len(self.left)},
-            "nothing_to_do": not self.chosen,
-        }
+        expired = (
+            ExpiredPartition(
+                partition=each.partition,
+                since=each.since,
+                modified=each.modified,
+                file_groups=len(each.slices),
+                files=each.files,
+                rows=counted[each.partition],
+                bytes=each.bytes,
+            )
+            for each in self.chosen
+        )
+        return PartitionTtlResult(
+            strategy=self.ttl.strategy.value,
+            days_retain=self.ttl.days,
+            partitions=tuple(expired),
+            rows=sum(counted.values()),
+            files=sum(each.files for each in self.chosen),
+            bytes=sum(each.bytes for each in self.chosen),
+            withheld=tuple(
+                WithheldPartition(partition=each.partition, **asdict(problem)) for each, problem in self.withheld
+            ),
+            left=WorkLeft(partitions=len(self.left)),
+            nothing_to_do=not self.chosen,
+        )
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobContext) -> Result:
     """Drops partitions that are older than `days_retain`; a dry run lists exactly those.
 
     A partition that something still needs is withheld and named. Raises RefusedError if that concerns all of them.
@@ -112,8 +114,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     if order.dry_run:
         plan = Plan(ttl, (), (), ()) if problems else _plan(table, ttl, order)
         problems += _nothing_left(plan)
-        refused = [problem.to_json() for problem in problems]
-        return Result(Outcome.SUCCEEDED, details={**plan.details(rows), "refusals": refused})
+        planned = msgspec.structs.replace(plan.result(rows), refusals=tuple(problems))
+        return Result(Outcome.SUCCEEDED, details=planned.to_json())
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -123,18 +125,24 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     plan = _plan(table, ttl, order)
     _refuse(_nothing_left(plan))
     # So that it need not be done while writers wait.
-    details = plan.details(rows)
+    result = plan.result(rows)
     if not plan.chosen:
-        return Result(Outcome.SUCCEEDED, details=details)
+        return Result(Outcome.SUCCEEDED, details=result.to_json())
     return _drop_at_a_moment(table, order, context, lock, planned=plan, rows=rows)
 
 
 def _drop_at_a_moment(
-    table: HudiTable, order: WorkOrder, context: JobContext, lock: TableLock, *, planned: Plan, rows: Rows
+    table: HudiTable,
+    order: WorkOrder[PartitionTtlParams],
+    context: JobContext,
+    lock: TableLock,
+    *,
+    planned: Plan,
+    rows: Rows,
 ) -> Result:
     """Waits for a moment at which nobody writes to the partitions; at the deadline leaves out those that are written
     to."""
-    deadline = time.monotonic() + float(order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+    deadline = time.monotonic() + order.params.wait_seconds
     wanted = [each.partition for each in planned.chosen]
     is_waiting = False
     while True:
@@ -155,14 +163,15 @@ def _drop_at_a_moment(
             if not busy or time.monotonic() >= deadline:
                 plan = plan.without(busy)
                 _refuse(_nothing_left(plan))
-                details = plan.details(rows)
+                result = plan.result(rows)
                 if not plan.chosen:
-                    return Result(Outcome.SUCCEEDED, details=details)
+                    return Result(Outcome.SUCCEEDED, details=result.to_json())
                 context.step("dropping partitions")
                 before = table.file_slices()
                 instant = _drop(table, lock, context, plan.chosen)
                 kept = _without(before, plan.chosen) == _without(table.file_slices(), ())
-                return Result(Outcome.SUCCEEDED, instants=(instant,), details={**details, "kept_unchanged": kept})
+                done = msgspec.structs.replace(result, kept_unchanged=kept)
+                return Result(Outcome.SUCCEEDED, instants=(instant,), details=done.to_json())
 
 
 def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequence[Expired]) -> str:
@@ -225,12 +234,12 @@ def _undo(table: HudiTable, client: WriteClient, context: JobContext, instant: s
         logger.exception("could not roll back %s", instant)
 
 
-def _plan(table: HudiTable, ttl: Ttl, order: WorkOrder, before: Plan | None = None) -> Plan:
+def _plan(table: HudiTable, ttl: Ttl, order: WorkOrder[PartitionTtlParams], before: Plan | None = None) -> Plan:
     """`before` is what was planned before the lock was taken."""
     among = before.partitions if before else None
     with WriteClient(table, UNDER_OUR_LOCK, keeping(ttl.strategy, ttl.days)) as client:
         found = expired(table, client, ttl, among=among)
-    held = holds(table, found, list(order.params.get("consumers") or ())) if found else {}
+    held = holds(table, found, order.params.consumers) if found else {}
     free = [each for each in found if each.partition not in held]
     withheld = [(each, problem) for each in found for problem in held.get(each.partition, ())]
     plan = Plan(ttl, tuple(free[: ttl.limit]), tuple(withheld), tuple(free[ttl.limit :]))
@@ -247,37 +256,20 @@ def _nothing_left(plan: Plan) -> list[Problem]:
     return [] if plan.chosen else [problem for _, problem in plan.withheld]
 
 
-def _problems(table: HudiTable, order: WorkOrder) -> list[Problem]:
+def _problems(table: HudiTable, order: WorkOrder[PartitionTtlParams]) -> list[Problem]:
     problems = [*preflight.lock_not_provable(table), *of_running_flink(table, order)]
     if not table.properties.get("hoodie.table.partition.fields"):
-        problems.append(Problem("not-partitioned", "The table has no partitions that could expire"))
+        problems.append(NOT_PARTITIONED.because())
     problems += preflight.no_meta_fields(table)
     if table.has_consistent_hashing() or any(is_fixed(item.file_id) for item in table.file_slices()):
-        problems.append(
-            Problem(
-                "file-ids-repeat",
-                "Writers of this table use the same file ids again, so rows that come later would go to file groups"
-                " that have been replaced, where no reader sees them",
-                "consistent-hashing bucket index, or non-blocking concurrency control",
-                "Delete the rows of old partitions by statements instead.",
-            )
-        )
+        problems.append(FILE_IDS_REPEAT.because("consistent-hashing bucket index, or non-blocking concurrency control"))
     if values := [name for name in table.indexes_of_keys if name.startswith(SECONDARY)]:
-        problems.append(
-            Problem(
-                "secondary-index",
-                "Hudi cannot drop partitions of a table with a secondary index",
-                ", ".join(values),
-                "Drop the index (`DROP INDEX`) and create it again afterwards; or delete the rows by statements.",
-            )
-        )
+        problems.append(SECONDARY_INDEX.because(", ".join(values)))
     if stale := stale_writes(commit.write for commit in table.commits()):
         problems.append(
-            Problem(
-                "stale-write-committed",
-                "The table has commits whose rows no reader sees; they may belong to these partitions",
+            StaleWriterError.because(
                 ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-                "Run a `repair` job first, which recovers these rows.",
+                title="The table has commits whose rows no reader sees; they may belong to these partitions",
             )
         )
     return problems

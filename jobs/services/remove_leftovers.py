@@ -11,6 +11,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.problems.rescales import RULES_BEFORE_UNKNOWN, WRITTEN_BY_DANGLING_CONFIG
 from jobs.protocol.leftovers import old_markers
 from jobs.protocol.writers import remove_listed_late_files
 from jobs.services.checks.row_counts import count_rows
@@ -71,17 +72,8 @@ def _of_configs(table: HudiTable, configs: Sequence[str]) -> list[Problem]:
         return []
     rules = hashing_config.rules_before(table, min(configs))
     if rules is None:
-        return [
-            Problem("rules-before-unknown", "The rules before a dangling hashing config are not known", min(configs))
-        ]
+        return [RULES_BEFORE_UNKNOWN.because(min(configs))]
     wrong = sum(each.misplaced for each in count_rows(table, rules))
     if not wrong:
         return []
-    return [
-        Problem(
-            "written-by-dangling-config",
-            "Rows were written by the hashing config that has no commit",
-            f"{wrong} rows are not in their bucket by the rules before it, {rules}",
-            "Write the partitions of these rows again (`insert_overwrite`), by the one rule or by the other.",
-        )
-    ]
+    return [WRITTEN_BY_DANGLING_CONFIG.because(f"{wrong} rows are not in their bucket by the rules before it, {rules}")]

@@ -27,9 +27,10 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
+from jobs.kinds.repair import RepairParams
 from jobs.protocol import preflight
 from jobs.protocol.replacement import Replacement
-from jobs.protocol.replacement_config import DEFAULT_WAIT_SECONDS, ReplacementConfig
+from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import StaleWriterWatch
 from jobs.protocol.writers import Writers
 from jobs.services import remove_leftovers, stray_row_writes, stray_rows
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.words import BesideWriters
     from jobs.protocol.replacement import Rewriter
     from jobs.protocol.stale_writer_watch import Before
     from jobs.protocol.switch import Switch
@@ -82,16 +84,16 @@ class Repaired:
         }
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result:
     """Repairs the stale writes, and those of `instants` with rows in wrong buckets. With `leftovers` it removes what
     others left behind instead. Raises `JobError`s."""
     context.step("planning")
-    if order.params.get("leftovers"):
+    if order.params.leftovers:
         return remove_leftovers.run(table, order, context)
     problems = preflight.of_repair(table)
-    suspects = tuple(order.params.get("instants") or ())
+    suspects = order.params.instants or ()
     if order.dry_run:
-        stale, left = _chosen(table, table.commits(), suspects, order.params.get("accepted") or ())
+        stale, left = _chosen(table, table.commits(), suspects, order.params.accepted or ())
         details = {
             "refusals": [problem.to_json() for problem in problems],
             "stale": [write.instant for write in stale],
@@ -108,13 +110,13 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
 
 
 def repair_writes(
-    table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext, suspects: Sequence[str] = ()
+    table: HudiTable, lock: TableLock, order: WorkOrder[RepairParams], context: JobContext, suspects: Sequence[str] = ()
 ) -> Repaired:
     """Repairs the table's stale writes; `suspects` are instants that may have used an old number of buckets."""
     if problems := preflight.of_repair(table):
         raise RefusedError(problems)
     commits = table.commits()
-    accepted = set(order.params.get("accepted") or ())
+    accepted = set(order.params.accepted or ())
     stale, left = _chosen(table, commits, suspects, accepted)
     groups = {write.instant: write.groups for write in stale}
     known = {commit.write.instant: commit.write for commit in commits}
@@ -122,7 +124,7 @@ def repair_writes(
     waived = tuple(write.instant for write in left if write.instant in accepted)
     repaired = Repaired(left=tuple(write.instant for write in left if write.instant not in waived), waived=waived)
     if waived:
-        with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
+        with stray_row_writes.lock_without_writers(table, lock, order.params.wait_seconds, context):
             repaired.instants += (stray_row_writes.mark(table, lock, {REPAIRED_KEY: ",".join(waived)}),)
     # A stale write may be doubtful as well: a new partition has no file group that was replaced.
     written = {
@@ -174,7 +176,7 @@ class Watched:
 def after_switch(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder,
+    order: WorkOrder[BesideWriters],
     context: JobContext,
     switch: Switch,
     *,
@@ -192,8 +194,9 @@ def after_switch(
         found = watch.run(seconds) if seconds else watch.committed()
     if not found.instants:
         return Watched(tuple(writers.fenced), Repaired())
+    repairing = order.having(RepairParams(wait_seconds=order.params.wait_seconds))
     try:
-        return Watched(tuple(writers.fenced), repair_writes(table, lock, order, context, found.instants))
+        return Watched(tuple(writers.fenced), repair_writes(table, lock, repairing, context, found.instants))
     except (DeletesLostError, FilesGoneError, RefusedError, WritersActiveError) as error:
         raise StaleWriterError(f"{', '.join(found.instants)}: {error}") from error
 
@@ -201,7 +204,7 @@ def after_switch(
 def _recover_stale_rows(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder,
+    order: WorkOrder[RepairParams],
     context: JobContext,
     repaired: Repaired,
     *,
@@ -212,13 +215,13 @@ def _recover_stale_rows(
     lost = {
         instant: count
         for instant, count in lost_deletes(stale, commits).items()
-        if instant not in (order.params.get("accepted") or ())
+        if instant not in (order.params.accepted or ())
     }
     instants = [write.instant for write in stale]
     with copied(table, stale, commits, f"groundskeeper-{order.job_id}") as merged:
         strays = stray_rows.latest(table, merged, instants)
         deletes = deleted_in_logs(table, stale, commits) + deleted_from_base_files(table, stale, commits, merged)
-        with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
+        with stray_row_writes.lock_without_writers(table, lock, order.params.wait_seconds, context):
             context.step("writing the rows of stale writes")
             decided = stray_rows.decide(table, strays, deletes, commits)
             mended = [each for each in instants if each not in lost]
@@ -236,7 +239,7 @@ def _recover_stale_rows(
 def _drop_visible(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder,
+    order: WorkOrder[RepairParams],
     context: JobContext,
     repaired: Repaired,
     *,
@@ -261,7 +264,7 @@ def _drop_visible(
 def _move_misplaced_rows(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder,
+    order: WorkOrder[RepairParams],
     context: JobContext,
     repaired: Repaired,
     *,
@@ -277,7 +280,7 @@ def _move_misplaced_rows(
     if not wrong.groups:
         repaired.cleared += tuple(instants)
         return
-    with stray_row_writes.lock_without_writers(table, lock, _wait_seconds(order), context):
+    with stray_row_writes.lock_without_writers(table, lock, order.params.wait_seconds, context):
         context.step("writing rows to the right buckets")
         wrong = stray_rows.misplaced(table, partitions)
         decided = stray_rows.decide(table, wrong.rows, [], table.commits(), is_visible=True)
@@ -291,7 +294,7 @@ def _move_misplaced_rows(
 def _leave_out(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder,
+    order: WorkOrder[RepairParams],
     context: JobContext,
     repaired: Repaired,
     *,
@@ -315,7 +318,7 @@ def _leave_out(
 def _replacement(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder,
+    order: WorkOrder[RepairParams],
     context: JobContext,
     groups: Collection[Group],
     *,
@@ -326,11 +329,9 @@ def _replacement(
     def choose(slices: list[FileSlice]) -> list[FileSlice]:
         return [item for item in slices if item.key in groups]
 
-    params = {"wait_seconds": _wait_seconds(order)}
-    retry = table.declared.writers_retry_conflicts
-    config = ReplacementConfig.of(params, writers_retry=retry, ignores_writers=ignores_writers)
+    config = ReplacementConfig(
+        wait_seconds=order.params.wait_seconds,
+        writers_retry=table.declared.writers_retry_conflicts,
+        ignores_writers=ignores_writers,
+    )
     return Replacement(table, config, context, lock, choose=choose, rewrite=rewrite, extra=lambda _: extra or {})
-
-
-def _wait_seconds(order: WorkOrder) -> float:
-    return float(order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))

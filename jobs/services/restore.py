@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Problem
-from jobs.errors import HudiError
+from jobs.errors import FilesGoneError, HudiError, WritersActiveError
 from jobs.format.stale_writes import RESCALE, stale_writes
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import index_note
+from jobs.kinds.restore import RestoreResult
+from jobs.problems.undoing import EXPANDED_SINCE, NO_SUCH_SAVEPOINT, RESTORE_UNFINISHED, STALE_WRITE_IN_SAVEPOINT
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import undo
@@ -20,16 +21,17 @@ from jobs.services.undoing import undo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import Result, WorkOrder
+    from jobs.contract import Problem, Result, WorkOrder
     from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.savepoints import PendingRestore, Savepoint
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.restore import RestoreParams
     from jobs.services.undoing import Attempt
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RestoreParams], context: JobContext) -> Result:
     """Restores the table to the savepoint `savepoint`; `table_name` must be the table's name.
 
     An attempt that died in the midst is continued: its plan is on the timeline.
@@ -37,9 +39,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return undo(table, order, context, problems=_problems, describe=_undone, execute=_restore)
 
 
-def _restore(attempt: Attempt) -> str:
+def _restore(attempt: Attempt[RestoreParams]) -> str:
     table, client, lock = attempt.table, attempt.client, attempt.lock
-    to = str(attempt.order.params["savepoint"])
+    to = attempt.order.params.savepoint
     attempt.context.step("restoring")
     begun = client.savepoints.pending_restore()
     savepoint = client.savepoints.find(to)
@@ -62,11 +64,11 @@ def _restore(attempt: Attempt) -> str:
     return restore
 
 
-def _problems(attempt: Attempt) -> list[Problem]:
+def _problems(attempt: Attempt[RestoreParams]) -> list[Problem]:
     table, client, order = attempt.table, attempt.client, attempt.order
-    to = str(order.params["savepoint"])
+    to = order.params.savepoint
     problems = [
-        *preflight.name_not_typed(table, order.params),
+        *preflight.name_not_typed(table, order.params.table_name),
         *preflight.lock_not_provable(table),
         *preflight.writers_not_stopped(table, order),
     ]
@@ -74,24 +76,20 @@ def _problems(attempt: Attempt) -> list[Problem]:
     alive = _alive(table, client, order, begun)
     if alive:
         problems.append(
-            Problem(
-                "writers-active",
-                "A writer or a service is at work on the table",
+            WritersActiveError.because(
                 ", ".join(alive),
-                "Stop it and wait until it has ended, or for two minutes after it was killed.",
+                title="A writer or a service is at work on the table",
+                hint="Stop it and wait until it has ended, or for two minutes after it was killed.",
                 retriable=True,
             )
         )
     if begun and begun.savepoint != to:
-        title = "Another restore has begun and must be finished first"
-        problems.append(Problem("restore-unfinished", title, f"to {begun.savepoint}"))
+        problems.append(RESTORE_UNFINISHED.because(f"to {begun.savepoint}"))
     savepoint = client.savepoints.find(to)
     commits = table.commits()
     commit = next((each for each in commits if each.write.instant == to), None)
     if savepoint is None or commit is None:
-        problems.append(
-            Problem("no-such-savepoint", "The table has no such savepoint", to, "A `savepoint` job lists them.")
-        )
+        problems.append(NO_SUCH_SAVEPOINT.because(to))
         return problems
     return problems + _of_savepoint(table, savepoint, commit, commits)
 
@@ -100,31 +98,19 @@ def _of_savepoint(table: HudiTable, savepoint: Savepoint, commit: Commit, commit
     problems = []
     rescaled = [each.write.instant for each in _later(commits, commit) if each.write.operation == RESCALE]
     if rescaled:
-        problems.append(
-            Problem(
-                "expanded-since",
-                "The number of buckets was changed after the savepoint",
-                ", ".join(rescaled),
-                "Writers may have the new number by now, and would duplicate rows in the old buckets. Write the "
-                "rows of that time to a new table instead: read it `as.of.instant`.",
-            )
-        )
+        problems.append(EXPANDED_SINCE.because(", ".join(rescaled)))
     before = [each.write for each in commits if each.completed <= commit.completed]
     if stale := stale_writes(before):
-        problems.append(
-            Problem(
-                "stale-write-in-savepoint",
-                "At the savepoint the table had commits whose rows no reader sees; the restore would undo their repair",
-                ", ".join(write.instant for write in stale[:5]),
-            )
-        )
+        problems.append(STALE_WRITE_IN_SAVEPOINT.because(", ".join(write.instant for write in stale[:5])))
     gone = [
         f"{partition}/{name}"
         for partition, names in savepoint.files.items()
         for name in sorted(names - table.files_in(partition))
     ]
     if gone:
-        problems.append(Problem("files-gone", "Files of the savepoint are gone", f"{len(gone)}, such as {gone[0]}"))
+        problems.append(
+            FilesGoneError.because(f"{len(gone)}, such as {gone[0]}", title="Files of the savepoint are gone", hint="")
+        )
     return problems
 
 
@@ -158,16 +144,17 @@ def _later(commits: Sequence[Commit], than: Commit) -> list[Commit]:
     return [each for each in commits if each.completed > than.completed or each.write.instant > than.write.instant]
 
 
-def _undone(attempt: Attempt) -> dict[str, Any]:
-    to = str(attempt.order.params["savepoint"])
+def _undone(attempt: Attempt[RestoreParams]) -> dict[str, Any]:
+    to = attempt.order.params.savepoint
     commits = attempt.table.commits()
     commit = next((each for each in commits if each.write.instant == to), None)
     later = _later(commits, commit) if commit else []
-    return {
-        "savepoint": to,
-        "rolled_back": [each.write.instant for each in later],
-        "writers_commits": sum(each.write.brings_rows for each in later),
-    }
+    undone = RestoreResult(
+        savepoint=to,
+        rolled_back=tuple(each.write.instant for each in later),
+        writers_commits=sum(each.write.brings_rows for each in later),
+    )
+    return undone.to_json()
 
 
 def _require_files(table: HudiTable, savepoint: Savepoint) -> None:

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import Problem
-from jobs.errors import HudiError
+from jobs.errors import HudiError, WritersActiveError
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES
+from jobs.kinds.rollback import RollbackResult
+from jobs.problems.undoing import (
+    COMPACTION_PLAN,
+    FLINK_WRITER,
+    LOG_COMPACTION,
+    METADATA_TABLE_COMPACTED,
+    NO_SUCH_INSTANT,
+    NOT_A_PLAIN_WRITE,
+    NOT_A_WRITE,
+    NOT_THE_LATEST,
+    SAVEPOINT,
+    VERSIONS_GONE,
+    WRITER_ACTIVE,
+)
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
 from jobs.services.undoing import undo
 
 if TYPE_CHECKING:
-    from jobs.contract import Result, WorkOrder
+    from jobs.contract import Problem, Result, WorkOrder
     from jobs.hudi.client import WriteClient
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.rollback import RollbackParams
     from jobs.services.undoing import Attempt
 
-_LOG_COMPACTION = Problem(
-    "log-compaction",
-    "Hudi 1.2 does not roll back a log compaction: its `rollback` finds no such instant",
-    hint="It may stay: readers leave it out, and compactions run beside it. Switch it off in the writers"
-    " (`hoodie.log.compaction.inline=false`).",
-)
 
-
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RollbackParams], context: JobContext) -> Result:
     """Rolls back `instant`; for a completed one `table_name` must be the table's name.
 
     An attempt that died in the midst is continued: its rollback is on the timeline.
@@ -37,9 +43,9 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     return undo(table, order, context, problems=_problems, describe=_described, execute=_roll_back)
 
 
-def _roll_back(attempt: Attempt) -> str:
+def _roll_back(attempt: Attempt[RollbackParams]) -> str:
     table, client, lock = attempt.table, attempt.client, attempt.lock
-    instant = str(attempt.order.params["instant"])
+    instant = attempt.order.params.instant
     attempt.context.step("rolling back")
     rollback = _begun(client, attempt.order) or client.new_instant()
     attempt.context.instant(rollback)
@@ -51,84 +57,66 @@ def _roll_back(attempt: Attempt) -> str:
     return rollback
 
 
-def _begun(client: WriteClient, order: WorkOrder) -> str | None:
+def _begun(client: WriteClient, order: WorkOrder[RollbackParams]) -> str | None:
     """Returns the pending rollback of the instant by an earlier attempt of this job."""
     pending = client.pending_rollbacks()
     return next(
         (
             rollback
             for rollback, instant in pending.items()
-            if rollback in order.earlier_instants and instant == order.params["instant"]
+            if rollback in order.earlier_instants and instant == order.params.instant
         ),
         None,
     )
 
 
-def _described(attempt: Attempt) -> dict[str, Any]:
-    table, instant = attempt.table, str(attempt.order.params["instant"])
+def _described(attempt: Attempt[RollbackParams]) -> dict[str, Any]:
+    table, instant = attempt.table, attempt.order.params.instant
     item = _find(table, instant)
     commit = next((each for each in table.commits() if each.write.instant == instant), None)
-    return {
-        "instant": instant,
-        "action": item.action if item else None,
-        "state": item.state.lower() if item else None,
-        "operation": commit.write.operation if commit else None,
-        "file_groups": len(commit.write.written) if commit else None,
-    }
+    undone = RollbackResult(
+        instant=instant,
+        action=item.action if item else None,
+        state=item.state.lower() if item else None,
+        operation=commit.write.operation if commit else None,
+        file_groups=len(commit.write.written) if commit else None,
+    )
+    return undone.to_json()
 
 
 def _find(table: HudiTable, instant: str) -> Instant | None:
     return next((item for item in table.instants() if item.requested == instant and item.action != "savepoint"), None)
 
 
-def _problems(attempt: Attempt) -> list[Problem]:
+def _problems(attempt: Attempt[RollbackParams]) -> list[Problem]:
     table, client, order = attempt.table, attempt.client, attempt.order
     if _begun(client, order):
         return []
-    instant = str(order.params["instant"])
+    instant = order.params.instant
     item = _find(table, instant)
     problems = preflight.lock_not_provable(table)
     if item is None:
-        return [*problems, Problem("no-such-instant", "The active timeline has no such instant", instant)]
+        return [*problems, NO_SUCH_INSTANT.because(instant)]
     if item.state == "COMPLETED":
-        return [*problems, *preflight.name_not_typed(table, order.params), *_of_completed(table, client, item, order)]
+        return [
+            *problems,
+            *preflight.name_not_typed(table, order.params.table_name),
+            *_of_completed(table, client, item, order),
+        ]
     return [*problems, *_of_pending(table, client, item, order)]
 
 
 def _of_pending(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:
     if item.action == "logcompaction":
-        return [replace(_LOG_COMPACTION, detail=f"{item.requested} ({item.state.lower()})")]
+        return [LOG_COMPACTION.because(f"{item.requested} ({item.state.lower()})")]
     if item.action == COMPACTION:
-        return [
-            Problem(
-                "compaction-plan",
-                "A compaction plan is not rolled back: logs that were written since refer to it",
-                f"{item.requested} ({item.action}, {item.state.lower()})",
-                "Run a `compaction` job, which executes it unless another runner is alive.",
-            )
-        ]
+        return [COMPACTION_PLAN.because(f"{item.requested} ({item.action}, {item.state.lower()})")]
     if item.action not in {*INGESTION, "replacecommit", "clustering"}:
-        return [
-            Problem(
-                "not-a-write",
-                "Only writes and clustering plans are rolled back",
-                f"{item.requested} ({item.action})",
-                "A `cleaning` job finishes an interrupted clean, and rolls back dead writers.",
-            )
-        ]
+        return [NOT_A_WRITE.because(f"{item.requested} ({item.action})")]
     is_plan = item.state == "REQUESTED" and (item.action == "clustering" or table.is_clustering_plan(item.requested))
     if is_plan or is_leftover(table, client, item, writers_stopped=order.writers_stopped):
         return []
-    return [
-        Problem(
-            "writer-active",
-            "The writer of that instant may be alive",
-            f"{item.requested} ({item.action}, {item.state.lower()})",
-            "Stop it. A heartbeat expires two minutes after its writer died; for writers without one, PATCH the table "
-            'with `{"writers": {"stopped": true}}`.',
-            retriable=True,
-        )
-    ]
+    return [WRITER_ACTIVE.because(f"{item.requested} ({item.action}, {item.state.lower()})")]
 
 
 def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: WorkOrder) -> list[Problem]:
@@ -136,41 +124,25 @@ def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: W
     commit = next((each for each in commits if each.write.instant == item.requested), None)
     if commit is None or not _is_plain(commit):
         operation = commit.write.operation if commit else item.action
-        return [
-            Problem(
-                "not-a-plain-write",
-                "Only commits that add rows are rolled back; this one rewrote or replaced file groups",
-                f"{item.requested} ({operation})",
-                "A `restore` to a savepoint undoes those as well.",
-            )
-        ]
+        return [NOT_A_PLAIN_WRITE.because(f"{item.requested} ({operation})")]
     problems = []
     later = [each.write.instant for each in commits if _is_later(each, commit)]
     if later:
-        problems.append(
-            Problem(
-                "not-the-latest",
-                "Only the latest completed commit can be rolled back",
-                ", ".join(later[:5]),
-                "Roll back the later ones first, or restore a savepoint.",
-            )
-        )
+        problems.append(NOT_THE_LATEST.because(", ".join(later[:5])))
     if pending := table.pending():
         names = ", ".join(f"{each.requested} ({each.action})" for each in pending[:5])
-        title = "Something in flight may have read that commit's files"
-        problems.append(Problem("writers-active", title, names, "Wait until it has ended.", retriable=True))
-    if client.savepoints.find(item.requested):
-        hint = "Delete the savepoint first (`savepoint` with `action: delete`)."
-        problems.append(Problem("savepoint", "The commit has a savepoint", item.requested, hint))
-    if table.may_have_flink and not (table.declared.writers_stopped or order.writers_stopped):
         problems.append(
-            Problem(
-                "flink-writer",
-                "A running Flink job would not write these rows again",
-                table.may_have_flink,
-                'Stop it with a savepoint, and PATCH the table with `{"writers": {"stopped": true}}`.',
+            WritersActiveError.because(
+                names,
+                title="Something in flight may have read that commit's files",
+                hint="Wait until it has ended.",
+                retriable=True,
             )
         )
+    if client.savepoints.find(item.requested):
+        problems.append(SAVEPOINT.because(item.requested, title="The commit has a savepoint"))
+    if table.may_have_flink and not (table.declared.writers_stopped or order.writers_stopped):
+        problems.append(FLINK_WRITER.because(table.may_have_flink))
     return [*problems, *_of_metadata_table(table, client, item), *_of_files(table, commit)]
 
 
@@ -182,8 +154,7 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, item: Instant) -> 
     if compacted is None or compacted < item.requested:
         return []
     detail = f"compacted at {compacted}"
-    title = "The metadata table has been compacted since, and cannot go back"
-    return [Problem("metadata-table-compacted", title, detail, "Restore a savepoint instead.")]
+    return [METADATA_TABLE_COMPACTED.because(detail)]
 
 
 def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
@@ -202,8 +173,7 @@ def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
             gone.append(f"{file_id} of {before} in partition '{partition}'")
     if not gone:
         return []
-    title = "The versions before that commit have been cleaned"
-    return [Problem("versions-gone", title, f"{len(gone)}, such as {gone[0]}")]
+    return [VERSIONS_GONE.because(f"{len(gone)}, such as {gone[0]}")]
 
 
 def _is_plain(commit: Commit) -> bool:

@@ -3,66 +3,69 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError, WritersActiveError
+from jobs.errors import HudiError, RefusedError, StaleWriterError, WritersActiveError
 from jobs.format.stale_writes import stale_writes
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.savepoints import savepoints_of
+from jobs.kinds.savepoint import SavepointOfTable, SavepointResult
+from jobs.problems.undoing import NO_INSTANT, NO_SUCH_COMMIT, REPLACED_SINCE
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.savepoints import Savepoint
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.savepoint import SavepointParams
 
 CREATE, LIST, DELETE = "create", "list", "delete"
 BY = "groundskeeper"
-DEFAULT_WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.1
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext) -> Result:
     """Does what `action` says. Creating one that exists, and deleting one that does not, changes nothing."""
     context.step("planning")
-    action = str(order.params.get("action", CREATE))
+    action = order.params.action
     problems = [] if action == LIST else _problems(table, order.params, action)
     if order.dry_run or action == LIST:
-        details = {"savepoints": _listed(table), "refusals": [problem.to_json() for problem in problems]}
-        return Result(Outcome.SUCCEEDED, details=details)
+        planned = SavepointResult(savepoints=_listed(table), refusals=tuple(problems))
+        return Result(Outcome.SUCCEEDED, details=planned.to_json())
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     if action == DELETE:
-        instant = str(order.params["instant"])
+        instant = order.params.instant or ""
         context.step("deleting the savepoint")
         with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK) as client:
             lock.verify()
             client.savepoints.delete(instant)
-        if any(each["instant"] == instant for each in _listed(table)):
+        if any(each.instant == instant for each in _listed(table)):
             raise HudiError(f"The savepoint {instant} is still there.")
-        return Result(Outcome.SUCCEEDED, details={"deleted": instant, "savepoints": _listed(table)})
+        return Result(Outcome.SUCCEEDED, details=SavepointResult(deleted=instant, savepoints=_listed(table)).to_json())
     instant = _create(table, lock, order, context)
-    return Result(Outcome.SUCCEEDED, instants=(instant,), details={"savepoint": instant, "savepoints": _listed(table)})
+    created = SavepointResult(savepoint=instant, savepoints=_listed(table))
+    return Result(Outcome.SUCCEEDED, instants=(instant,), details=created.to_json())
 
 
-def _create(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobContext) -> str:
+def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams], context: JobContext) -> str:
     """Waits for a moment at which no write is in flight that began before the commit of the savepoint.
 
     Such a write would complete after the savepoint, with an instant before it. Table version 6 has only that order, and
     a restore would keep its rows.
     """
-    seconds = float(order.params.get("wait_seconds", DEFAULT_WAIT_SECONDS))
+    seconds = order.params.wait_seconds
     deadline = time.monotonic() + seconds
     context.step("waiting for earlier writes")
     while True:
         with lock.held(context.checkpoint):
             table.reload()
-            instant = str(order.params.get("instant") or latest_commit(table))
+            instant = order.params.instant or latest_commit(table)
             # Somebody may have replaced file groups meanwhile.
             if problems := _problems(table, order.params, CREATE):
                 raise RefusedError(problems)
@@ -71,12 +74,12 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder, context: JobCon
                 with WriteClient(table, UNDER_OUR_LOCK) as client:
                     if client.savepoints.find(instant) is None:
                         lock.verify()
-                        client.savepoints.create(instant, BY, str(order.params.get("comment", "")))
+                        client.savepoints.create(instant, BY, order.params.comment)
                     _require(client.savepoints.find(instant), instant)
                 return instant
         if time.monotonic() > deadline:
             names = ", ".join(f"{item.requested} ({item.action})" for item in earlier)
-            raise WritersActiveError(f"After {seconds:.0f} s: in flight since before {instant}: {names}.")
+            raise WritersActiveError(f"After {seconds} s: in flight since before {instant}: {names}.")
         context.checkpoint()
         time.sleep(POLL_SECONDS)
 
@@ -91,48 +94,35 @@ def _require(savepoint: Savepoint | None, instant: str) -> None:
         raise HudiError(f"The savepoint {instant} is not on the timeline.")
 
 
-def _problems(table: HudiTable, params: Any, action: str) -> list[Problem]:
-    given = params.get("instant")
+def _problems(table: HudiTable, params: SavepointParams, action: str) -> list[Problem]:
+    given = params.instant
     if action == DELETE:
         if given:
             return []
-        return [Problem("no-instant", "Which savepoint to delete is not given", hint="Send its `instant`.")]
+        return [NO_INSTANT.because()]
     commits = table.commits()
     instant = given or latest_commit(table)
     chosen = next((each for each in commits if each.write.instant == instant), None)
     if chosen is None:
         title = "The table has no such completed commit on its active timeline" if given else "The table has no commit"
-        return [Problem("no-such-commit", title, str(given or ""))]
+        return [NO_SUCH_COMMIT.because(given or "", title=title)]
     problems = []
     replaced = [each.write.instant for each in commits if each.completed > chosen.completed and each.write.replaced]
     if replaced:
-        problems.append(
-            Problem(
-                "replaced-since",
-                "File groups of that commit have been replaced since, so its files may be gone",
-                ", ".join(replaced[:5]),
-                "Create the savepoint of a later commit; the latest is the default.",
-            )
-        )
+        problems.append(REPLACED_SINCE.because(", ".join(replaced[:5])))
     if stale := stale_writes(each.write for each in commits):
         problems.append(
-            Problem(
-                "stale-write-committed",
-                "The savepoint would keep rows astray",
-                ", ".join(write.instant for write in stale[:5]),
-                "Run a `repair` job first.",
+            StaleWriterError.because(
+                ", ".join(write.instant for write in stale[:5]), title="The savepoint would keep rows astray"
             )
         )
     return problems
 
 
-def _listed(table: HudiTable) -> list[dict[str, Any]]:
-    return [
-        {
-            "instant": each.instant,
-            "by": each.by,
-            "comment": each.comment,
-            "files": sum(map(len, each.files.values())),
-        }
+def _listed(table: HudiTable) -> tuple[SavepointOfTable, ...]:
+    return tuple(
+        SavepointOfTable(
+            instant=each.instant, by=each.by, comment=each.comment, files=sum(map(len, each.files.values()))
+        )
         for each in savepoints_of(table)
-    ]
+    )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import MetastoreError, RefusedError
@@ -23,14 +25,28 @@ from jobs.format.partition_values import (
 )
 from jobs.hudi.hive_sync import Metastore, Target, timeline_of
 from jobs.job_params import PartitionExtractor, SyncStrategy
+from jobs.kinds.sync import SyncedInstants, SyncedTable, SyncResult
+from jobs.problems.syncs import (
+    METASTORE_COLUMNS_INCOMPATIBLE,
+    METASTORE_DATABASE_MISSING,
+    METASTORE_NAME_UNSUITED,
+    METASTORE_PARTITIONING_DIFFERS,
+    METASTORE_TABLE_ELSEWHERE,
+    METASTORE_TABLE_NOT_HUDI,
+    NO_COMMIT,
+    PARTITION_VALUES_UNSUITED,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from msgspec import UnsetType
 
     from jobs.contract import WorkOrder
     from jobs.hudi.hive_sync import MetastoreTable
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.sync import SyncParams
 
 _MOST_LISTED = 100
 _ROUNDS = 4
@@ -60,23 +76,29 @@ class Difference:
     def __bool__(self) -> bool:
         return bool(self.found is None or self.added or self.changed or self.partitions)
 
-    def to_json(self, database: str, *, synced: str | None) -> dict[str, Any]:
+    def to_result(self, database: str, *, synced: str | None) -> SyncedTable:
         """Returns it for a result: of names at most the first hundred."""
-        found: dict[str, Any] = {
-            "table": f"{database}.{self.name}",
-            "created": self.found is None,
-            "columns_added": [f"{name} {kind}" for name, kind in self.added.items()] if self.found else [],
-            "columns_changed": [f"{name} {old} to {new}" for name, (old, new) in self.changed.items()],
-        }
         dropped = ["/".join(values) for values in self.partitions.dropped]
-        for key, names in (("added", self.partitions.added), ("moved", self.partitions.moved), ("dropped", dropped)):
-            found[f"partitions_{key}"] = len(names)
-            if names:
-                found[f"{key}_partitions"] = list(names[:_MOST_LISTED])
-        return {**found, "synced": {"before": self.found.synced if self.found else None, "after": synced}}
+        return SyncedTable(
+            table=f"{database}.{self.name}",
+            created=self.found is None,
+            columns_added=tuple(f"{name} {kind}" for name, kind in self.added.items()) if self.found else (),
+            columns_changed=tuple(f"{name} {old} to {new}" for name, (old, new) in self.changed.items()),
+            partitions_added=len(self.partitions.added),
+            partitions_moved=len(self.partitions.moved),
+            partitions_dropped=len(dropped),
+            added_partitions=_first(self.partitions.added),
+            moved_partitions=_first(self.partitions.moved),
+            dropped_partitions=_first(dropped),
+            synced=SyncedInstants(before=self.found.synced if self.found else None, after=synced),
+        )
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def _first(names: Collection[str]) -> tuple[str, ...] | UnsetType:
+    return tuple(names)[:_MOST_LISTED] or UNSET
+
+
+def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result:
     """Plans by comparing, syncs, and compares again until nothing differs. A dry run returns the differences."""
     context.step("comparing with the metastore")
     # In this order: the instants that the service takes for synced are all on the timeline that is synced, and what is
@@ -84,7 +106,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     instants = [item.requested for item in table.instants() if item.state == "COMPLETED"]
     timeline = timeline_of(table)
     if not table.commits():
-        raise RefusedError([Problem("no-commit", "The table has no commit yet, so it has no columns")])
+        raise RefusedError([NO_COMMIT.because()])
     target, extractor = _target(table, order.params)
     metastore = Metastore(table, target, timeline)
     try:
@@ -94,8 +116,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             wanted = Wanted(_names(table, target), *metastore.columns(), extractor)
             found, problems = _compared(table, metastore, wanted)
         if order.dry_run:
-            refusals = [problem.to_json() for problem in problems]
-            return Result(Outcome.SUCCEEDED, details={**_details(target, found, instants), "refusals": refusals})
+            return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, refusals=problems).to_json())
         if problems:
             raise RefusedError(problems)
         context.step("syncing with the metastore")
@@ -109,7 +130,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         after = metastore.tables(wanted.names)
     finally:
         metastore.close()
-    return Result(Outcome.SUCCEEDED, details=_details(target, found, instants, after))
+    return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, after).to_json())
 
 
 def _reconcile(table: HudiTable, metastore: Metastore, wanted: Wanted, context: JobContext) -> None:
@@ -142,18 +163,17 @@ def _live_partitions(table: HudiTable) -> list[str]:
     return [path for path in paths if path not in replaced or path in filled]
 
 
-def _target(table: HudiTable, params: Mapping[str, Any]) -> tuple[Target, PartitionExtractor]:
-    fields = tuple(params.get("partition_fields") or table.partition_fields)
-    given = params.get("partition_extractor")
-    extractor = PartitionExtractor(given) if given else extractor_for(fields, table.partitions())
+def _target(table: HudiTable, params: SyncParams) -> tuple[Target, PartitionExtractor]:
+    fields = params.partition_fields or tuple(table.partition_fields)
+    extractor = params.partition_extractor or extractor_for(fields, table.partitions())
     target = Target(
-        uris=str(params["metastore_uris"]),
-        database=str(params.get("database", "default")),
-        table=str(params.get("table") or table.name),
-        strategy=str(params.get("strategy", SyncStrategy.ALL.value)),
+        uris=params.metastore_uris,
+        database=params.database,
+        table=params.table or table.name,
+        strategy=params.strategy.value,
         partition_fields=fields,
         extractor=f"org.apache.hudi.hive.{CLASSES[extractor]}",
-        create_database=bool(params.get("create_database", True)),
+        create_database=params.create_database,
     )
     return target, extractor
 
@@ -168,11 +188,9 @@ def _names(table: HudiTable, target: Target) -> tuple[str, ...]:
 def _unnamed(metastore: Metastore) -> list[Problem]:
     target = metastore.target
     if not _NAME.fullmatch(target.table):
-        hint = "Give another name as `table`: letters, digits and underscores."
-        return [Problem("metastore-name-unsuited", "A metastore has no tables of this name", target.table, hint)]
+        return [METASTORE_NAME_UNSUITED.because(target.table)]
     if not target.create_database and not metastore.has_database():
-        hint = "Create it, or send `create_database`."
-        return [Problem("metastore-database-missing", "There is no such database", target.database, hint)]
+        return [METASTORE_DATABASE_MISSING.because(target.database)]
     return []
 
 
@@ -195,12 +213,7 @@ def _values(wanted: Wanted, paths: Sequence[str]) -> tuple[dict[str, tuple[str, 
 
 
 def _unsuited(detail: str) -> Problem:
-    return Problem(
-        "partition-values-unsuited",
-        "The partition paths do not give the values of the partition columns",
-        detail,
-        "Choose the `partition_extractor`, or other `partition_fields`; a name that is no column gets text.",
-    )
+    return PARTITION_VALUES_UNSUITED.because(detail)
 
 
 def _compared(table: HudiTable, metastore: Metastore, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
@@ -230,52 +243,37 @@ def _refusals(table: HudiTable, metastore: Metastore, wanted: Wanted, difference
     if there is None:
         return
     if without_scheme(there.location) != without_scheme(table.base_path):
-        yield Problem(
-            "metastore-table-elsewhere",
-            "The metastore has a table of this name at another path",
-            f"{name}: {there.location or 'a view'}",
-            "Give another `table` or `database`; or drop that one, if it is this table before it was moved.",
-        )
+        yield METASTORE_TABLE_ELSEWHERE.because(f"{name}: {there.location or 'a view'}")
     elif not there.is_hudi:
-        yield Problem(
-            "metastore-table-not-hudi",
-            "The metastore has a table of this name that is no Hudi table",
-            name,
-            "Give another `table` or `database`, or drop that one.",
-        )
+        yield METASTORE_TABLE_NOT_HUDI.because(name)
     elif list(there.partition_columns) != list(wanted.partition_columns):
-        yield Problem(
-            "metastore-partitioning-differs",
-            "The metastore's table has other partition columns, and they cannot be changed",
-            f"{name}: {', '.join(there.partition_columns) or 'none'}, not {keys}",
-            "Send its `partition_fields`, or drop it from the metastore (an external table keeps its files).",
+        yield METASTORE_PARTITIONING_DIFFERS.because(
+            f"{name}: {', '.join(there.partition_columns) or 'none'}, not {keys}"
         )
     elif (difference.added or difference.changed) and metastore.refuses(there.columns, wanted.columns):
         changed = ", ".join(f"{column} {old} to {new}" for column, (old, new) in difference.changed.items())
-        yield Problem(
-            "metastore-columns-incompatible",
-            "The metastore does not allow this change of the columns",
-            f"{name}: {changed or 'their order'}",
-            "Set hive.metastore.disallow.incompatible.col.type.changes=false in the metastore, or drop its table and "
-            "sync again (an external table keeps its files).",
-        )
+        yield METASTORE_COLUMNS_INCOMPATIBLE.because(f"{name}: {changed or 'their order'}")
 
 
-def _details(
+def _result(
     target: Target,
     found: Sequence[Difference],
     instants: Sequence[str],
     after: Mapping[str, MetastoreTable | None] | None = None,
-) -> dict[str, Any]:
+    *,
+    refusals: Collection[Problem] | None = None,
+) -> SyncResult:
     tables = []
     for each in found:
         there = (after or {}).get(each.name)
-        tables.append(each.to_json(target.database, synced=there.synced if there else None))
-    return {
-        "metastore": target.uris,
-        "changed": any(map(bool, found)),
-        "nothing_to_do": not any(map(bool, found)),
-        "tables": tables,
+        tables.append(each.to_result(target.database, synced=there.synced if there else None))
+    is_changed = any(map(bool, found))
+    return SyncResult(
+        metastore=target.uris,
+        changed=is_changed,
+        nothing_to_do=not is_changed,
+        tables=tuple(tables),
         # The service syncs again when it sees a later one.
-        "last_instant": max(instants, default=None),
-    }
+        last_instant=max(instants, default=None),
+        refusals=UNSET if refusals is None else tuple(refusals),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
@@ -20,25 +20,28 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 
+Given = TypeVar("Given")
+
+
 @dataclass(frozen=True)
-class Attempt:
+class Attempt(Generic[Given]):
     """One attempt. The lock is held, except for a dry run."""
 
     table: HudiTable
     client: WriteClient
     lock: TableLock
-    order: WorkOrder
+    order: WorkOrder[Given]
     context: JobContext
 
 
 def undo(
     table: HudiTable,
-    order: WorkOrder,
+    order: WorkOrder[Given],
     context: JobContext,
     *,
-    problems: Callable[[Attempt], list[Problem]],
-    describe: Callable[[Attempt], dict[str, Any]],
-    execute: Callable[[Attempt], str],
+    problems: Callable[[Attempt[Given]], list[Problem]],
+    describe: Callable[[Attempt[Given]], dict[str, Any]],
+    execute: Callable[[Attempt[Given]], str],
 ) -> Result:
     """Holds the lock all the time from the checks to the end, and executes once: an attempt that finds the instant of
     an earlier one completed changes nothing. `execute` returns the instant. Raises RefusedError for `problems`.

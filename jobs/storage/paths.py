@@ -16,15 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from jobs.contract import Problem
-from jobs.errors import PathOutsideTableError, RefusedError
+from jobs.errors import RefusedError
+from jobs.problems.permissions import STORAGE_NOT_SUPPORTED
 from jobs.storage.local_copy import local_copy
 from jobs.storage.store import NotReproducibleError
 from jobs.storage.stores import REWRITABLE, path_of, store_of
+from jobs.table_errors import DamagedFileError, PathOutsideTableError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from jobs.contract import Problem
     from jobs.storage.store import Store
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -73,11 +75,14 @@ class Storage:
 
         `rows` says that all rows will be read, not only the footer: a remote file is then copied first. If `plain` is
         given, string columns with few distinct values come as Arrow dictionaries, except for the columns named there.
-        `opened` is the file, if it was opened before.
+        `opened` is the file, if it was opened before. Raises DamagedFileError if it is no Parquet file.
         """
         with ExitStack() as stack:
             source = opened or stack.enter_context(self.open_file(path, whole=rows))
-            metadata = pq.read_metadata(source)
+            try:
+                metadata = pq.read_metadata(source)
+            except pa.ArrowInvalid as error:
+                raise DamagedFileError(f"{path}: {error}") from error
             repeating = [] if plain is None else [name for name in _repeating(metadata) if name not in plain]
             # A few rows of a remote file (`bytes_per_row`): each read costs a round trip.
             least = _MIN_BUFFER if rows or self.store is None else _MIN_REMOTE_BUFFER
@@ -175,12 +180,7 @@ def _scheme_by_default(options: Mapping[str, str]) -> str:
 
 
 def not_supported(detail: str, hint: str) -> Problem:
-    return Problem(
-        "storage-not-supported",
-        "Files cannot be rewritten on this storage",
-        detail,
-        f"{hint} Compaction, cleaning and the audit do not need this.",
-    )
+    return STORAGE_NOT_SUPPORTED.because(detail, hint=f"{hint} Compaction, cleaning and the audit do not need this.")
 
 
 def batches_of(reader: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:

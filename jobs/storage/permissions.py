@@ -10,16 +10,17 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind, Problem
 from jobs.format import hudi_options, lock_providers
 from jobs.format.hudi_options import Refusal
 from jobs.format.server_addresses import is_among, metastores
+from jobs.kinds.registry import KINDS
+from jobs.problems.permissions import METASTORE_NOT_ALLOWED, PATH_NOT_ALLOWED
 from jobs.storage.location import LocationError, canonical, is_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from jobs.contract import Table
+    from jobs.contract import JobKind, Problem, Table
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Permissions:
 
     def refused_metastore(self, kind: JobKind, params: Mapping[str, Any]) -> Problem | None:
         """Returns what is not permitted of the metastore in a job's parameters. Connects to nothing."""
-        if kind is not JobKind.SYNC:
+        if not KINDS[kind].connects_to_metastore:
             return None
         uris = str(params.get("metastore_uris") or "")
         try:
@@ -60,12 +61,7 @@ class Permissions:
             servers = []
         if servers and all(is_among(self.metastore_hosts, host, port) for host, port in servers):
             return None
-        return Problem(
-            "metastore-not-allowed",
-            "Jobs may not connect to this metastore",
-            uris,
-            "An administrator can extend GROUNDSKEEPER_METASTORE_HOSTS, for the service and for each worker.",
-        )
+        return METASTORE_NOT_ALLOWED.because(uris)
 
     def refused_options(self, table: Table) -> Iterator[Refusal]:
         """Yields what is not permitted of the options. Accesses no storage."""
@@ -101,12 +97,7 @@ class Permissions:
 
 
 def _outside_roots(base_path: str) -> Problem:
-    return Problem(
-        "path-not-allowed",
-        "The path is not below one of the allowed roots",
-        base_path,
-        "An administrator can extend GROUNDSKEEPER_ALLOWED_ROOTS, for the service and for each worker.",
-    )
+    return PATH_NOT_ALLOWED.because(base_path)
 
 
 def listed(text: str) -> tuple[str, ...]:

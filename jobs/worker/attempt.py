@@ -8,11 +8,12 @@ import time
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from jobs import tracing
 from jobs.attempt_log import AttemptLog
-from jobs.contract import READING, Heartbeat, HeartbeatAnswer, JobKind, Outcome, Problem, Progress, Result
+from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Progress, Result
 from jobs.errors import (
     CancelledError,
     CommitStateUnknownError,
@@ -24,28 +25,14 @@ from jobs.errors import (
 )
 from jobs.hudi import jvm_log, spark_jobs
 from jobs.hudi.jvm import Jvm, refused_by_storage
-from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.kinds.registry import KINDS, typed
+from jobs.problems.tables import PARAMS_INVALID
 from jobs.protocol import table_parts
-from jobs.services import (
-    archival,
-    audit,
-    bucket_rescale,
-    cleaning,
-    clustering,
-    compaction,
-    diagnosis,
-    finish_expansion,
-    metadata_table,
-    partition_ttl,
-    repair,
-    restore,
-    rollback,
-    savepoint,
-    sync,
-)
+from jobs.services import audit
 from jobs.services.dry_run import with_surroundings
+from jobs.storage_errors import StorageRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +41,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import LogLine, WorkOrder
     from jobs.hudi.executors import Executors
+    from jobs.kinds.parameters import Parameters
     from jobs.storage.permissions import Permissions
     from jobs.worker.write_probes import WriteProbes
 
@@ -64,40 +52,25 @@ EXECUTOR_SECONDS = 120.0
 # All that may wait.
 _LAST_CHUNKS = 10
 
-RUN: dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]] = {
-    JobKind.COMPACTION: compaction.run,
-    JobKind.CLEANING: cleaning.run,
-    JobKind.CLUSTERING: clustering.run,
-    JobKind.BUCKET_EXPANSION: bucket_rescale.run,
-    JobKind.BUCKET_CONTRACTION: bucket_rescale.run,
-    JobKind.FINISH_EXPANSION: finish_expansion.run,
-    JobKind.REPAIR: repair.run,
-    JobKind.ARCHIVAL: archival.run,
-    JobKind.PARTITION_TTL: partition_ttl.run,
-    JobKind.SAVEPOINT: savepoint.run,
-    JobKind.RESTORE: restore.run,
-    JobKind.ROLLBACK: rollback.run,
-    JobKind.METADATA_TABLE: metadata_table.run,
-    JobKind.SYNC: sync.run,
-    JobKind.AUDIT: audit.run,
-    JobKind.DIAGNOSIS: diagnosis.run,
+RUN: Final[dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]]] = {
+    kind: import_module(f"jobs.services.{declared.module or kind.value}").run for kind, declared in KINDS.items()
 }
-
-_FOR_DAMAGED = frozenset({JobKind.AUDIT, JobKind.DIAGNOSIS, JobKind.METADATA_TABLE})
-"""Kinds of jobs that are made for tables of which parts are missing."""
+"""The function that runs a kind of job: `run` of the module that its declaration names."""
 
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
     """Runs the job, and after one that has replaced file groups the checks of an audit that read no rows: what they
     found is `audit` in the details. Raises `JobError`s, a RefusedError before anything if parts of the table are
     missing."""
-    takes_lock = order.kind not in READING
+    kind = KINDS[order.kind]
+    takes_lock = kind.writes
+    order = _typed(order)
     with table.clock.kept(writes=takes_lock and not order.dry_run):
         if takes_lock and not order.dry_run:
             table.clock.verify()
-        if is_for_damaged := order.kind in _FOR_DAMAGED:
+        if kind.for_damaged:
             table.ignores_metadata_table = bool(table_parts.of_metadata_table(table))
-        lacking = [] if is_for_damaged else table_parts.missing(table, order.kind)
+        lacking = [] if kind.for_damaged else table_parts.missing(table, order.kind)
         if lacking and not order.dry_run:
             raise RefusedError(lacking)
         if lacking:
@@ -109,6 +82,14 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         if (audited := audit.after(table, order, result, context)) is not None:
             result = replace(result, details={**result.details, "audit": audited})
         return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
+
+
+def _typed(order: WorkOrder) -> WorkOrder[Parameters]:
+    try:
+        return typed(order)
+    except ValueError as error:
+        reason = PARAMS_INVALID.because(str(error))
+        raise RefusedError([reason]) from error
 
 
 class Attempt:
@@ -208,7 +189,7 @@ class Attempt:
         if refusal is None and self._probes.are_due(table):
             return  # The storage does not say.
         self._probed["not_writable"] = refusal.problem().to_json() if refusal else None
-        if refusal and not self._order.dry_run and self._order.kind not in READING:
+        if refusal and not self._order.dry_run and KINDS[self._order.kind].writes:
             raise refusal
 
     def _failed(self, error: Exception) -> Result:
@@ -230,7 +211,7 @@ class Attempt:
             return Result(Outcome.FAILED, error=reason.problem())
         logger.exception("%s failed", self._group, exc_info=error)
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        return Result(Outcome.FAILED, error=Problem("job-failed", JobError.title, detail[:300], JobError.hint))
+        return Result(Outcome.FAILED, error=JobError.because(detail[:300]))
 
     def _told(self, failed: Result) -> Result:
         """Adds what the attempt could not undo."""

@@ -34,6 +34,7 @@ from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, 
 from jobs.logs import LogFormat, TextFormatter, configure
 from jobs.redaction import redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
+from jobs.storage_errors import StorageLoginError
 from jobs.tracing import span
 from jobs.worker.attempt import Attempt
 from jobs.worker.lifetime import Lifetime
@@ -297,6 +298,8 @@ def main(
     except (NoSessionError, NoTicketError) as error:
         jvm_log.drain(_LAST_WORDS_SECONDS)
         logger.error("%s ends: %s", presence.id, error)
+        problem = error.problem if isinstance(error, NoSessionError) else StorageLoginError(str(error)).problem()
+        presence.failed(replace(problem, detail=formatter.without_secrets(problem.detail)))
         return 1
     executors = Executors(spark.sparkContext)
     worker = Worker(

@@ -13,7 +13,7 @@ from jobs.hudi.executors import ExecutorsUnfitError, SessionLostError
 from jobs.worker.service import ServiceUnreachableError
 
 if TYPE_CHECKING:
-    from jobs.contract import WorkerInfo
+    from jobs.contract import Problem, WorkerInfo
     from jobs.hudi.executors import Executors
     from jobs.worker.service import Service
 
@@ -53,6 +53,14 @@ class Presence:
         self._executors = executors
         self._changed.set()
         self._prove(executors)
+
+    def failed(self, problem: Problem) -> None:
+        """Tells why Spark has not started, if the service can be reached."""
+        self.info = replace(self.info, state=WorkerState.FAILED, error=problem)
+        try:
+            self._service.announce(self.id, self.info)
+        except Exception as error:  # the worker ends, whatever a service of another version answers
+            logger.warning("the service was not told: %s", error)
 
     @property
     def is_ready(self) -> bool:

@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from jobs.errors import JobError
-from jobs.hudi.storage_errors import StorageRefusedError
 from jobs.hudi.write_probe import require_writable
+from jobs.storage_errors import StorageRefusedError
 
 if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable

@@ -28,7 +28,7 @@ from service.catalog import commit_store, sample_store, snapshot_store, watch_st
 from service.catalog.watch import Watch
 from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
-from service.model import errors
+from service.model import errors, storage_errors, table_errors
 
 router = APIRouter(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
@@ -67,11 +67,11 @@ def list_commits(
     operation_id="getTimeline",
     summary="Show a table's active timeline",
     responses=documented(
-        errors.TableNotFoundError,
-        errors.PathNotFoundError,
-        errors.PathForbiddenError,
-        errors.StorageError,
-        errors.ReadersBusyError,
+        table_errors.TableNotFoundError,
+        storage_errors.PathNotFoundError,
+        storage_errors.PathForbiddenError,
+        storage_errors.StorageError,
+        storage_errors.ReadersBusyError,
     ),
 )
 def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
@@ -88,7 +88,7 @@ def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
     "/tables/{table_id}/snapshot",
     operation_id="getSnapshot",
     summary="Show the state of a table",
-    responses=documented(errors.TableNotFoundError, errors.SnapshotNotTakenError),
+    responses=documented(table_errors.TableNotFoundError, table_errors.SnapshotNotTakenError),
 )
 def snapshot(table_id: TableId, context: AppContextDep, partitions: Partitions = 100) -> SnapshotOut:
     """Returns the state as of the last observed change of the timeline."""
@@ -104,7 +104,7 @@ def snapshot(table_id: TableId, context: AppContextDep, partitions: Partitions =
     "/tables/{table_id}/history",
     operation_id="getHistory",
     summary="Show how a table's backlog and files have developed",
-    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def history(
     table_id: TableId,
@@ -126,7 +126,7 @@ def history(
     "/tables/{table_id}/buckets",
     operation_id="getBuckets",
     summary="Show the size of each bucket",
-    responses=documented(errors.TableNotFoundError, errors.SnapshotNotTakenError),
+    responses=documented(table_errors.TableNotFoundError, table_errors.SnapshotNotTakenError),
 )
 def buckets(table_id: TableId, context: AppContextDep, partitions: Partitions = 100) -> BucketsOut:
     """Returns bytes, rows and skew of the buckets of each partition."""
@@ -148,5 +148,5 @@ def buckets(table_id: TableId, context: AppContextDep, partitions: Partitions = 
     )
 
 
-def _not_taken(watch: Watch) -> errors.SnapshotNotTakenError:
-    return errors.SnapshotNotTakenError(f"{watch.error.title}: {watch.error.detail}" if watch.error else "")
+def _not_taken(watch: Watch) -> table_errors.SnapshotNotTakenError:
+    return table_errors.SnapshotNotTakenError(f"{watch.error.title}: {watch.error.detail}" if watch.error else "")

@@ -19,7 +19,7 @@ from service.catalog import consumer_store, decision_times, table_store
 from service.catalog.consumer import Consumer
 from service.catalog.errors import ConsumerNotFoundError
 from service.db.engine import reading, writing
-from service.model import errors
+from service.model import errors, table_errors
 from service.policies.policy_registry import effective_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ConsumerList(BaseModel):
     operation_id="listConsumers",
     summary="List the consumers of a table",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.TableNotFoundError),
+    responses=documented(table_errors.TableNotFoundError),
 )
 def list_consumers(table_id: TableId, context: AppContextDep) -> ConsumerList:
     with reading(context.engine) as connection:
@@ -82,7 +82,7 @@ def list_consumers(table_id: TableId, context: AppContextDep) -> ConsumerList:
     operation_id="getConsumer",
     summary="Show a consumer",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
+    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
 )
 def get_consumer(table_id: TableId, name: Name, context: AppContextDep, response: Response) -> ConsumerOut:
     with reading(context.engine) as connection:
@@ -98,7 +98,7 @@ def get_consumer(table_id: TableId, name: Name, context: AppContextDep, response
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses={
         int(CREATED): {"model": ConsumerOut, "description": "The table had no consumer of this name before"},
-        **documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+        **documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
     },
 )
 def put_consumer(
@@ -120,7 +120,7 @@ def put_consumer(
     summary="Delete a consumer, so that nothing is kept for it",
     status_code=NOTHING,
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
+    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
 )
 def delete_consumer(table_id: TableId, name: Name, context: AppContextDep) -> None:
     with writing(context.engine) as connection:

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from service.api import dashboard_kinds
 from service.api.module_bundle import joined
 
 FOLDER = Path(__file__).resolve().parent.parent / "dashboard"
@@ -40,7 +41,7 @@ class Bundle:
 
     def __init__(self, folder: Path) -> None:
         self._files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
-        modules = {name: content.decode() for name, content in self._files.items() if name.endswith(".js")}
+        modules = scripts(folder)
         self._files |= {name: text.encode() for name, text in joined(modules, _ENTRY).items()}
         digest = hashlib.sha256()
         for name, content in self._files.items():
@@ -58,6 +59,11 @@ class Bundle:
 
     def _page(self) -> str:
         return self._files["index.html"].decode().replace('"dashboard/', f'"dashboard/{self.version}/')
+
+
+def scripts(folder: Path) -> dict[str, str]:
+    """Returns all modules by their names, those too that are made of the kinds of jobs."""
+    return {path.name: path.read_text() for path in sorted(folder.glob("*.js"))} | dashboard_kinds.modules()
 
 
 def install(app: FastAPI) -> None:

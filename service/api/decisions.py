@@ -14,7 +14,7 @@ from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog import table_store
 from service.db.engine import reading
-from service.model import errors
+from service.model import errors, table_errors
 from service.scheduling import decision_store, scheduler
 from service.scheduling.decision import DECIDED, Verdict
 
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depend
     "/{table_id}/decisions",
     operation_id="listDecisions",
     summary="List the decisions about a table, newest first",
-    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def list_decisions(
     table_id: TableId,
@@ -71,7 +71,7 @@ def list_decisions(
     "/{table_id}/evaluate",
     operation_id="evaluateTable",
     summary="Show the decisions that a table would get now",
-    responses=documented(errors.TableNotFoundError),
+    responses=documented(table_errors.TableNotFoundError),
 )
 def evaluate(table_id: TableId, context: AppContextDep) -> EvaluationOut:
     """Starts nothing and stores nothing."""

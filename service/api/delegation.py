@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, Field
 
+from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, AppContextDep, CallerDep, needs
 from service.api.filters import Since, Until
-from service.api.patterns import NO_NUL, SOME_TEXT
+from service.api.patterns import SOME_TEXT
 from service.api.query_parameters import TOLERANT
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import CursorText, Limit

@@ -10,12 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api import tables
 from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
 from service.api.errors import ServiceBusyError
 from service.api.filters import Glob
-from service.api.patterns import NO_NUL
 from service.api.problems import problem_uri
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.statuses import documented
@@ -23,7 +23,7 @@ from service.catalog import table_store
 from service.db import companion
 from service.db.engine import reading
 from service.lake.location import canonical
-from service.model import errors
+from service.model import table_errors
 from service.model.errors import GroundskeeperError
 from service.registration import discovery
 from service.registration.discovery import Glance
@@ -246,7 +246,7 @@ def _new(base_path: str, wanted: DiscoverIn, context: AppContext, caller: Caller
         with companion.separate():
             table = tables.register_table(body, context, caller)
         return FoundTable.known(base_path, table.id, seen, is_new=True)
-    except errors.TableAlreadyRegisteredError as error:
+    except table_errors.TableAlreadyRegisteredError as error:
         return FoundTable.known(base_path, str(error.extensions["table_id"]), seen)
     except GroundskeeperError as error:
         return FoundTable.unknown(base_path, seen, error)

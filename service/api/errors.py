@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from service.model.errors import GroundskeeperError
 
 
@@ -9,6 +12,12 @@ class MediaTypeError(GroundskeeperError):
     type = "json-required"
     title = "Without a bearer token, a call that changes something must be JSON"
     hint = "Send the header `Content-Type: application/json`, also without a body; web pages can not forge it."
+    why = (
+        "A web page on another site could make your browser send calls, while no token exists or with the cookie of a"
+        " session. Such a page cannot make the browser send JSON, so a call that changes something is refused with any"
+        " other content."
+    )
+    example = "This call was sent as text/plain."
 
 
 class ChangedMeanwhileError(GroundskeeperError):
@@ -17,15 +26,28 @@ class ChangedMeanwhileError(GroundskeeperError):
     type = "changed-meanwhile"
     title = "This has changed since you have seen it"
     hint = "Get it again, see whether your change still makes sense, and send it with the new `ETag`."
+    why = (
+        "The header If-Match names a state that is not the present one. Another caller has changed or deleted the"
+        " object after you read it, and your update would undo that unseen. Nothing was changed."
+    )
+    example = 'Its state is "3fa1b2c4d5e60718" now.'
+    example_members: ClassVar[Mapping[str, Any]] = {"etag": '"3fa1b2c4d5e60718"'}
 
 
 class TooManyWaitsError(GroundskeeperError):
     type = "too-many-waits"
     title = "Too many calls wait for the end of jobs"
     hint = "Ask for several jobs in one call, GET /v1/jobs, or leave `wait_seconds` out."
+    why = (
+        "Each call with `wait_seconds` holds a connection until its job ends. The number of such calls is limited for"
+        " the service and for each token."
+    )
+    example = "100 calls of this token wait for jobs."
 
 
 class ServiceBusyError(GroundskeeperError):
     type = "service-busy"
     title = "The service has more to do than it can take"
     hint = "Try again in a moment."
+    why = "The bodies of requests that are held in memory have reached their limit; this one was not read."
+    example = "Too many large requests have arrived at once."

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import RESCALES, JobKind
+from jobs.contract import JobKind
+from jobs.kinds.registry import RESCALES
 from service.api.json_schemas import COUNT, FLAG, TEXT, Schema, document_of, object_of, or_null
 from service.api.problem_event_schema import AN_OPEN_PROBLEM, OPEN_COUNTS, OPEN_PROBLEM
 from service.delegation.inbox import SUGGESTION

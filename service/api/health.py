@@ -10,12 +10,7 @@ from service.api.dependencies import AppContextDep
 from service.api.readiness import Check, Checks, Readiness, unknown
 from service.api.responses import HealthOut
 from service.api.statuses import documented
-from service.model.errors import (
-    DatabaseDamagedError,
-    DatabaseUnavailableError,
-    GroundskeeperError,
-    NotReadyError,
-)
+from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
 from service.model.rounds import Rounds
 
 router = APIRouter(tags=["health"])

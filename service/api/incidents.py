@@ -8,10 +8,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
+from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, CallerDep, needs
 from service.api.filters import OfTable, Since, Until
-from service.api.patterns import NO_NUL, SOME_TEXT
+from service.api.patterns import SOME_TEXT
 from service.api.requests import Request
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit, TableId
@@ -20,7 +21,7 @@ from service.db.engine import reading
 from service.db.page import Page
 from service.incidents import store, tracker
 from service.incidents.incident import Incident, IncidentKind, IncidentState
-from service.model import errors
+from service.model import errors, job_errors, table_errors
 
 router = APIRouter(prefix="/v1", tags=["incidents"])
 
@@ -141,7 +142,7 @@ def list_incidents(
     operation_id="listIncidentsOfTable",
     summary="List the incidents of a table, newest first",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def list_incidents_of_table(
     table_id: TableId,
@@ -158,7 +159,7 @@ def list_incidents_of_table(
     operation_id="closeIncident",
     summary="Close an incident by hand",
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.IncidentNotFoundError, errors.IncidentClosedError, errors.ParamsInvalidError),
+    responses=documented(job_errors.IncidentNotFoundError, job_errors.IncidentClosedError, errors.ParamsInvalidError),
 )
 def close(
     incident_id: IncidentId,

@@ -27,7 +27,7 @@ from service.api.tables import CursorText, Limit, TableId
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.hand_over import coordinator
-from service.model import errors
+from service.model import errors, job_errors, storage_errors, table_errors
 from service.model.flink_restart import FlinkStateReturnsError
 from service.queue import job_log, job_store
 from service.queue import submission as submitting
@@ -53,15 +53,15 @@ IdempotencyKey = Annotated[
     responses={
         int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"},
         **documented(
-            errors.TableNotFoundError,
+            table_errors.TableNotFoundError,
             errors.ParamsInvalidError,
-            errors.OptionNotAllowedError,
-            errors.PathForbiddenError,
+            table_errors.OptionNotAllowedError,
+            storage_errors.PathForbiddenError,
             MetastoreForbiddenError,
-            errors.JobConflictError,
-            errors.IncidentOpenError,
-            errors.IdempotencyKeyReusedError,
-            errors.FenceLosesFlinkError,
+            job_errors.JobConflictError,
+            job_errors.IncidentOpenError,
+            job_errors.IdempotencyKeyReusedError,
+            job_errors.FenceLosesFlinkError,
             *REFUSALS_OF_CLUSTERING,
             SecretUnreadableError,
         ),
@@ -141,7 +141,7 @@ def list_jobs(
     operation_id="getJob",
     summary="Show a job, its attempts, and what it waits for",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.JobNotFoundError, errors.ParamsInvalidError, TooManyWaitsError),
+    responses=documented(job_errors.JobNotFoundError, errors.ParamsInvalidError, TooManyWaitsError),
 )
 async def get_job(
     job_id: JobId,
@@ -175,7 +175,7 @@ def _detail(context: AppContext, job_id: str) -> JobDetail:
     summary="Cancel a job",
     status_code=ACCEPTED,
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.JobNotFoundError, errors.JobNotCancellableError),
+    responses=documented(job_errors.JobNotFoundError, job_errors.JobNotCancellableError),
 )
 def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
@@ -191,17 +191,17 @@ def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
     responses={
         int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"},
         **documented(
-            errors.JobNotFoundError,
-            errors.TableNotFoundError,
+            job_errors.JobNotFoundError,
+            table_errors.TableNotFoundError,
             errors.ParamsInvalidError,
-            errors.OptionNotAllowedError,
-            errors.PathForbiddenError,
+            table_errors.OptionNotAllowedError,
+            storage_errors.PathForbiddenError,
             MetastoreForbiddenError,
             JobNotRetriableError,
-            errors.JobConflictError,
-            errors.IncidentOpenError,
-            errors.IdempotencyKeyReusedError,
-            errors.FenceLosesFlinkError,
+            job_errors.JobConflictError,
+            job_errors.IncidentOpenError,
+            job_errors.IdempotencyKeyReusedError,
+            job_errors.FenceLosesFlinkError,
             *REFUSALS_OF_CLUSTERING,
             SecretUnreadableError,
         ),
@@ -253,7 +253,7 @@ def retry(
     response_model=JobLog,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-        **documented(errors.JobNotFoundError, errors.ParamsInvalidError),
+        **documented(job_errors.JobNotFoundError, errors.ParamsInvalidError),
     },
 )
 def get_log(
@@ -289,7 +289,7 @@ def get_log(
     summary="Confirm that the writers were stopped, for a job that waits for it",
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(
-        errors.JobNotFoundError, errors.JobNotWaitingError, FlinkStateReturnsError, errors.ParamsInvalidError
+        job_errors.JobNotFoundError, job_errors.JobNotWaitingError, FlinkStateReturnsError, errors.ParamsInvalidError
     ),
 )
 def confirm_writers_stopped(

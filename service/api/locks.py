@@ -18,7 +18,7 @@ from service.api.tables import TableId
 from service.lock_desk import errors as reasons
 from service.lock_desk.desk import LockDesk
 from service.lock_desk.held_lock import HeldLock, Writer, awaits_lock, refusal
-from service.model import errors
+from service.model import errors, storage_errors, table_errors
 from service.model.lock_state import LockState
 from service.queue.job import Job, JobState
 
@@ -27,15 +27,15 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 MOST_WRITERS = 100
 
 _READING = (
-    errors.TableNotFoundError,
-    errors.OptionNotAllowedError,
-    errors.PathForbiddenError,
-    errors.PathNotFoundError,
-    errors.NotAHudiTableError,
-    errors.TableUnsupportedError,
-    errors.StorageUnsupportedError,
-    errors.StorageError,
-    errors.ReadersBusyError,
+    table_errors.TableNotFoundError,
+    table_errors.OptionNotAllowedError,
+    storage_errors.PathForbiddenError,
+    storage_errors.PathNotFoundError,
+    table_errors.NotAHudiTableError,
+    table_errors.TableUnsupportedError,
+    storage_errors.StorageUnsupportedError,
+    storage_errors.StorageError,
+    storage_errors.ReadersBusyError,
 )
 
 

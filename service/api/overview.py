@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
+from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import AppContextDep, needs
 from service.api.forecasts import Prospects
@@ -21,7 +22,6 @@ from service.api.overview_models import (
     WebhookSummary,
     WorkerSummary,
 )
-from service.api.patterns import NO_NUL
 from service.api.policy_models import PauseOut
 from service.api.responses import IncidentCounts
 from service.api.standing_problems import SeverityCounts, StandingProblemOut

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from jobs.kinds.words import HIVE_NAME, INSTANT, METASTORE_URIS, NO_NUL
 from service.policies.policy import GROUP_PATTERN
 
-# Neither the databases nor the file systems accept the NUL character.
-NO_NUL = r"^[^\x00]*$"
 SOME_TEXT = r"^[^\x00]+$"
 ACTION = r"^[a-z]+$"
 A_REASON = r"^[^\x00]*\S[^\x00]*$"
 COMMIT_TIME = r"^[0-9]{14,17}$"
 EVENT_TYPE = r"^[a-z*]+(\.[a-z*]+)?$"
 GLOB = r"^[^*\x00]*(\*[^*\x00]*){0,4}$"
-HIVE_NAME = r"^[A-Za-z0-9_]{1,128}$"
 HTTP_URL = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 HUDI_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$"
-INSTANT = r"^[0-9]{14,20}$"
 LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
-METASTORE_URIS = r"^thrift://[A-Za-z0-9.:\[\]_-]+(,thrift://[A-Za-z0-9.:\[\]_-]+)*$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 

@@ -16,7 +16,7 @@ from service.api.statuses import CREATED, NOTHING, documented
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
-from service.model import errors
+from service.model import errors, table_errors
 from service.policies import pause_store, policy_registry, store
 from service.scheduling import pausing
 
@@ -101,7 +101,7 @@ def delete_policy(pattern: Pattern, context: AppContextDep) -> None:
     operation_id="getTablePolicy",
     summary="Show the effective policy of a table",
     dependencies=[_reader],
-    responses=documented(errors.TableNotFoundError),
+    responses=documented(table_errors.TableNotFoundError),
 )
 def get_table_policy(table_id: TableId, context: AppContextDep, response: Response) -> EffectivePolicyOut:
     """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level."""
@@ -115,7 +115,7 @@ def get_table_policy(table_id: TableId, context: AppContextDep, response: Respon
     operation_id="putTablePolicy",
     summary="Set the policy of one table",
     dependencies=[_operator],
-    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def put_table_policy(
     table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], context: AppContextDep
@@ -130,7 +130,7 @@ def put_table_policy(
     summary="Delete the policy of one table",
     status_code=NOTHING,
     dependencies=[_operator],
-    responses=documented(errors.TableNotFoundError, errors.PolicyNotFoundError),
+    responses=documented(table_errors.TableNotFoundError, errors.PolicyNotFoundError),
 )
 def delete_table_policy(table_id: TableId, context: AppContextDep) -> None:
     policy_registry.delete_table(context.engine, context.clock, table_id)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import JobKind
-from service.api.patterns import NO_NUL
+from jobs.kinds.words import NO_NUL
 from service.api.requests import Request, Word
 from service.policies.policy import PatternPolicy, Pause
 from service.policies.precedence import Effective

@@ -6,27 +6,28 @@ import json
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
-from http import HTTPStatus
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from service.api.problem_texts.explanation import Explanation, JobExplanation
-from service.api.problem_texts.of_calls import OF_CALLS
-from service.api.problem_texts.of_jobs import OF_JOBS
-from service.api.problem_texts.of_refusals import OF_REFUSALS
-from service.api.problem_texts.of_service import OF_SERVICE
-from service.api.problem_texts.of_tables import OF_TABLES
+from jobs import lock_errors, storage_errors, table_errors  # noqa: F401 - their classes have pages
+from jobs.errors import JobError
+from jobs.problems import problem_type
 from service.api.problems import problem_uri
 from service.api.statuses import documented, status_of
 from service.model.errors import GroundskeeperError, RouteNotFoundError
+from service.queue import problem_types  # noqa: F401 - they have pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from http import HTTPStatus
+
+_Error = TypeVar("_Error", GroundskeeperError, JobError)
 
 router = APIRouter(prefix="/problems", tags=["health"])
-
-_OF_WORKERS: dict[str, JobExplanation] = {**OF_JOBS, **OF_REFUSALS}
-EXPLANATIONS: dict[str, Explanation] = {**_OF_WORKERS, **OF_SERVICE, **OF_TABLES, **OF_CALLS}
 
 _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
@@ -78,11 +79,15 @@ class ProblemTypeList(BaseModel):
 
 
 def every_type() -> dict[str, ProblemType]:
-    """Returns all types of problems by name, in alphabetical order."""
-    kinds = {kind.type: kind for kind in reversed(_every(GroundskeeperError))}
-    found = [_of_class(kind) for kind in kinds.values()]
-    found += [_of_jobs(name, each) for name, each in _OF_WORKERS.items() if name not in kinds]
-    return {each.type: each for each in sorted(found, key=lambda each: each.type)}
+    """Returns all types of problems by name, in alphabetical order. A type that both a call and a job may end with has
+    the texts of the call."""
+    of_calls = [_shown(kind, status_of(kind), kind.example_members) for kind in _with_subclasses(GroundskeeperError)]
+    of_jobs = [_shown(kind) for kind in _with_subclasses(JobError)]
+    of_jobs += [_shown(each) for each in problem_type.declared()]
+    found: dict[str, ProblemType] = {}
+    for each in of_calls + of_jobs:
+        found.setdefault(each.type, each)
+    return dict(sorted(found.items()))
 
 
 @router.get(
@@ -122,29 +127,25 @@ async def explain(
     return _page(found.title, _body(found)) if _wants_html(request) else found
 
 
-def _of_class(kind: type[GroundskeeperError]) -> ProblemType:
-    text, status = EXPLANATIONS[kind.type], status_of(kind)
-    return _shown(kind.type, kind.title, kind.hint, text, status)
-
-
-def _of_jobs(name: str, text: JobExplanation) -> ProblemType:
-    return _shown(name, text.title, text.hint, text, None)
-
-
-def _shown(name: str, title: str, hint: str, text: Explanation, status: HTTPStatus | None) -> ProblemType:
+def _shown(
+    declared: type[GroundskeeperError] | type[JobError] | problem_type.ProblemType,
+    status: HTTPStatus | None = None,
+    further: Mapping[str, Any] = MappingProxyType({}),
+) -> ProblemType:
+    """`further`: members of the example beside those that every problem has."""
     example = {
-        **text.extensions,
-        "type": problem_uri(name),
-        "title": title,
+        **further,
+        "type": problem_uri(declared.type),
+        "title": declared.title,
         **({} if status is None else {"status": int(status)}),
-        "detail": text.example or title,
-        **({"hint": hint} if hint else {}),
+        "detail": declared.example or declared.title,
+        **({"hint": declared.hint} if declared.hint else {}),
     }
     return ProblemType(
-        type=name,
-        title=title,
-        why=text.why,
-        hint=hint,
+        type=declared.type,
+        title=declared.title,
+        why=declared.why,
+        hint=declared.hint,
         status=None if status is None else int(status),
         example=example,
     )
@@ -182,5 +183,7 @@ def _body(found: ProblemType) -> str:
     return "".join(parts)
 
 
-def _every(kind: type[GroundskeeperError]) -> list[type[GroundskeeperError]]:
-    return [kind, *(found for below in kind.__subclasses__() for found in _every(below))]
+def _with_subclasses(kind: type[_Error]) -> Iterator[type[_Error]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _with_subclasses(below)

@@ -8,8 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
+from jobs.kinds.words import NO_NUL
 from jobs.redaction import redacted
-from service.api.patterns import HIVE_NAME, HTTP_URL, HUDI_VERSION, LOCK_PROVIDER, METASTORE_URIS, NO_NUL
+from service.api.patterns import HTTP_URL, HUDI_VERSION, LOCK_PROVIDER
 from service.catalog.registration import FlinkWriter, Writers
 from service.model.flink_restart import FlinkRestart
 
@@ -22,20 +23,9 @@ def without_secret(text: str) -> str:
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=NO_NUL)]
 Public = Annotated[Word, AfterValidator(without_secret)]
-PartitionPath = Annotated[str, StringConstraints(max_length=4096, pattern=NO_NUL)]
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=NO_NUL)]], Field(max_length=1000)
 ]
-MetastoreUris = Annotated[
-    str,
-    StringConstraints(max_length=2000, pattern=METASTORE_URIS),
-    Field(
-        description="Of the Hive metastore, separated by commas; the administrator names the hosts that are allowed",
-        examples=["thrift://metastore:9083"],
-    ),
-]
-HiveName = Annotated[str, StringConstraints(pattern=HIVE_NAME)]
-
 # Far from the ends of the calendar, so that any zone and any interval can be added.
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
 
@@ -230,13 +220,3 @@ class WritersStopped(Request):
         description="How the Flink job will be started again. Without a declared bucket index it must be"
         " `without-state`",
     )
-
-
-def _distinct(names: list[str]) -> list[str]:
-    if len(set(names)) != len(names):
-        raise ValueError("contains the same name twice")
-    return names
-
-
-# A space-filling curve has 62 bits for all columns together; hash fields and sort columns are a handful.
-Names = Annotated[list[Word], Field(min_length=1, max_length=32), AfterValidator(_distinct)]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from service.api.errors import ChangedMeanwhileError, MediaTypeError, ServiceBusyError, TooManyWaitsError
 from service.catalog.errors import MetastoreForbiddenError
-from service.model import errors
+from service.model import errors, storage_errors, table_errors
 from service.model.errors import GroundskeeperError
 
 CREATED: Final = HTTPStatus.CREATED
@@ -23,14 +23,14 @@ _STATUS: Final[dict[type[GroundskeeperError], HTTPStatus]] = {
     errors.ConflictError: HTTPStatus.CONFLICT,
     errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
     errors.ForbiddenError: HTTPStatus.FORBIDDEN,
-    errors.PathForbiddenError: HTTPStatus.FORBIDDEN,
+    storage_errors.PathForbiddenError: HTTPStatus.FORBIDDEN,
     MetastoreForbiddenError: HTTPStatus.FORBIDDEN,
     errors.MethodNotAllowedError: HTTPStatus.METHOD_NOT_ALLOWED,
     errors.RequestTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.TooManyStreamsError: HTTPStatus.TOO_MANY_REQUESTS,
-    errors.StorageError: HTTPStatus.BAD_GATEWAY,
-    errors.FlinkError: HTTPStatus.BAD_GATEWAY,
-    errors.ReadersBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
+    storage_errors.StorageError: HTTPStatus.BAD_GATEWAY,
+    table_errors.FlinkError: HTTPStatus.BAD_GATEWAY,
+    storage_errors.ReadersBusyError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DatabaseUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotReadyError: HTTPStatus.SERVICE_UNAVAILABLE,
     MediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,

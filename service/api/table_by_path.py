@@ -21,7 +21,7 @@ from service.catalog.registration import Registration, Writers
 from service.db import companion
 from service.db.engine import reading
 from service.lake.location import canonical
-from service.model import errors
+from service.model import table_errors
 from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -50,7 +50,7 @@ def put_table_by_path(
         entity_tags.check(condition, (None, None), creates=True)
         try:
             table = tables.register_table(wanted, context, caller)
-        except errors.TableAlreadyRegisteredError as error:
+        except table_errors.TableAlreadyRegisteredError as error:
             # Another call has registered it meanwhile.
             table_id = str(error.extensions["table_id"])
         else:

@@ -26,7 +26,7 @@ from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading, writing
 from service.hand_over.flink_hosts import check_allowed
 from service.incidents import store
-from service.model import errors
+from service.model import errors, storage_errors, table_errors
 from service.queue import breaker_store
 from service.registration import registry
 
@@ -36,17 +36,17 @@ TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
 EXAMINATION_ERRORS = (
     errors.ParamsInvalidError,
-    errors.OptionNotAllowedError,
-    errors.LockUnavailableError,
-    errors.PathNotFoundError,
-    errors.NotAHudiTableError,
-    errors.TableUnsupportedError,
-    errors.StorageUnsupportedError,
-    errors.PathForbiddenError,
-    errors.FlinkHostNotAllowedError,
-    errors.BucketIndexContradictedError,
-    errors.StorageError,
-    errors.ReadersBusyError,
+    table_errors.OptionNotAllowedError,
+    table_errors.LockUnavailableError,
+    storage_errors.PathNotFoundError,
+    table_errors.NotAHudiTableError,
+    table_errors.TableUnsupportedError,
+    storage_errors.StorageUnsupportedError,
+    storage_errors.PathForbiddenError,
+    table_errors.FlinkHostNotAllowedError,
+    table_errors.BucketIndexContradictedError,
+    storage_errors.StorageError,
+    storage_errors.ReadersBusyError,
 )
 REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
@@ -58,7 +58,7 @@ CursorText = Annotated[str | None, Query(max_length=500, description="`next_curs
     summary="Register a Hudi table",
     status_code=CREATED,
     dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(*REGISTRATION_ERRORS, errors.TableAlreadyRegisteredError),
+    responses=documented(*REGISTRATION_ERRORS, table_errors.TableAlreadyRegisteredError),
 )
 def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, response: Response) -> TableOut:
     """Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table."""
@@ -147,7 +147,7 @@ def list_tables(
     operation_id="getTable",
     summary="Show a table",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.TableNotFoundError),
+    responses=documented(table_errors.TableNotFoundError),
 )
 def get_table(table_id: TableId, context: AppContextDep, response: Response) -> TableOut:
     with reading(context.engine) as connection:
@@ -161,16 +161,16 @@ def get_table(table_id: TableId, context: AppContextDep, response: Response) -> 
     summary="Change the declarations of a table",
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(
-        errors.TableNotFoundError,
+        table_errors.TableNotFoundError,
         errors.ParamsInvalidError,
         SecretKeyMissingError,
-        errors.OptionNotAllowedError,
-        errors.LockUnavailableError,
-        errors.PathForbiddenError,
-        errors.FlinkHostNotAllowedError,
-        errors.BucketIndexContradictedError,
-        errors.StorageError,
-        errors.ReadersBusyError,
+        table_errors.OptionNotAllowedError,
+        table_errors.LockUnavailableError,
+        storage_errors.PathForbiddenError,
+        table_errors.FlinkHostNotAllowedError,
+        table_errors.BucketIndexContradictedError,
+        storage_errors.StorageError,
+        storage_errors.ReadersBusyError,
     ),
 )
 def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep, caller: CallerDep) -> TableOut:
@@ -198,7 +198,7 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
     summary="Have a table polled now",
     status_code=ACCEPTED,
     dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.TableNotFoundError),
+    responses=documented(table_errors.TableNotFoundError),
 )
 def poll(table_id: TableId, context: AppContextDep) -> PollOut:
     """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
@@ -217,7 +217,7 @@ def poll(table_id: TableId, context: AppContextDep) -> PollOut:
     summary="Unregister a table",
     status_code=NOTHING,
     dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(errors.TableNotFoundError, errors.TableBusyError),
+    responses=documented(table_errors.TableNotFoundError, table_errors.TableBusyError),
 )
 def unregister(table_id: TableId, context: AppContextDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""

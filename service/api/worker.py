@@ -18,7 +18,7 @@ from service.api.jobs import JobId
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
 from service.api.worker_requests import AnnounceRequest, HeartbeatIn, LeaseRequest, ReportIn, WorkerInfoIn
-from service.model import errors
+from service.model import errors, job_errors
 from service.queue import leases as leasing
 from service.queue import verification
 from service.queue.job import Holder
@@ -136,7 +136,7 @@ def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep, caller: 
     "/leases/{job_id}/result",
     operation_id="reportResult",
     summary="End an attempt",
-    responses=documented(errors.ParamsInvalidError, errors.LeaseLostError),
+    responses=documented(errors.ParamsInvalidError, job_errors.LeaseLostError),
 )
 async def report(
     job_id: JobId, wanted: ReportIn, context: AppContextDep, caller: CallerDep, afterwards: BackgroundTasks

@@ -8,46 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
+from jobs.kinds.words import NO_NUL
 from jobs.redaction import redacted
 from service.api.log_lines import LogLines
-from service.api.patterns import NO_NUL
 from service.api.requests import Options, Word
 from service.policies.policy import GROUP_PATTERN
 
 _Count = Annotated[int, Field(ge=0, lt=2**53)]
 _Attempt = Annotated[int, Field(ge=0, lt=2**31)]
 _MOST_NESTED = 32
-
-
-class WorkerInfoIn(BaseModel):
-    """Shown in GET /v1/workers; `group` also selects the jobs that the worker gets."""
-
-    version: Word | None = None
-    master: Word | None = None
-    slots: int | None = Field(None, ge=1, le=1_000_000)
-    driver_memory: Word | None = None
-    group: Annotated[str, StringConstraints(pattern=GROUP_PATTERN)] = DEFAULT_GROUP
-    state: WorkerState | None = None
-    executors: int | None = Field(None, ge=0, le=1_000_000)
-    spark_conf: Options = Field(default_factory=dict)
-
-
-_WorkerId = Annotated[
-    str, StringConstraints(min_length=1, max_length=255, pattern=NO_NUL), Field(examples=["host-4711-1"])
-]
-
-
-class AnnounceRequest(BaseModel):
-    worker_id: _WorkerId
-    worker: WorkerInfoIn
-
-
-class LeaseRequest(BaseModel):
-    """A worker may be newer than the service, so unknown members are ignored, here and below."""
-
-    worker_id: _WorkerId
-    wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
-    worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
 
 
 def storable(value: Any, nested: int = 0) -> Any:
@@ -81,6 +50,46 @@ class _FromWorker(BaseModel):
         return storable(data)
 
 
+class ProblemIn(BaseModel):
+    type: str
+    title: str
+    detail: Annotated[str, AfterValidator(redacted)] = ""
+    hint: str = ""
+    retriable: bool = False
+
+
+class WorkerInfoIn(_FromWorker):
+    """Shown in GET /v1/workers; `group` also selects the jobs that the worker gets."""
+
+    version: Word | None = None
+    master: Word | None = None
+    slots: int | None = Field(None, ge=1, le=1_000_000)
+    driver_memory: Word | None = None
+    group: Annotated[str, StringConstraints(pattern=GROUP_PATTERN)] = DEFAULT_GROUP
+    state: WorkerState | None = None
+    executors: int | None = Field(None, ge=0, le=1_000_000)
+    spark_conf: Options = Field(default_factory=dict)
+    error: ProblemIn | None = None
+
+
+_WorkerId = Annotated[
+    str, StringConstraints(min_length=1, max_length=255, pattern=NO_NUL), Field(examples=["host-4711-1"])
+]
+
+
+class AnnounceRequest(BaseModel):
+    worker_id: _WorkerId
+    worker: WorkerInfoIn
+
+
+class LeaseRequest(BaseModel):
+    """A worker may be newer than the service, so unknown members are ignored, here and below."""
+
+    worker_id: _WorkerId
+    wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
+    worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
+
+
 class ProgressIn(BaseModel):
     step: str
     tasks_done: _Count = 0
@@ -100,14 +109,6 @@ class HeartbeatIn(_FromHolder):
     progress: ProgressIn | None = None
     instants: list[Word] = Field(default_factory=list)
     log: LogLines = Field(default_factory=list, description="Lines of the attempt's log since the last heartbeat")
-
-
-class ProblemIn(BaseModel):
-    type: str
-    title: str
-    detail: Annotated[str, AfterValidator(redacted)] = ""
-    hint: str = ""
-    retriable: bool = False
 
 
 class ResultIn(BaseModel):

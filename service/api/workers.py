@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
+from service.api.attempt_models import JobProblem
 from service.api.dependencies import AppContextDep, needs
 from service.api.filters import Since, Until
 from service.api.statuses import documented
@@ -40,13 +41,15 @@ class WorkerOut(BaseModel):
     driver_memory: str | None
     group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
     state: WorkerState | None = Field(
-        description="Only a worker that is `ready` takes jobs; the others start Spark, or wait for a first executor"
+        description="Only a worker that is `ready` takes jobs; others start Spark, wait for a first executor, or have"
+        " `failed` to start and ended"
     )
     executors: int | None = Field(description="Executors of its Spark application; null if its driver runs the tasks")
     spark_conf: dict[str, str] = Field(
         description="Options of Spark that it was given, and those of its resources; secrets are masked",
         examples=[{"spark.executor.memory": "4g"}],
     )
+    error: JobProblem | None = Field(description="Why Spark did not start")
     first_seen: datetime
     last_seen: datetime = Field(description="Exact to a few seconds")
     job_ids: list[str] = Field(description="Jobs that it has leased")
@@ -55,7 +58,7 @@ class WorkerOut(BaseModel):
     def of(cls, worker: Worker) -> WorkerOut:
         return cls(
             id=worker.id,
-            **worker.info.to_json(),
+            **{**worker.info.to_json(), "error": JobProblem.of(worker.info.error)},
             first_seen=worker.first_seen,
             last_seen=worker.last_seen,
             job_ids=list(worker.job_ids),

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from jobs.contract import BucketIndex, WriterEngine
+from jobs.kinds.words import NO_NUL
 from service.access import token_store
 from service.access.token import Role
 from service.api.dependencies import CALLBACK_PATH, AppContext, AppContextDep, caller_of, needs, url_of_service
 from service.api.observed import CallbackOut, WriterOptionsOut
-from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER, NO_NUL
+from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER
 from service.api.query_parameters import TOLERANT
 from service.api.requests import Word
 from service.api.statuses import ACCEPTED, documented
@@ -23,7 +24,7 @@ from service.catalog.table_secrets import masked
 from service.catalog.writer_options import Callback, Target, writer_options
 from service.db.engine import reading
 from service.lake.table import TableType
-from service.model import errors
+from service.model import errors, table_errors
 from service.observation import callback as callbacks
 
 router = APIRouter(prefix="/v1", tags=["writers"])
@@ -71,7 +72,7 @@ class CallbackIn(BaseModel):
     openapi_extra=TOLERANT,
     status_code=ACCEPTED,
     dependencies=[Depends(caller_of)],
-    responses=documented(errors.CallbackUnknownTableError, errors.ParamsInvalidError),
+    responses=documented(table_errors.CallbackUnknownTableError, errors.ParamsInvalidError),
 )
 def hudi_callback(
     wanted: CallbackIn,
@@ -92,7 +93,7 @@ def hudi_callback(
     operation_id="getWriterOptions",
     summary="Show the options that a writer of a table needs",
     dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.TableNotFoundError, errors.ParamsInvalidError),
+    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def get_writer_options(
     table_id: TableId,

@@ -9,7 +9,7 @@ from jobs.format.server_addresses import is_among
 from jobs.storage.lock_servers import unreachable
 from service.catalog.errors import MetastoreForbiddenError
 from service.lake.location import check_allowed
-from service.model.errors import LockUnavailableError, OptionNotAllowedError
+from service.model.table_errors import LockUnavailableError, OptionNotAllowedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

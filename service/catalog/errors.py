@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.problems.permissions import METASTORE_NOT_ALLOWED
 from service.model.errors import GroundskeeperError, NotFoundError
 
 
@@ -9,9 +10,16 @@ class ConsumerNotFoundError(NotFoundError):
     type = "consumer-not-found"
     title = "The table has no consumer of this name"
     hint = "GET /v1/tables/{id}/consumers lists them; PUT registers one."
+    why = (
+        "Consumers are known by the names under which they report how far they have come. The named consumer has never"
+        " reported, or was deleted."
+    )
+    example = "There is no consumer orders-to-warehouse of table tbl_0f3c2a9d5e7b1c44."
 
 
 class MetastoreForbiddenError(GroundskeeperError):
     type = "metastore-not-allowed"
     title = "Jobs may not connect to this metastore"
     hint = "An administrator can extend GROUNDSKEEPER_METASTORE_HOSTS, for the service and for each worker."
+    why = METASTORE_NOT_ALLOWED.why
+    example = METASTORE_NOT_ALLOWED.example

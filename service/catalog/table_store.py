@@ -12,7 +12,7 @@ from service.catalog.registration import Readers, Registration, Writers
 from service.db import schema
 from service.db.page import Cursor, Page, is_at_or_below, matches, page_of, within
 from service.db.violation import violated
-from service.model.errors import TableAlreadyRegisteredError, TableNotFoundError
+from service.model.table_errors import TableAlreadyRegisteredError, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -12,7 +12,7 @@ from service.catalog.watch import Watch
 from service.db import schema
 from service.lake import engine_sighting
 from service.lake.table_lock import SeenLock
-from service.model.errors import TableNotFoundError
+from service.model.table_errors import TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import StandingKind
 from service.cli.check import ABSENT, FAILED, OK, Check
 from service.cli.client.command import AsJson, TokenFile, Url, ended_properly
 from service.cli.client.connection import DEFAULT_URL, Connection, token_of
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
 from service.model.errors import GroundskeeperError
-from service.standing.problem import StandingKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,12 +79,12 @@ def _checks(url: str, token: str | None) -> Iterator[Check]:
 
 def _java() -> Check:
     from jobs.hudi.java import JAVA_VERSION, NoJavaError, java_home
-    from jobs.hudi.start_failure import NO_JAVA
+    from jobs.problems.worker_starts import JAVA_UNSUITED
 
     try:
         program = java_home() / "bin" / "java"
     except NoJavaError as error:
-        return Check("java", FAILED, str(error), NO_JAVA.hint)
+        return Check("java", FAILED, str(error), JAVA_UNSUITED.hint)
     try:
         ran = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
@@ -153,8 +154,8 @@ def _database(chosen: Settings) -> Check:
 
 def _service(service: Connection) -> Check:
     try:
-        service.get("/readyz")
-        tables = service.get("/v1/tables", limit=1)
+        service.send(calls.is_ready())
+        tables = service.send(calls.list_tables(limit=1))
     except CommandError as error:
         document = error.document
         text = f"{document['title']}: {document.get('detail') or ''}"
@@ -166,11 +167,11 @@ def _worker(service: Connection) -> Check:
     now = datetime.now(UTC)
     seen = [
         worker
-        for worker in service.get("/v1/workers")["items"]
+        for worker in service.send(calls.list_workers())["items"]
         if (now - datetime.fromisoformat(worker["last_seen"])).total_seconds() < _SEEN_SECONDS
     ]
     ready = [worker for worker in seen if worker["state"] in ("ready", None)]
-    demand = service.get("/v1/workers/demand")["groups"]
+    demand = service.send(calls.get_demand())["groups"]
     starved = [
         name for name, each in demand.items() if each["queued"] and not any(worker["group"] == name for worker in ready)
     ]
@@ -184,8 +185,8 @@ def _worker(service: Connection) -> Check:
 
 
 def _jobs(service: Connection) -> Iterator[Check]:
-    kinds = [StandingKind.JOB_FAILING.value, StandingKind.TABLE_NOT_WRITABLE.value]
-    page = service.get("/v1/problems", kind=kinds, limit=_MOST_JOBS)
+    kinds = [StandingKind.JOB_FAILING, StandingKind.TABLE_NOT_WRITABLE]
+    page = service.send(calls.list_problems(kind=kinds, limit=_MOST_JOBS))
     for each in page["items"]:
         yield Check("jobs", FAILED, f"{each['about']['name']}: {each['detail']}", each["remedy"])
     if not page["items"]:

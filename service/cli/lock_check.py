@@ -6,12 +6,13 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import StandingKind
 from service.cli.check import ABSENT, FAILED, OK, Check
 from service.cli.client.failure import CommandError, ExitCode
 from service.model.formatting import count, duration
 from service.model.lock_state import LockState
 from service.standing.locks import HELD_AFTER
-from service.standing.problem import StandingKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ def check_locks(service: Connection) -> Iterator[Check]:
             is_all = False
             break
         try:
-            lock = service.get(f"/v1/tables/{table_id}/lock")
+            lock = service.send(calls.get_lock(table_id))
         except CommandError as error:
             if error.code is ExitCode.NOT_FOUND:
                 continue  # It was unregistered meanwhile.
@@ -52,9 +53,9 @@ def check_locks(service: Connection) -> Iterator[Check]:
 
 def _tables(service: Connection) -> tuple[set[str], dict[str, str], bool]:
     """Returns the tables with a problem of the lock, the names of those to look at, and whether these are all."""
-    kinds = [StandingKind.LOCK_AWAITED.value, StandingKind.LOCK_HELD_LONG.value]
-    problems = service.get("/v1/problems", kind=kinds, limit=MOST_TABLES)["items"]
-    page = service.get("/v1/tables", limit=MOST_TABLES)
+    kinds = [StandingKind.LOCK_AWAITED, StandingKind.LOCK_HELD_LONG]
+    problems = service.send(calls.list_problems(kind=kinds, limit=MOST_TABLES))["items"]
+    page = service.send(calls.list_tables(limit=MOST_TABLES))
     stuck = {each["table_id"]: each["about"]["name"] for each in problems}
     every = {**stuck, **{table["id"]: table["name"] for table in page["items"]}}
     wanted = dict(list(every.items())[:MOST_TABLES])

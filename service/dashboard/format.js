@@ -1,28 +1,11 @@
 // Readable numbers, times and names.
 
+import { KINDS } from "./kinds.js";
+
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 // Made at the first use. It takes a browser tens of milliseconds, and a page that opens asks for its data first.
 let numbers = null;
 let moments = null;
-
-export const KINDS = {
-  compaction: "Compaction",
-  cleaning: "Cleaning",
-  clustering: "Clustering",
-  bucket_expansion: "Bucket expansion",
-  bucket_contraction: "Bucket contraction",
-  finish_expansion: "Finish expansion",
-  repair: "Repair",
-  archival: "Archival",
-  partition_ttl: "Partition TTL",
-  savepoint: "Savepoint",
-  restore: "Restore",
-  rollback: "Rollback",
-  metadata_table: "Metadata table",
-  sync: "Sync to a metastore",
-  audit: "Audit",
-  diagnosis: "Diagnosis",
-};
 
 export const STATES = ["queued", "leased", "running", "succeeded", "failed", "cancelled", "unknown"];
 

@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { KINDS, kindName } from "./format.js";
+import { kindName } from "./format.js";
+import { KINDS } from "./kinds.js";
 import { badge, jobLink, time } from "./parts.js";
 
 const AT_ONCE = 4;

@@ -2,27 +2,10 @@
 
 import { h } from "./dom.js";
 import { ago, bytes, count, kindName, number } from "./format.js";
+import { LETTERS } from "./kinds.js";
 import { jobLink, lookOf, outcome, tableLink, time } from "./parts.js";
 import { brief } from "./problems.js";
 
-const LETTERS = {
-  compaction: "Co",
-  cleaning: "Cn",
-  clustering: "Cl",
-  bucket_expansion: "Ex",
-  bucket_contraction: "Ct",
-  finish_expansion: "Fi",
-  repair: "Re",
-  archival: "Ar",
-  partition_ttl: "Tt",
-  savepoint: "Sp",
-  restore: "Rs",
-  rollback: "Rb",
-  metadata_table: "Mt",
-  sync: "Sy",
-  audit: "Au",
-  diagnosis: "Di",
-};
 const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];
 const HEADINGS = ["Table", "Problems", "Backlog", "Last commit", "Last jobs"];
 const TYPES = { MERGE_ON_READ: "MOR", COPY_ON_WRITE: "COW" };
@@ -74,7 +57,7 @@ function problems({ id, problems: every, problem_count: all, warnings, incidents
     brief(every),
     all > every.length && tableLink(id, `and ${count(all - every.length, "more", "more")}`),
     suspected > 0 && h("span", { class: "tag warn" }, `${suspected} suspected`),
-    warnings.length > 0 && h("details", {}, h("summary", {}, h("span", { class: "tag warn" }, count(warnings.length, "warning"))), items),
+    warnings.length > 0 && h("details", {}, h("summary", {}, h("span", { class: "tag" }, count(warnings.length, "note"))), items),
   ];
 }
 

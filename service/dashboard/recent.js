@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { between, KINDS, seconds, STATES } from "./format.js";
+import { between, seconds, STATES } from "./format.js";
+import { KINDS } from "./kinds.js";
 import { badge, card, field, grid, jobTitle, select, tableLink, time } from "./parts.js";
 import { summary } from "./result.js";
 

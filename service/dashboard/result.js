@@ -1,7 +1,8 @@
 // The result or plan of a job, as names and values. Kinds may add values that this page does not know.
 
 import { h } from "./dom.js";
-import { KINDS, bytes, count, number, seconds, sentence } from "./format.js";
+import { bytes, count, number, seconds, sentence } from "./format.js";
+import { KINDS } from "./kinds.js";
 import { pairs, problem } from "./parts.js";
 import { split } from "./split.js";
 

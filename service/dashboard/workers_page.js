@@ -12,7 +12,7 @@ const JOB_HEADINGS = ["Job", "Table", "Group", "Submitted", "Waits for"];
 const MOST_JOBS = 100;
 // A worker calls at least every 20 s.
 const SILENT_SECONDS = 60;
-const STATES = { ready: "ready", starting: "starts Spark", waits_for_executors: "waits for executors" };
+const STATES = { ready: "ready", starting: "starts Spark", waits_for_executors: "waits for executors", failed: "did not start" };
 
 export function workersPage(changed) {
   const pause = new Pause();
@@ -88,12 +88,16 @@ function group([name, each]) {
   };
 }
 
+function refused({ title, detail, hint }) {
+  return h("details", {}, h("summary", {}, h("span", { class: "badge failed" }, STATES.failed), ` ${title}`), h("p", {}, detail), h("p", {}, hint));
+}
+
 function cells(worker, now) {
   const isSilent = between(worker.last_seen, now) > SILENT_SECONDS;
   const conf = Object.entries(worker.spark_conf).map(([name, value]) => [name, h("code", {}, value)]);
   return [
     [h("code", {}, worker.id), h("div", { class: "quiet" }, `group ${worker.group}`)],
-    isSilent ? h("span", { class: "badge lost" }, "silent") : h("span", { class: `badge ${worker.state === "ready" ? "succeeded" : "running"}` }, STATES[worker.state] ?? worker.state ?? "seen"),
+    worker.error ? refused(worker.error) : isSilent ? h("span", { class: "badge lost" }, "silent") : h("span", { class: `badge ${worker.state === "ready" ? "succeeded" : "running"}` }, STATES[worker.state] ?? worker.state ?? "seen"),
     worker.slots == null ? "–" : `${number(worker.job_ids.length)} of ${number(worker.slots)} in use`,
     worker.job_ids.length ? h("ul", { class: "plain" }, ...worker.job_ids.map((id) => h("li", { "data-key": id }, jobLink({ id }, h("code", {}, id))))) : "none",
     [time(worker.last_seen), h("div", { class: "quiet" }, `since ${moment(worker.first_seen)}`)],

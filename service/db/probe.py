@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 from service.db import migrate
 from service.db.database_files import path_of
 from service.db.engine import reading, writing
-from service.model.errors import (
-    DatabaseDamagedError,
-    DatabaseUnavailableError,
-    GroundskeeperError,
-    NotReadyError,
-)
+from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

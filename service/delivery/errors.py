@@ -9,27 +9,50 @@ class UrlNotAllowedError(InvalidError):
     type = "url-not-allowed"
     title = "Webhooks may not be sent to this URL"
     hint = "Use an https URL with a public address; GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS can allow other hosts."
+    why = (
+        "Webhooks go to public addresses by https only. An address of the service's own network, a loopback or"
+        " link-local one could be used to reach what callers cannot reach themselves. Names are resolved before each"
+        " request."
+    )
+    example = "hooks.internal resolves to 10.0.0.5, which is private."
 
 
 class HeaderNotAllowedError(InvalidError):
     type = "header-not-allowed"
     title = "This header cannot be sent with a webhook"
     hint = "Names that the request itself needs are reserved, and a value must be one line of printable ASCII."
+    why = (
+        "A header of a webhook may not change how the request is framed, routed or signed, such as Host, Content-Length"
+        " and webhook-signature, and it may not contain line breaks."
+    )
+    example = "Host"
 
 
 class WebhookDisabledError(ConflictError):
     type = "webhook-disabled"
     title = "The webhook is disabled, so nothing is sent to it"
     hint = "POST /v1/webhooks/{id}/enable enables it."
+    why = (
+        "The webhook was disabled by hand, or because nothing could be delivered to it for days. Nothing is sent to it"
+        " until it is enabled."
+    )
+    example = "wh_5d0c9b8a7f6e4d3c is disabled: ada disabled it."
 
 
 class DeliveryEndedError(ConflictError):
     type = "delivery-ended"
     title = "The delivery is not pending, so it cannot be skipped"
     hint = "GET /v1/webhooks/{id} shows in `blocked` the deliveries that hold others up."
+    why = (
+        "Only a delivery that waits for its next attempt can hold up those behind it. The named delivery was delivered,"
+        " given up or skipped before."
+    )
+    example = "Delivery dlv_6f0a1b2c3d4e5f60 is delivered."
 
 
 class KafkaMissingError(ConflictError):
     type = "kafka-not-installed"
     title = "The service was installed without its Kafka client"
     hint = "An administrator has to run pip install 'groundskeeper[kafka]' and restart the service."
+    why = "The URL names a Kafka topic, and the client for Kafka is an extra of the installation."
+    example = "kafka+ssl://broker-1:9093/lake-events"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID, uuid5
 
-from jobs.contract import READING
+from jobs.kinds.registry import READING
 from service.delivery import lineage_facet
 from service.events.event import EventType
 

@@ -19,14 +19,10 @@ from service.hand_over.flink_hosts import check_allowed
 from service.hand_over.flink_rest import FlinkRest
 from service.hand_over.flink_stop import Stopping
 from service.lake.active_timeline import read_active_timeline
-from service.model.errors import (
-    DatabaseUnavailableError,
-    GroundskeeperError,
-    JobNotFoundError,
-    JobNotWaitingError,
-    TableNotFoundError,
-)
+from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.flink_restart import FlinkRestart, FlinkStateReturnsError
+from service.model.job_errors import JobNotFoundError, JobNotWaitingError
+from service.model.table_errors import TableNotFoundError
 from service.observation.bounded_pool import BoundedPool
 from service.queue import hand_over_policy as policy
 from service.queue import hand_over_store, job_changes, job_events, job_store

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from service.delivery.errors import UrlNotAllowedError
 from service.delivery.guard import parsed_url
-from service.model.errors import FlinkHostNotAllowedError
+from service.model.table_errors import FlinkHostNotAllowedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

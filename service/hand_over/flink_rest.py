@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from service.model.errors import FlinkError
+from service.model.table_errors import FlinkError
 
 if TYPE_CHECKING:
     from types import TracebackType

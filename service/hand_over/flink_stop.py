@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from service.lake.commit import WRITING_ACTIONS
-from service.model.errors import FlinkError
+from service.model.table_errors import FlinkError
 from service.queue.hand_over import FlinkStop, HandOver, HandOverState
 
 if TYPE_CHECKING:

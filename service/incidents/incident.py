@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind, Problem
+from jobs.contract import Problem
 from jobs.format.stale_writes import Doubt
+from jobs.kinds.registry import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,20 +52,8 @@ STANDING = (IncidentState.SUSPECTED, IncidentState.OPEN)
 ASTRAY = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
 """The kinds that a repair resolves."""
 
-HELD_BACK = frozenset(
-    {
-        JobKind.CLEANING,
-        JobKind.CLUSTERING,
-        JobKind.BUCKET_EXPANSION,
-        JobKind.BUCKET_CONTRACTION,
-        JobKind.FINISH_EXPANSION,
-        JobKind.ARCHIVAL,
-        JobKind.PARTITION_TTL,
-    }
-)
-"""Jobs that must wait while rows are astray: the rows may be in the very files that the job deletes or replaces, and a
-repair needs to know where they belong, by the timeline among other things."""
-
+HELD_BACK = frozenset(kind for kind, declared in KINDS.items() if declared.waits_for_repair)
+"""Jobs that must wait while rows are astray."""
 
 _REPAIR = "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned."
 _TEXTS = {

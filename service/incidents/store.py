@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from service.db import schema
 from service.db.page import Cursor, Page, page_of, within
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
-from service.model.errors import IncidentNotFoundError
+from service.model.job_errors import IncidentNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -18,7 +18,7 @@ from service.delivery import outbox
 from service.incidents import store
 from service.incidents.events import incident_closed, incident_opened
 from service.incidents.incident import ASTRAY, Incident, IncidentState
-from service.model.errors import IncidentClosedError
+from service.model.job_errors import IncidentClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

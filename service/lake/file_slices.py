@@ -11,7 +11,7 @@ from service.lake.commit import WRITING_ACTIONS
 from service.lake.instant_metadata import read_metadata
 from service.lake.table_config import META_FOLDER
 from service.lake.timeline import COMPACTION_ACTIONS
-from service.model.errors import PathNotFoundError
+from service.model.storage_errors import PathNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

@@ -9,7 +9,8 @@ from jobs.format.bucket_rules import BucketRulesError
 from jobs.format.hashing_config import BASELINE, FOLDER, SUFFIX, DamagedConfigError, HashingConfig, file_name
 from service.lake.history import is_archived
 from service.lake.storage import MAX_CONFIG_BYTES
-from service.model.errors import StorageError, TableUnsupportedError
+from service.model.storage_errors import StorageError
+from service.model.table_errors import TableUnsupportedError
 
 if TYPE_CHECKING:
     from service.lake.storage import Storage

@@ -15,7 +15,7 @@ import msgspec
 from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import Name
 from service.lake.parquet_file import opened
-from service.model.errors import StorageError
+from service.model.storage_errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from service.lake.avro_file import MAGIC, first_record
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.storage import MAX_METADATA_BYTES
 from service.lake.timeline import file_name_of
-from service.model.errors import StorageError
+from service.model.storage_errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.storage import location as locations
-from service.model.errors import PathForbiddenError, PathNotFoundError, StorageUnsupportedError
+from service.model.storage_errors import PathForbiddenError, PathNotFoundError, StorageUnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from service.lake.storage import MAX_METADATA_BYTES
-from service.model.errors import StorageError
+from service.model.storage_errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,13 +22,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 from jobs.logs import LogFormat, configure, current_format
-from service.model.errors import (
-    GroundskeeperError,
-    ReaderCrashedError,
-    ReadersBusyError,
-    ReadTimedOutError,
-    StorageError,
-)
+from service.model.errors import GroundskeeperError
+from service.model.storage_errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,13 +15,15 @@ from jobs.storage.refusal import Refusal, refusal_in
 from jobs.storage.store import LoginError, NotReproducibleError
 from jobs.storage.stores import path_of, store_of
 from service.lake.location import check_allowed
-from service.model.errors import (
+from service.model.storage_errors import (
     PathNotFoundError,
     PathOutsideTableError,
+    StorageDeniedError,
     StorageError,
+    StorageLoginError,
+    StorageUnknownError,
     StorageUnsupportedError,
 )
-from service.model.storage_errors import StorageDeniedError, StorageLoginError, StorageUnknownError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

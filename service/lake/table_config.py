@@ -12,7 +12,8 @@ from jobs.format.properties import parse_properties
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from service.lake.storage import MAX_CONFIG_BYTES
 from service.lake.table import TableType
-from service.model.errors import NotAHudiTableError, PathNotFoundError, TableUnsupportedError
+from service.model.storage_errors import PathNotFoundError
+from service.model.table_errors import NotAHudiTableError, TableUnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

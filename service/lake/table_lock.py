@@ -18,8 +18,10 @@ from jobs.storage.location import is_local
 from service.lake.location import canonical
 from service.lake.server_lock import UnreadableLockError, read_server_lock
 from service.lake.storage import open_storage
-from service.model.errors import GroundskeeperError, OptionNotAllowedError, PathNotFoundError, StorageError
+from service.model.errors import GroundskeeperError
 from service.model.lock_state import LockState
+from service.model.storage_errors import PathNotFoundError, StorageError
+from service.model.table_errors import OptionNotAllowedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.lake.instant import Instant, InstantState
-from service.model.errors import StorageError
+from service.model.storage_errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, ClassVar
+
 from service.model.errors import ConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class LockKeptError(ConflictError):
@@ -15,11 +20,21 @@ class LockFreeError(LockKeptError):
     type = "lock-free"
     title = "Nobody holds the table's lock"
     hint = "There is nothing to break. A job that waits all the same takes it within moments."
+    why = (
+        "The call asked to break the lock of a table, and by then nobody held it: perhaps its holder has given it back"
+        " since the caller looked."
+    )
+    example = "/data/orders/.hoodie/.locks/lock is not there."
 
 
 class LockNotRemovableError(LockKeptError):
     type = "lock-not-removable"
     title = "The service cannot remove a lock of this provider"
+    why = (
+        "The lock is kept by a server for which the service has no client, such as ZooKeeper, DynamoDB or a Hive"
+        " metastore. Such a server ends a dead holder's lock by itself, or its own tools can remove it."
+    )
+    example = "ZooKeeper ends it when the session of its holder ends."
 
 
 class LockEndsError(LockKeptError):
@@ -28,6 +43,12 @@ class LockEndsError(LockKeptError):
     type = "lock-ends-by-itself"
     title = "The lock ends by itself"
     hint = "Wait until then. If a living holder renews it all the time, stop the holder."
+    why = (
+        "The lock has an end that its holder has to move on all the time, so a dead holder's lock ends without anyone's"
+        " help, and one that goes on has a holder that is alive."
+    )
+    example = "It ends 40 s from now, at 2026-03-01T10:20:30+00:00, unless its holder renews it."
+    example_members: ClassVar[Mapping[str, Any]] = {"ends_at": "2026-03-01T10:20:30Z"}
 
 
 class LockTooYoungError(LockKeptError):
@@ -39,6 +60,12 @@ class LockTooYoungError(LockKeptError):
         "Wait until `breakable_at`; an administrator can change GROUNDSKEEPER_LOCK_BREAK_SECONDS. If you are sure that"
         " the holder is dead, remove the file by hand."
     )
+    why = (
+        "A writer that pauses for minutes, such as in a garbage collection, looks just like a dead one. So only a lock"
+        " that has been held for far longer than any pause is broken."
+    )
+    example = "It has been held for 12 min by a writer that did not sign it; it may be broken after 1 h."
+    example_members: ClassVar[Mapping[str, Any]] = {"breakable_at": "2026-03-01T11:08:00Z"}
 
 
 class LockHeldByJobError(LockKeptError):
@@ -47,6 +74,12 @@ class LockHeldByJobError(LockKeptError):
     type = "lock-held-by-job"
     title = "A job of this service holds the lock"
     hint = "Cancel the job: its worker then gives the lock back. If the worker has died, the next attempt removes it."
+    why = (
+        "The lock is signed by a job of this service that runs now. A job gives its lock back when it ends, also when"
+        " it is cancelled; after a worker has died, the next attempt removes its lock."
+    )
+    example = "Compaction job job_4be1c0d2f6a89b37 on worker host-4711-1f0c2a signed it."
+    example_members: ClassVar[Mapping[str, Any]] = {"job_id": "job_4be1c0d2f6a89b37"}
 
 
 class WritersAliveError(LockKeptError):
@@ -55,9 +88,20 @@ class WritersAliveError(LockKeptError):
     type = "writers-alive"
     title = "A writer of the table is alive, and may be the one that holds the lock"
     hint = "Wait until it has ended, or stop it. Its heartbeat counts for five minutes."
+    why = (
+        "An instant of the table has had a heartbeat within five minutes, so its writer is alive. Hudi does not sign"
+        " its lock, so it may be this writer's, and a broken lock would let two write at once."
+    )
+    example = "The last heartbeat of 20260301102000123 was 20 s ago."
+    example_members: ClassVar[Mapping[str, Any]] = {"instants": ["20260301102000123"]}
 
 
 class LockChangedError(LockKeptError):
     type = "lock-changed"
     title = "Another holder has the lock by now"
     hint = "Nothing was broken. Look again: GET /v1/tables/{id}/lock."
+    why = (
+        "The call named the lock that its caller had seen (`lock_id`), and by now another holder has taken the lock"
+        " anew. What was known about the former holder says nothing about this one."
+    )
+    example = "It was released or taken again while it was looked at."

@@ -4,7 +4,7 @@ HTTP status codes are not known here: `service.api.statuses` maps the types to t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jobs.contract import Problem
 from jobs.redaction import redacted
@@ -19,12 +19,18 @@ class GroundskeeperError(Exception):
     """Base of all errors that a user may see.
 
     `extensions` are further members of the problem document (RFC 9457, section 3.2), such as counts or the id of the
-    conflicting row.
+    conflicting row. Every type says `why` it occurs, and has an example: the detail of one case and its extensions.
     """
 
     type = "internal-error"
     title = "Something went wrong inside Groundskeeper"
     hint = "Check the service's log, and report the error if it happens again."
+    why = (
+        "The service met an error that it does not expect. The cause is in the service's log and not in the answer,"
+        " because it might contain secrets."
+    )
+    example = "Something went wrong inside Groundskeeper"
+    example_members: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None
@@ -48,64 +54,59 @@ class NotFoundError(GroundskeeperError):
     """The resource that the caller names does not exist."""
 
 
-class TableNotFoundError(NotFoundError):
-    type = "table-not-found"
-    title = "No table with this id is registered"
-    hint = "GET /v1/tables lists the registered tables; POST /v1/tables registers one."
-
-
-class JobNotFoundError(NotFoundError):
-    type = "job-not-found"
-    title = "No job with this id is known"
-    hint = "GET /v1/jobs lists the jobs."
-
-
-class CallbackUnknownTableError(NotFoundError):
-    type = "callback-unknown-table"
-    title = "No table is registered with the base path of this callback"
-    hint = "Register the table (POST /v1/tables; GET lists base paths), or switch off the writer's callback."
-
-
-class SnapshotNotTakenError(NotFoundError):
-    type = "snapshot-not-taken"
-    title = "The table has not been polled yet"
-    hint = "The first poll follows the registration within moments; `detail` says if it fails."
-
-
-class IncidentNotFoundError(NotFoundError):
-    type = "incident-not-found"
-    title = "No incident with this id is known"
-    hint = "GET /v1/incidents lists the incidents."
-
-
 class WebhookNotFoundError(NotFoundError):
     type = "webhook-not-found"
     title = "No webhook with this id is known"
     hint = "GET /v1/webhooks lists the webhooks."
+    why = (
+        "The id is not the id of a webhook. Perhaps it was mistyped, or the webhook has been deleted together with its"
+        " deliveries."
+    )
+    example = "There is no webhook wh_5d0c9b8a7f6e4d3c."
 
 
 class DeliveryNotFoundError(NotFoundError):
     type = "delivery-not-found"
     title = "No delivery with this id is known"
     hint = "GET /v1/webhooks/{id}/deliveries lists the deliveries of a webhook; old ones are removed."
+    why = (
+        "The id is not the id of a delivery that is still kept: a delivery is deleted with its event, and with its"
+        " webhook."
+    )
+    example = "There is no delivery dlv_9c1d3e5f7a2b4c6d."
 
 
 class RouteNotFoundError(NotFoundError):
     type = "route-not-found"
     title = "No resource has this address"
     hint = "The API documentation at /docs lists all addresses."
+    why = (
+        "The address has a spelling that no resource has. Every path has exactly one spelling: a slash at the end is"
+        " another path."
+    )
+    example = "GET /v1/tables/"
 
 
 class TokenNotFoundError(NotFoundError):
     type = "token-not-found"
     title = "No token with this id is known"
     hint = "`groundskeeper token list` lists the tokens."
+    why = (
+        "The id given on the command line is not the id of a token. The id is the part of a token between its first and"
+        " its second underscore, not the whole token."
+    )
+    example = "There is no token 4f0c9d2b71aa."
 
 
 class PolicyNotFoundError(NotFoundError):
     type = "policy-not-found"
     title = "No policy is set at this level"
     hint = "GET /v1/policies lists the policies of patterns. Without a policy the defaults and the other levels apply."
+    why = (
+        "Policies are set at several levels, and this pattern or table has none of its own. The effective policy of a"
+        " table exists in any case: it comes from the other levels and from the defaults."
+    )
+    example = "No policy is set for orders_*."
 
 
 class InvalidError(GroundskeeperError):
@@ -118,227 +119,112 @@ class ParamsInvalidError(InvalidError):
     type = "params-invalid"
     title = "A value in this request is missing, unknown or out of range"
     hint = "See `errors`; the API documentation at /docs lists the parameters of each call."
-
-
-class OptionNotAllowedError(InvalidError):
-    """`extensions["errors"]` lists the refused options, each with `field` and `message`."""
-
-    type = "option-not-allowed"
-    title = "An option of the table is not allowed"
-    hint = "Remove it, or PATCH the table with other options."
-
-
-class LockUnavailableError(InvalidError):
-    type = "lock-unavailable"
-    title = "No server of the table's lock can be reached"
-    hint = "See that it runs, and that its address is that of the writers' lock. Then send the request again."
-
-
-class FlinkHostNotAllowedError(InvalidError):
-    type = "flink-host-not-allowed"
-    title = "The service may not call this Flink cluster"
-    hint = (
-        "An administrator can allow its host in GROUNDSKEEPER_FLINK_HOSTS (`host` or `host:port`, separated by commas)."
-        " Otherwise stop the Flink job yourself when a job waits for that, and POST /v1/jobs/{id}/writers-stopped."
+    why = (
+        "A member of the body, a parameter of the query, a header or a part of the path is missing, has a wrong type,"
+        " or is out of range. A name that is not known is refused as well, since a misspelt filter would select"
+        " everything. `errors` lists every case."
     )
-
-
-class NotAHudiTableError(InvalidError):
-    type = "not-a-hudi-table"
-    title = "There is no Hudi table at this path"
-    hint = "A Hudi table has a file .hoodie/hoodie.properties below its base path."
-
-
-class PathNotFoundError(InvalidError):
-    type = "path-not-found"
-    title = "The path does not exist, or the service cannot read it"
-    hint = "Check the spelling, and that the service has the storage options to read it."
-
-
-class PathForbiddenError(GroundskeeperError):
-    type = "path-not-allowed"
-    title = "The path is not below one of the allowed roots"
-    hint = "An administrator can extend GROUNDSKEEPER_ALLOWED_ROOTS."
-
-
-class StorageUnsupportedError(InvalidError):
-    type = "storage-not-supported"
-    title = "This kind of storage is not supported"
-    hint = "Supported are local paths, S3 (s3a:), HDFS (hdfs:), Google Cloud Storage (gs:) and Azure (abfss:)."
-
-
-class StorageError(GroundskeeperError):
-    type = "storage-error"
-    title = "Reading the table's storage failed"
-    hint = "Check that the storage is up and that the service may read it, then try again."
-
-
-class FlinkError(GroundskeeperError):
-    type = "flink-error"
-    title = "The Flink cluster did not respond as expected"
-    hint = "Check `writers.flink` of the table, and that the cluster is up."
-
-
-class PathOutsideTableError(StorageError):
-    type = "path-outside-table"
-    title = "A path of the table leads out of it"
-    hint = "A table is read without following links or properties that lead out of it: see who wrote them."
-
-
-class ReadTimedOutError(StorageError):
-    type = "table-too-slow"
-    title = "Reading the table took too long"
-    hint = "Check the storage. A registered table is polled again, at growing intervals while the failure lasts."
-
-
-class ReaderCrashedError(StorageError):
-    type = "table-not-readable"
-    title = "Reading the table ended the process that read it"
-    hint = "A file of the table is damaged, or was made to do harm: see what wrote the newest files below `.hoodie`."
-
-
-class PollFailedError(StorageError):
-    type = "look-failed"
-    title = "The poll of the table failed"
-    hint = "See the service's log. The table is polled again, at growing intervals while the failure lasts."
-
-
-class ReadersBusyError(GroundskeeperError):
-    type = "too-many-reads"
-    title = "Too many tables are being read at this moment"
-    hint = "Try again in a moment. If it lasts, look for tables on storage that does not answer."
-
-
-class TableUnsupportedError(InvalidError):
-    type = "table-not-supported"
-    title = "Groundskeeper does not support this kind of Hudi table"
-    hint = "Table versions 6, 8 and 9 with Parquet base files are supported."
+    example = "tabel_id: is not known here. The parameters of this call are: cursor, kind, limit, state, table_id."
+    example_members: ClassVar[Mapping[str, Any]] = {
+        "errors": [{"field": "tabel_id", "message": "is not known here"}],
+        "known": ["cursor", "kind", "limit", "state", "table_id"],
+    }
 
 
 class ConflictError(GroundskeeperError):
     """The request is valid, but not in the current state."""
 
 
-class TableAlreadyRegisteredError(ConflictError):
-    type = "table-already-registered"
-    title = "A table with this base path is already registered"
-    hint = "Use the registered table (`table_id`), or unregister it first."
-
-
-class BucketIndexContradictedError(ConflictError):
-    type = "bucket-index-contradicted"
-    title = "The record keys in the table contradict the claimed bucket index"
-    hint = "Claim the number of buckets and the hash fields that the writers use (`hoodie.bucket.index.*`)."
-
-
-class TableBusyError(ConflictError):
-    type = "table-busy"
-    title = "The table has active jobs"
-    hint = "Wait for the jobs to end, or cancel them first."
-
-
-class JobConflictError(ConflictError):
-    type = "job-conflict"
-    title = "This job conflicts with another active job of the table"
-    hint = "Wait for that job (`job_id`) to end, or cancel it first."
-
-
-class IncidentOpenError(ConflictError):
-    """`extensions["incident_ids"]` are those that prevent the job."""
-
-    type = "incident-open"
-    title = "Rows of the table are astray, and this job might delete what their repair needs"
-    hint = "Run a `repair` job first, or close the incidents (POST /v1/incidents/{id}/close) if nothing is wrong."
-
-
-class IncidentClosedError(ConflictError):
-    type = "incident-already-closed"
-    title = "The incident is already closed"
-    hint = "GET /v1/incidents shows its state and why it was closed."
-
-
-class JobNotWaitingError(ConflictError):
-    type = "job-not-waiting"
-    title = "This job is not waiting for writers to be stopped"
-    hint = "GET /v1/jobs/{id} shows its state, and `hand_over` whether it waits."
-
-
-class FenceLosesFlinkError(ConflictError):
-    type = "fence-loses-flink-batches"
-    title = "A Flink job writes this table, and fencing would lose its batch"
-    hint = (
-        "Leave `on_active_writers` at `wait`: the job waits until the Flink job has been stopped with a savepoint."
-        ' If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": [...]}}`.'
-    )
-
-
-class JobNotCancellableError(ConflictError):
-    type = "job-already-ended"
-    title = "The job has already ended"
-    hint = "Only queued, leased and running jobs can be cancelled."
-
-
-class IdempotencyKeyReusedError(ConflictError):
-    type = "idempotency-key-reused"
-    title = "This Idempotency-Key was used for another job of this table"
-    hint = "Use a new key for a new job; repeat the same request to get the first response again (`job_id`)."
-
-
-class LeaseLostError(ConflictError):
-    type = "lease-lost"
-    title = "This attempt no longer holds the job"
-    hint = "Stop and write nothing: another attempt may be running, or the job has ended."
-
-
 class UnauthenticatedError(GroundskeeperError):
     type = "unauthenticated"
     title = "This call needs a valid bearer token"
     hint = "Send `Authorization: Bearer <token>`; `groundskeeper token create` creates one."
+    why = (
+        "Tokens exist, so every call needs one. The call had none, or the token is mistyped, has expired or was"
+        " revoked; or the session of the cookie has ended."
+    )
+    example = "The token is not valid."
 
 
 class ForbiddenError(GroundskeeperError):
     type = "forbidden"
     title = "The token's role does not allow this call"
     hint = "Ask an administrator for a token with a higher role."
+    why = (
+        "Each call needs a role: reader, operator, admin or worker. The token is valid, but its role is not enough; or"
+        " it is a worker's token for other worker groups."
+    )
+    example = "This call needs the role operator; the token has the role reader."
 
 
 class MethodNotAllowedError(GroundskeeperError):
     type = "method-not-allowed"
     title = "This address does not support this method"
     hint = "The header `Allow` lists the supported methods."
+    why = (
+        "The address exists, but not for this method of HTTP: a list is read by GET and added to by POST, for example."
+    )
+    example = "PUT /v1/tables"
 
 
 class RequestTooLargeError(GroundskeeperError):
     type = "request-too-large"
     title = "The body of this request is too large"
     hint = "An administrator can raise GROUNDSKEEPER_MAX_REQUEST_BYTES."
+    why = "The service reads no body beyond its limit, so that a caller cannot fill its memory."
+    example = "The limit is 8388608 bytes."
 
 
 class TooManyStreamsError(GroundskeeperError):
     type = "too-many-streams"
     title = "Too many event streams are open"
     hint = "Close a stream, or request pages: GET /v1/events with `Accept: application/json`."
+    why = (
+        "Each open stream of events holds a connection. The number of streams is limited for the service and for each"
+        " token. A client that opens new streams without closing old ones reaches the limit."
+    )
+    example = "50 streams of this token are open."
 
 
 class DatabaseUnavailableError(GroundskeeperError):
     type = "database-unavailable"
     title = "The service's database cannot be used"
     hint = "Check that the database is up and that GROUNDSKEEPER_DATABASE points to it, then try again."
+    why = (
+        "The database refuses connections, does not answer in time, is full, or its files are not where they were"
+        " opened. A call that was being worked off has changed nothing."
+    )
+    example = "connection to server at 10.0.0.7, port 5432 failed"
 
 
 class DatabaseDamagedError(DatabaseUnavailableError):
     type = "database-damaged"
     title = "The service's database is damaged"
     hint = "Stop the service, and restore the database from a backup, or what `sqlite3 FILE .recover` can read of it."
+    why = (
+        "The database found its own file to be inconsistent: the disk is failing, or the file was copied or changed"
+        " while the service was running."
+    )
+    example = "database disk image is malformed"
 
 
 class NotReadyError(GroundskeeperError):
     type = "not-ready"
     title = "The service is not ready for calls yet"
     hint = "Wait a moment; `groundskeeper migrate` brings the database up to date."
+    why = (
+        "The service has started, but its database is of another version, a background task fails, or the database does"
+        " not answer within the time of a probe."
+    )
+    example = "The database did not answer within 5 s."
 
 
 class SettingsError(GroundskeeperError):
     type = "settings-invalid"
     title = "The service cannot start with these settings"
     hint = ""
+    why = (
+        "A setting of the environment is missing, unknown or contradicts another one. The service does not start with"
+        " settings that it would have to guess about. Only the command line shows this problem."
+    )
+    example = "GROUNDSKEEPER_POLL_SECONDS: must be greater than 0"

@@ -26,3 +26,9 @@ class FlinkStateReturnsError(ConflictError):
         ' job without its state afterwards, and confirm that with `{"restart": "without-state"}`. If its writers do use'
         " a bucket index, declare `index` for the table (PATCH /v1/tables/{id})."
     )
+    why = (
+        "The state of a Flink job says which file group a key is in, where the index is `FLINK_STATE`, Flink's default."
+        " The waiting job replaces file groups, and a savepoint or checkpoint would bring the old ones back: Hudi"
+        " commits what is written to them, and no reader sees it."
+    )
+    example = "s3a://lake/orders has no declared bucket index."

@@ -1,8 +1,97 @@
-"""Errors of a storage that answers and refuses."""
+"""Errors of paths and of their storage, and of reading a table there."""
 
 from __future__ import annotations
 
-from service.model.errors import StorageError
+from jobs import storage_errors, table_errors
+from jobs.problems.permissions import PATH_NOT_ALLOWED, STORAGE_NOT_SUPPORTED
+from service.model.errors import GroundskeeperError, InvalidError
+
+
+class PathNotFoundError(InvalidError):
+    type = "path-not-found"
+    title = "The path does not exist, or the service cannot read it"
+    hint = "Check the spelling, and that the service has the storage options to read it."
+    why = (
+        "The path leads to nothing, or the account of the service may not list what is above it: some storages answer"
+        " both cases alike."
+    )
+    example = "/data/trips does not exist"
+
+
+class PathForbiddenError(GroundskeeperError):
+    type = "path-not-allowed"
+    title = "The path is not below one of the allowed roots"
+    hint = "An administrator can extend GROUNDSKEEPER_ALLOWED_ROOTS."
+    why = PATH_NOT_ALLOWED.why
+    example = PATH_NOT_ALLOWED.example
+
+
+class StorageUnsupportedError(InvalidError):
+    type = "storage-not-supported"
+    title = "This kind of storage is not supported"
+    hint = "Supported are local paths, S3 (s3a:), HDFS (hdfs:), Google Cloud Storage (gs:) and Azure (abfss:)."
+    why = STORAGE_NOT_SUPPORTED.why
+    example = STORAGE_NOT_SUPPORTED.example
+
+
+class StorageError(GroundskeeperError):
+    type = "storage-error"
+    title = "Reading the table's storage failed"
+    hint = "Check that the storage is up and that the service may read it, then try again."
+    why = "The storage answered with an error, or not at all. The failure says nothing about the table itself."
+    example = "s3a://lake/orders/.hoodie: timed out after 10 s"
+
+
+class PathOutsideTableError(StorageError):
+    type = "path-outside-table"
+    title = "A path of the table leads out of it"
+    hint = "A table is read without following links or properties that lead out of it: see who wrote them."
+    why = table_errors.PathOutsideTableError.why
+    example = table_errors.PathOutsideTableError.example
+
+
+class ReadTimedOutError(StorageError):
+    type = "table-too-slow"
+    title = "Reading the table took too long"
+    hint = "Check the storage. A registered table is polled again, at growing intervals while the failure lasts."
+    why = (
+        "A read of the table, of its listings or its timeline, took longer than its limit and was ended. The usual"
+        " cause is a storage that does not answer; the next is a folder with very many files."
+    )
+    example = "Reading the table took longer than 30 seconds."
+
+
+class ReaderCrashedError(StorageError):
+    type = "table-not-readable"
+    title = "Reading the table ended the process that read it"
+    hint = "A file of the table is damaged, or was made to do harm: see what wrote the newest files below `.hoodie`."
+    why = (
+        "Files of tables are parsed in processes of their own, because their bytes may come from anybody. The process"
+        " that read this table crashed, or reached its limit of memory."
+    )
+    example = "The process that read the table ended by SIGKILL."
+
+
+class PollFailedError(StorageError):
+    type = "look-failed"
+    title = "The poll of the table failed"
+    hint = "See the service's log. The table is polled again, at growing intervals while the failure lasts."
+    why = (
+        "The poll of the table's timeline ended by an error that is neither one of the storage nor one of the table."
+        " Such an error is one of Groundskeeper."
+    )
+    example = "KeyError"
+
+
+class ReadersBusyError(GroundskeeperError):
+    type = "too-many-reads"
+    title = "Too many tables are being read at this moment"
+    hint = "Try again in a moment. If it lasts, look for tables on storage that does not answer."
+    why = (
+        "Tables are read by a limited number of processes. All of them are taken, and as many calls wait already as may"
+        " wait."
+    )
+    example = "Too many tables are being read at this moment"
 
 
 class StorageLoginError(StorageError):
@@ -12,15 +101,21 @@ class StorageLoginError(StorageError):
         "Give it credentials that are valid now: access keys in GROUNDSKEEPER_STORAGE_OPTIONS or in the environment, a"
         " role of its machine, or a keytab (KRB5_CLIENT_KTNAME) or ticket (KRB5CCNAME) as in the guide to storage."
     )
+    why = storage_errors.StorageLoginError.why
+    example = storage_errors.StorageLoginError.example
 
 
 class StorageDeniedError(StorageError):
     type = "storage-access-denied"
     title = "The storage does not let the service read the table"
     hint = "Let the service's user or role list and read all that is below the table's base path, in .hoodie as well."
+    why = storage_errors.StorageDeniedError.why
+    example = storage_errors.StorageDeniedError.example
 
 
 class StorageUnknownError(StorageError):
     type = "storage-unknown"
     title = "The bucket, container or host of the table's storage does not exist"
     hint = "See that the base path names it rightly, and GROUNDSKEEPER_STORAGE_OPTIONS its endpoint and region."
+    why = storage_errors.StorageUnknownError.why
+    example = storage_errors.StorageUnknownError.example

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from service.catalog import commit_store
 from service.catalog.base_paths import find_table
 from service.db.engine import reading
-from service.model.errors import CallbackUnknownTableError
+from service.model.table_errors import CallbackUnknownTableError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

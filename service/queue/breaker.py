@@ -24,7 +24,10 @@ SHARE = 10
 
 MOST = timedelta(hours=1)
 IDLE = timedelta(minutes=1)
-"""The longest pauses: while others wait for a slot, and while nobody does."""
+"""The longest pauses: while others wait for a slot; and while nobody does, after the first failure."""
+
+_DOUBLED = 5
+"""The most doublings: then `IDLE` reaches half of `MOST`."""
 
 REMEMBERED = timedelta(hours=24)
 """After so long without a further attempt earlier failures say nothing about the table."""
@@ -66,7 +69,7 @@ class Breaker:
         allowed before its time may start (`next_try_at` is then that of the failure)."""
         if self.next_try_at <= self.failed_at or not pressure.others_wait:
             return self.next_try_at
-        return max(self.next_try_at, self.failed_at + _pause(self.seconds / self.failures, pressure))
+        return max(self.next_try_at, self.failed_at + _pause(self.seconds / self.failures, self.failures, pressure))
 
     def sentence(self, now: datetime) -> str:
         """Returns what has failed, and when it is tried again, without a full stop."""
@@ -106,7 +109,8 @@ def after_failure(
     if before is not None and now - before.failed_at > REMEMBERED:
         before = None
     seconds = slot_seconds(job, now)
-    pause = _pause(seconds, pressure)
+    failures = (before.failures if before else 0) + 1
+    pause = _pause(seconds, failures, pressure)
     if outcome is AttemptOutcome.LOST and not pressure.others_wait:
         # What it has left behind is found at once.
         pause = timedelta()
@@ -117,7 +121,7 @@ def after_failure(
         table_id=job.table_id,
         kind=job.kind,
         worker_group=job.worker_group,
-        failures=(before.failures if before else 0) + 1,
+        failures=failures,
         seconds=(before.seconds if before else 0.0) + seconds,
         since=before.since if before else now,
         failed_at=now,
@@ -131,8 +135,10 @@ def slot_seconds(job: Job, now: datetime) -> float:
     return max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
 
 
-def _pause(seconds: float, pressure: Pressure) -> timedelta:
-    """Returns the pause with which `failing` tables that fail like this one get a tenth of the slots together."""
+def _pause(seconds: float, failures: int, pressure: Pressure) -> timedelta:
+    """Returns the pause with which `failing` tables that fail like this one get a tenth of the slots together. It
+    doubles with each further failure in a row, which says that the next attempt will hardly succeed."""
     tries = SHARE * (pressure.failing + 1) / max(pressure.slots, 1)
-    pause = timedelta(seconds=min(seconds * max(tries - 1, 0.0), MOST.total_seconds()))
-    return pause if pressure.others_wait else min(pause, IDLE)
+    longer = 2 ** min(failures - 1, _DOUBLED)
+    pause = min(seconds * max(tries - 1, 0.0) * longer, MOST.total_seconds())
+    return timedelta(seconds=pause if pressure.others_wait else min(pause, IDLE.total_seconds() * longer))

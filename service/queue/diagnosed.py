@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind
+from jobs.kinds.registry import KINDS
 from service.incidents import store, tracker
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
 from service.queue.job import JobState
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from jobs.contract import Result
     from service.queue.job import Job
 
-_EXAMINING = frozenset({JobKind.DIAGNOSIS, JobKind.AUDIT})
 _TEXTS = ("type", "title", "detail", "effect", "hint", "check")
 
 
@@ -31,7 +30,7 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     A damage is taken as gone only if the check that had found it was made again. One that a user has closed is opened
     again only if it is no longer the same.
     """
-    details = result.details if job.kind in _EXAMINING else result.details.get("audit")
+    details = result.details if KINDS[job.kind].examines else result.details.get("audit")
     if job.state is not JobState.SUCCEEDED or "index" in job.params or not isinstance(details, dict):
         return [], []
     findings = {str(each["type"]): each for each in _findings(details)}

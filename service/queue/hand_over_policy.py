@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jobs import clustering_refusals
-from jobs.contract import RESCALES, JobKind, Problem, WriterEngine
+from jobs.clustering_refusals import refusal
+from jobs.contract import JobKind, Problem, WriterEngine
 from jobs.job_params import OnActiveWriters
+from jobs.kinds.registry import KINDS
+from jobs.kinds.words import HAND_OVER_SECONDS
+from jobs.problems.rescales import WRITERS_NOT_STOPPED
 from service.model.flink_restart import FlinkRestart
 from service.queue.hand_over import HandOver, HandOverState
 
@@ -19,26 +22,10 @@ if TYPE_CHECKING:
     from service.lake.engine_sighting import Sightings
     from service.queue.job import Job
 
-DEFAULT_SECONDS = 3600
-
-_REPLACING = RESCALES | {
-    JobKind.CLUSTERING,
-    JobKind.FINISH_EXPANSION,
-    JobKind.REPAIR,
-    JobKind.PARTITION_TTL,
-    JobKind.RESTORE,
-    JobKind.ROLLBACK,
-}
-
-WRITERS_NOT_STOPPED = "writers-not-stopped"
-
 
 def replaces_file_groups(kind: JobKind) -> bool:
-    """Returns whether such a job replaces or drops file groups, or takes commits away.
-
-    A Flink job knows file groups by heart with every index: those of its buckets, or the one of each key.
-    """
-    return kind in _REPLACING
+    """Returns whether such a job replaces or drops file groups, or takes commits away."""
+    return KINDS[kind].stops_flink
 
 
 def has_flink(table: Registration, sightings: Sightings) -> bool:
@@ -53,7 +40,8 @@ def must_wait(job: Job, table: Registration, sightings: Sightings, *, is_committ
     """
     if not replaces_file_groups(job.kind) or not has_flink(table, sightings):
         return False
-    if job.kind is JobKind.CLUSTERING and clustering_refusals.refusal(job.params, has_index=table.index is not None):
+    is_clustering = job.kind is JobKind.CLUSTERING
+    if is_clustering and refusal(KINDS[job.kind].read(job.params), has_index=table.index is not None):
         return False  # Nobody need stop a writer for a job that the worker will refuse.
     if job.dry_run or is_committed:
         return False
@@ -71,7 +59,7 @@ def returned_at(hand_over: HandOver, sightings: Sightings) -> datetime | None:
 def begun(job: Job, table: Registration, sightings: Sightings, now: datetime) -> HandOver:
     """Returns the initial hand-over of a job. A job that was released before loses its savepoint: Flink has continued
     from there."""
-    deadline = now + timedelta(seconds=float(job.params.get("hand_over_seconds", DEFAULT_SECONDS)))
+    deadline = now + timedelta(seconds=float(job.params.get("hand_over_seconds", HAND_OVER_SECONDS)))
     before, flink = job.hand_over, table.writers.flink
     back = returned_at(before, sightings) if before else None
     if back:
@@ -101,10 +89,8 @@ def loses_batches(kind: JobKind, params: Mapping[str, Any], table: Registration,
 
 
 def expired(hand_over: HandOver) -> Problem:
-    return Problem(
-        WRITERS_NOT_STOPPED,
-        "The writers were not stopped in time",
+    return WRITERS_NOT_STOPPED.because(
         f"The job waited until {hand_over.deadline:%Y-%m-%d %H:%M:%S} UTC. {hand_over.detail}".strip(),
-        "Nothing was changed. Submit the job again, if necessary with a longer `hand_over_seconds`, and stop the Flink"
-        " job with a savepoint while it waits; or register `writers.flink`, and the service stops it.",
+        hint="Nothing was changed. Submit the job again, if necessary with a longer `hand_over_seconds`, and stop the"
+        " Flink job with a savepoint while it waits; or register `writers.flink`, and the service stops it.",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import RESCALES
+from jobs.kinds.registry import RESCALES
 from service.catalog import commit_store, watch_store
 from service.queue import hand_over_policy as policy
 from service.queue import hand_over_store, job_events

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import DEFAULT_GROUP, READING, JobKind, WorkOrder
+from jobs.contract import DEFAULT_GROUP, WorkOrder
+from jobs.kinds.registry import KINDS
 from jobs.trace_context import of_job
 from service.queue.hand_over import HandOverState
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from jobs.contract import Problem, Progress, Table
+    from jobs.contract import JobKind, Problem, Progress, Table
     from service.queue.hand_over import HandOver
 
 
@@ -46,21 +47,6 @@ class JobState(StrEnum):
 HELD = (JobState.LEASED, JobState.RUNNING)
 ACTIVE = (JobState.QUEUED, *HELD)
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
-
-REWRITING = frozenset(
-    {
-        JobKind.COMPACTION,
-        JobKind.CLUSTERING,
-        JobKind.BUCKET_EXPANSION,
-        JobKind.BUCKET_CONTRACTION,
-        JobKind.FINISH_EXPANSION,
-        JobKind.REPAIR,
-        JobKind.PARTITION_TTL,
-        JobKind.RESTORE,
-        JobKind.ROLLBACK,
-    }
-)
-"""Kinds that replace file groups: at most one job of them may be active on a table, even if only queued."""
 
 
 class AttemptOutcome(StrEnum):
@@ -98,7 +84,7 @@ def verdict_of(state: JobState, *, dry_run: bool, refused: bool, nothing_to_do: 
 
 def mutates(kind: JobKind, *, dry_run: bool) -> bool:
     """Returns whether such a job writes to the table. Two such jobs are never leased at the same time on one table."""
-    return not dry_run and kind not in READING
+    return not dry_run and KINDS[kind].writes
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import RESCALES, ExpansionStep
+from jobs.contract import ExpansionStep
+from jobs.kinds.registry import RESCALES
 from service.catalog import table_store
 from service.delivery import outbox
 from service.queue import job_events, job_store

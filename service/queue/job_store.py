@@ -9,12 +9,14 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import TABLE_LOCKED, JobKind, Problem, Progress
+from jobs.kinds.registry import KINDS
 from service.db import schema
 from service.db.page import Cursor, Page, page_of, within
 from service.db.violation import FOREIGN_KEY, violated
-from service.model.errors import JobConflictError, JobNotFoundError, TableNotFoundError
+from service.model.job_errors import JobConflictError, JobNotFoundError
+from service.model.table_errors import TableNotFoundError
 from service.queue.hand_over import HandOver
-from service.queue.job import ACTIVE, HELD, REWRITING, Attempt, AttemptOutcome, Job, JobState, mutates
+from service.queue.job import ACTIVE, HELD, Attempt, AttemptOutcome, Job, JobState, mutates
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -291,7 +293,7 @@ def job_of(row: sa.Row[Any]) -> Job:
 
 
 def _new_values(job: Job) -> dict[str, Any]:
-    is_rewriting = job.kind in REWRITING and not job.dry_run
+    is_rewriting = KINDS[job.kind].rewrites and not job.dry_run
     return {
         "id": job.id,
         "table_id": job.table_id,
@@ -331,7 +333,7 @@ def _excluding(connection: Connection, job: Job) -> Job | None:
     query = sa.select(_j).where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
     others = [job_of(row) for row in connection.execute(query)]
     same_kind = [other for other in others if other.kind is job.kind]
-    rewriting = [other for other in others if other.kind in REWRITING and job.kind in REWRITING]
+    rewriting = [other for other in others if KINDS[other.kind].rewrites and KINDS[job.kind].rewrites]
     return next(iter(same_kind + rewriting), None)
 
 

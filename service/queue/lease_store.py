@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from service.db import schema
 from service.db.violation import violated
-from service.model.errors import LeaseLostError
+from service.model.job_errors import LeaseLostError
 from service.queue import lock_sighting_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState

@@ -18,7 +18,9 @@ from service.catalog.declared import check_declared, check_metastore
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.model.errors import LeaseLostError, OptionNotAllowedError, PathForbiddenError
+from service.model.job_errors import LeaseLostError
+from service.model.storage_errors import PathForbiddenError
+from service.model.table_errors import OptionNotAllowedError
 from service.queue import (
     failing_work,
     held_attempts,

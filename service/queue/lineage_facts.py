@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from service.catalog import table_store
 from service.delivery.open_lineage import Facts, Statistics
-from service.model.errors import JobNotFoundError, TableNotFoundError
+from service.model.job_errors import JobNotFoundError
+from service.model.table_errors import TableNotFoundError
 from service.queue import job_store
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind
+from jobs.kinds.registry import KINDS
 from service.catalog import commit_store, consumer_store, table_store
 from service.catalog.consumer import awaited
 from service.incidents import store
@@ -27,12 +27,13 @@ def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
     version 6 never. `keep` are limits of `jobs.protocol.archival_limits`: standing incidents, which are closed by what
     the timeline says.
     """
-    if job.kind not in {JobKind.ARCHIVAL, JobKind.CLEANING, JobKind.PARTITION_TTL}:
+    wanted = KINDS[job.kind].by_service()
+    if not wanted:
         return {}
     hours = effective_of(connection, table_store.get(connection, job.table_id)).policy.cleaning.consumer_hours
     found = awaited(consumer_store.of_table(connection, job.table_id), hours, now)
     consumers = {"consumers": [{"name": each.name, "instant": each.instant} for each in found]} if found else {}
-    if job.kind is not JobKind.ARCHIVAL:
+    if "keep" not in wanted:
         return consumers
     keep = [
         {"type": "incident", "instant": each.instant, "reason": f"incident {each.id} ({each.kind.value}) is open"}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED, Outcome, Problem, Result
+from jobs.errors import JobError
 from service.queue.job import JobState
+from service.queue.problem_types import OUTCOME_UNKNOWN, WORKER_LOST
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -58,10 +60,10 @@ def after_result(
         case Outcome.CANCELLED:
             return End(JobState.CANCELLED, result.error)
         case Outcome.FAILED:
-            error = result.error or _UNEXPLAINED
+            error = result.error or JobError.because(title="The attempt failed, and the worker gave no reason")
             again = error.retriable
         case Outcome.UNKNOWN:
-            error = result.error or _UNKNOWN
+            error = result.error or OUTCOME_UNKNOWN.because()
             again = True
         case _:
             assert_never(result.outcome)
@@ -86,13 +88,7 @@ def _counts(job: Job, error: Problem, now: datetime) -> bool:
 
 def after_lost_lease(job: Job, *, now: datetime) -> End | Retry:
     """Decides after the lease has expired. There is no back-off: the next attempt finds what this one left behind."""
-    lost = Problem(
-        type="worker-lost",
-        title="The worker sent no heartbeat before its lease expired",
-        detail=f"Worker {job.worker_id} held attempt {job.attempt} of {job.max_attempts}.",
-        hint="Check the worker's log: it may have been killed, or have lost its connection to the service.",
-        retriable=True,
-    )
+    lost = WORKER_LOST.because(f"Worker {job.worker_id} held attempt {job.attempt} of {job.max_attempts}.")
     if job.cancel_requested:
         return End(JobState.CANCELLED, with_leftovers(lost, job.instants))
     if job.is_last_attempt:
@@ -118,23 +114,4 @@ def with_leftovers(error: Problem, instants: tuple[str, ...]) -> Problem:
     note = (
         f"These instants may be pending on the timeline: {', '.join(instants)}; the next job of this kind finds them."
     )
-    return Problem(
-        type=error.type,
-        title=error.title,
-        detail=f"{error.detail} {note}".strip(),
-        hint=error.hint,
-        retriable=error.retriable,
-    )
-
-
-_UNEXPLAINED = Problem(
-    type="job-failed",
-    title="The attempt failed, and the worker gave no reason",
-    hint="Check the worker's log.",
-)
-_UNKNOWN = Problem(
-    type="outcome-unknown",
-    title="It is not known whether the attempt committed",
-    hint="The next attempt checks the table's timeline first.",
-    retriable=True,
-)
+    return replace(error, detail=f"{error.detail} {note}".strip())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jobs import tracing
 from jobs.clustering_refusals import refusal
 from jobs.contract import JobKind
+from jobs.kinds.registry import KINDS
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
 from service.db import companion
@@ -16,7 +17,7 @@ from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
 from service.incidents.incident import HELD_BACK, astray
-from service.model.errors import (
+from service.model.job_errors import (
     FenceLosesFlinkError,
     IdempotencyKeyReusedError,
     IncidentOpenError,
@@ -126,7 +127,7 @@ def _refuse_impossible(job: Job, table: Registration) -> None:
     """A dry run goes to a worker all the same: it lists every reason at once."""
     if job.dry_run or job.kind is not JobKind.CLUSTERING:
         return
-    if found := refusal(job.params, has_index=table.index is not None):
+    if found := refusal(KINDS[job.kind].read(job.params), has_index=table.index is not None):
         raise next(each for each in REFUSALS_OF_CLUSTERING if each.type == found.type)(found.detail)
 
 

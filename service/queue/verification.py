@@ -11,6 +11,7 @@ from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
 from service.model.errors import GroundskeeperError
 from service.queue import job_store
+from service.queue.problem_types import INSTANT_NOT_ARCHIVED, INSTANT_NOT_COMPLETED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,18 +53,8 @@ def contradiction(
         return None
     completed = {instant.requested_time for instant in timeline.completed}
     if archived in completed:
-        return Problem(
-            type="instant-not-archived",
-            title="The worker reported an archival, but the table's timeline does not show it",
-            detail=f"Still on the timeline: {archived}.",
-            hint="Compare the table's timeline with the worker's log.",
-        )
+        return INSTANT_NOT_ARCHIVED.because(f"Still on the timeline: {archived}.")
     missing = [each for each in result.instants if each >= timeline.starts_at and each not in completed]
     if not missing:
         return None
-    return Problem(
-        type="instant-not-completed",
-        title="The worker reported success, but the table's timeline does not show it",
-        detail=f"Not completed: {', '.join(missing)}.",
-        hint="Compare the table's timeline with the worker's log: the commit may have been rolled back or restored.",
-    )
+    return INSTANT_NOT_COMPLETED.because(f"Not completed: {', '.join(missing)}.")

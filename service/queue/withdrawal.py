@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, Problem
+from jobs.contract import JobKind
 from service.incidents.incident import HELD_BACK
 from service.queue import job_changes, job_events, job_store
+from service.queue.problem_types import WITHDRAWN
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -15,21 +16,14 @@ if TYPE_CHECKING:
 
     from service.events.event import Event
 
-WITHDRAWN = "withdrawn"
-WITHDRAWN_BY_PAUSE = Problem(
-    WITHDRAWN, "The service withdrew the job before it began", "Upkeep was paused.", "It is decided again afterwards."
-)
-WITHDRAWN_BY_WINDOW = Problem(
-    WITHDRAWN,
-    "The service withdrew the job before it began",
+WITHDRAWN_BY_PAUSE = WITHDRAWN.because("Upkeep was paused.")
+WITHDRAWN_BY_WINDOW = WITHDRAWN.because(
     "The maintenance window closed before a worker was free.",
-    "It is decided again when the next window opens. Longer windows or more workers help.",
+    hint="It is decided again when the next window opens. Longer windows or more workers help.",
 )
-WITHDRAWN_BY_INCIDENT = Problem(
-    WITHDRAWN,
-    "The service withdrew the job before it began",
+WITHDRAWN_BY_INCIDENT = WITHDRAWN.because(
     "Rows of the table are astray, and the job might have removed the files that a repair needs.",
-    "Submit it again when the table's incidents are closed; the job `repair` closes them.",
+    hint="Submit it again when the table's incidents are closed; the job `repair` closes them.",
 )
 """Problems of jobs that never began. Such jobs count neither as a failure nor as a turn."""
 

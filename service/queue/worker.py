@@ -29,7 +29,12 @@ class Worker:
     job_ids: tuple[str, ...] = ()
 
     def is_alive(self, now: datetime) -> bool:
-        return self.last_seen > now - ALIVE
+        return self.last_seen > now - ALIVE and not self.has_failed
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has ended, because Spark did not start."""
+        return self.info.state is WorkerState.FAILED
 
     @property
     def is_ready(self) -> bool:

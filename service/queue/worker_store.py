@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from jobs.contract import WorkerInfo, WorkerState
+from jobs.contract import Problem, WorkerInfo, WorkerState
 from service.db import schema
 from service.db.upsert import upsert
 from service.queue.job import HELD
@@ -26,6 +26,10 @@ _PRECISION = timedelta(seconds=5)
 """Accuracy of `last_seen`. It saves writes, because workers call all the time."""
 
 
+_FAILED_FOR = timedelta(minutes=10)
+"""The least time for which a worker that did not start is listed."""
+
+
 def is_fresh(connection: Connection, worker_id: str, info: WorkerInfo, now: datetime) -> bool:
     """Returns whether the stored state and `last_seen` are recent enough to skip a write."""
     query = sa.select(_w.c.state, _w.c.executors).where(_w.c.id == worker_id, _w.c.last_seen > now - _PRECISION)
@@ -36,6 +40,10 @@ def is_fresh(connection: Connection, worker_id: str, info: WorkerInfo, now: date
 def announce(connection: Connection, worker_id: str, info: WorkerInfo, now: datetime) -> None:
     """Stores the worker's description of itself, which it sends with each request for a job, or on its own."""
     values = {**info.to_json(), "last_seen": now}
+    if info.state is WorkerState.FAILED:
+        # A supervisor starts it again and again, each time under another name.
+        failed = (_w.c.group == info.group) & (_w.c.state == WorkerState.FAILED.value)
+        connection.execute(_w.delete().where(failed, _w.c.last_seen < now - _FAILED_FOR))
     upsert(connection, _w, {"id": worker_id}, values, only_new={"first_seen": now})
 
 
@@ -68,7 +76,15 @@ def every(connection: Connection) -> list[Worker]:
 def _info(row: sa.Row[Any]) -> WorkerInfo:
     state = WorkerState(row.state) if row.state else None
     return WorkerInfo(
-        row.version, row.master, row.slots, row.driver_memory, row.group, state, row.executors, row.spark_conf
+        row.version,
+        row.master,
+        row.slots,
+        row.driver_memory,
+        row.group,
+        state,
+        row.executors,
+        row.spark_conf,
+        Problem.from_json(row.error) if row.error else None,
     )
 
 

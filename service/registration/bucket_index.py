@@ -12,7 +12,7 @@ from jobs.contract import BucketIndex
 from jobs.format.bucket_hash import RecordKeyError, hash_codes
 from jobs.format.file_names import is_fixed
 from service.lake.table import BucketIndexKind, BucketLayout
-from service.model.errors import BucketIndexContradictedError
+from service.model.table_errors import BucketIndexContradictedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

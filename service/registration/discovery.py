@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from service.lake.location import canonical
 from service.lake.storage import open_storage
 from service.lake.table_config import META_FOLDER, read_table_config
-from service.model.errors import GroundskeeperError, PathNotFoundError
+from service.model.errors import GroundskeeperError
+from service.model.storage_errors import PathNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from jobs.format.meta_columns import RECORD_KEY
 from service.lake.parquet_file import opened
 from service.lake.table import Column
-from service.model.errors import PathNotFoundError, StorageError
+from service.model.storage_errors import PathNotFoundError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

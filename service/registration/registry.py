@@ -16,7 +16,8 @@ from service.db import companion
 from service.db.engine import reading, rewrite, writing
 from service.delegation import plan_store
 from service.delivery import outbox
-from service.model.errors import GroundskeeperError, TableBusyError
+from service.model.errors import GroundskeeperError
+from service.model.table_errors import TableBusyError
 from service.queue import breaker_store, job_store
 
 if TYPE_CHECKING:

@@ -11,8 +11,14 @@ from service.scheduling.trigger_context import by_calendar
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import ArchivalSettings
+    from service.policies.settings import ArchivalSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.archival, inputs.snapshot, inputs.context)
 
 
 def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
@@ -27,7 +33,7 @@ def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: Trigger
         )
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last archival job")
-    params = {"retain": settings.retain}
+    params = settings.job_params()
     if context.calendar:
         timing = by_calendar(context.calendar)
         if not timing.is_due:

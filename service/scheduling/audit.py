@@ -10,8 +10,14 @@ from service.scheduling.trigger_context import by_calendar, by_time
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import AuditSettings
+    from service.policies.settings import AuditSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.audit, inputs.snapshot, inputs.context)
 
 
 def decide(settings: AuditSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
@@ -25,4 +31,4 @@ def decide(settings: AuditSettings, snapshot: TableSnapshot, context: TriggerCon
     )
     if not timing.is_due:
         return Skip("not-yet", timing.because, timing.until)
-    return Run(JobKind.AUDIT, {"rows": settings.rows}, timing.because)
+    return Run(JobKind.AUDIT, settings.job_params(), timing.because)

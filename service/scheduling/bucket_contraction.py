@@ -6,11 +6,11 @@ allows, and after an expansion at least half of it (`bucket_expansion.factor_for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.model.formatting import count, size
-from service.policies.policy import Mode
+from service.policies.settings import Mode
 from service.scheduling.bucket_expansion import NO_HAZARD, WriterHazard, unless_refused
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from service.lake.snapshot import PartitionState, TableSnapshot
-    from service.policies.policy import ContractionSettings
+    from service.policies.settings import ContractionSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
 
 MAX_FACTOR = 8
@@ -29,6 +31,16 @@ MARGIN = 4
 """After a contraction the largest bucket is at most the limit of the expansion divided by this."""
 
 _MOST_PARTITIONS = 10_000
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(
+        inputs.policy.bucket_contraction,
+        inputs.snapshot,
+        inputs.context,
+        limit=inputs.policy.bucket_expansion.max_bucket_bytes,
+        hazard=inputs.hazard,
+    )
 
 
 def decide(
@@ -64,7 +76,8 @@ def decide(
     if any(item.is_plan for item in snapshot.pending):
         return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
     factor = factors[chosen[0].path]
-    params = _params(settings, factor, chosen, known)
+    some = None if len(chosen) == len(known) else sorted(each.path for each in chosen)[:_MOST_PARTITIONS]
+    params = settings.job_params(factor=factor, partitions=some)
     where = f"in {count(len(chosen), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
     because = f"{finding}; {factor} become one {where}"
     kind = JobKind.BUCKET_CONTRACTION
@@ -107,19 +120,3 @@ def _average(partition: PartitionState) -> float:
 
 def _place(partition: PartitionState) -> str:
     return f"partition {partition.path}" if partition.path else "the table"
-
-
-def _params(
-    settings: ContractionSettings, factor: int, chosen: Sequence[PartitionState], known: Sequence[PartitionState]
-) -> dict[str, Any]:
-    params: dict[str, Any] = {
-        "factor": factor,
-        "partitions": None if len(chosen) == len(known) else sorted(each.path for each in chosen)[:_MOST_PARTITIONS],
-        "on_active_writers": settings.on_active_writers.value,
-        "wait_seconds": settings.wait_seconds,
-        "lock_seconds": settings.lock_seconds,
-        "hand_over_seconds": settings.hand_over_seconds,
-        "settle_seconds": settings.settle_seconds,
-        "codec": settings.codec,
-    }
-    return {key: value for key, value in params.items() if value is not None}

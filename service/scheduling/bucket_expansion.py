@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind, WriterEngine
 from jobs.format.hudi_versions import may_ignore_hashing_config
 from service.model.formatting import count, size
-from service.policies.policy import Mode
+from service.policies.settings import Mode
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from service.catalog.registration import Registration
     from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import PartitionState, TableSnapshot
-    from service.policies.policy import ExpansionSettings
+    from service.policies.settings import ExpansionSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
 
 MAX_FACTOR = 8
@@ -97,6 +99,10 @@ def unless_refused(proposal: Run | Suggest | Skip, obstacle: Obstacle | None) ->
     return Skip(obstacle.code, f"{proposal.because}. But {obstacle.because}")
 
 
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.bucket_expansion, inputs.snapshot, inputs.context, inputs.hazard)
+
+
 def decide(
     settings: ExpansionSettings, snapshot: TableSnapshot, context: TriggerContext, hazard: WriterHazard = NO_HAZARD
 ) -> Run | Suggest | Skip:
@@ -141,7 +147,7 @@ def _split(
     if any(item.is_plan for item in snapshot.pending):
         return Skip("plans-pending", f"{finding}; but plans of other table services are pending and go first")
     factor = factor_for(worst.largest_bucket_bytes, target)
-    params = _params(settings, factor, _partitions(splittable, known))
+    params = settings.job_params(factor=factor, partitions=_partitions(splittable, known))
     where = f"in {count(len(splittable), 'partition')} of {len(known)}" if "partitions" in params else "everywhere"
     because = f"{finding}; {factor} times as many {where}"
     kind = JobKind.BUCKET_EXPANSION
@@ -174,17 +180,3 @@ def _is_uneven(partition: PartitionState, target: int) -> bool:
 
 def _place(partition: PartitionState) -> str:
     return f"partition {partition.path}" if partition.path else "the table"
-
-
-def _params(settings: ExpansionSettings, factor: int, partitions: list[str] | None) -> dict[str, Any]:
-    params: dict[str, Any] = {
-        "factor": factor,
-        "partitions": partitions,
-        "on_active_writers": settings.on_active_writers.value,
-        "wait_seconds": settings.wait_seconds,
-        "lock_seconds": settings.lock_seconds,
-        "hand_over_seconds": settings.hand_over_seconds,
-        "settle_seconds": settings.settle_seconds,
-        "codec": settings.codec,
-    }
-    return {key: value for key, value in params.items() if value is not None}

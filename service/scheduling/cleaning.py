@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from service.catalog.consumer import Consumer
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import CleaningSettings
+    from service.policies.settings import CleaningSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.cleaning, inputs.snapshot, inputs.context, inputs.incidents, inputs.consumers)
 
 
 def decide(
@@ -38,7 +44,7 @@ def decide(
     finding = f"{count(late, 'fenced write')} may have left late files"
     if not settings.enabled:
         return Skip("off", "cleaning is switched off", warning=f"Cleaning is off, but {finding}." if late else None)
-    params = {"policy": settings.policy.value, "retain": settings.retain}
+    params = settings.job_params()
     if late:
         return Run(JobKind.CLEANING, params, f"{finding}, which must be removed before the timeline is archived")
     kept, warning = _kept_for(settings, consumers, context)

@@ -13,8 +13,14 @@ from service.scheduling.trigger_context import Timing, by_calendar
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import ClusteringSettings
+    from service.policies.settings import ClusteringSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.clustering, inputs.snapshot, inputs.context)
 
 
 def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
@@ -70,14 +76,8 @@ def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Tim
 
 
 def _params(settings: ClusteringSettings, snapshot: TableSnapshot) -> dict[str, object]:
-    ordered = {"sort_by": list(settings.sort_by), "layout": settings.layout.value}
-    # A default for many tables may name it; it is refused where there are no buckets.
-    prepared = {"expansion_factor": settings.expansion_factor}
-    return {
-        **(prepared if settings.expansion_factor and snapshot.num_buckets else {}),
-        **(ordered if settings.sort_by else {"layout": ClusteringLayout.LINEAR.value}),
-        "on_active_writers": settings.on_active_writers.value,
-        "wait_seconds": settings.wait_seconds,
-        "lock_seconds": settings.lock_seconds,
-        "hand_over_seconds": settings.hand_over_seconds,
-    }
+    given = settings.job_params()
+    if not snapshot.num_buckets:
+        # A default for many tables may name it; it is refused where there are no buckets.
+        given.pop("expansion_factor", None)
+    return given if settings.sort_by else {**given, "layout": ClusteringLayout.LINEAR.value}

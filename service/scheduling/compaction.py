@@ -14,8 +14,14 @@ from service.scheduling.trigger_context import Timing, by_calendar, by_threshold
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import CompactionSettings
+    from service.policies.settings import CompactionSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.compaction, inputs.snapshot, inputs.context)
 
 
 def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
@@ -47,13 +53,9 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
 
 
 def _params(settings: CompactionSettings) -> dict[str, object]:
-    optional = {
-        "limit_bytes": settings.limit_bytes,
-        "limit_file_groups": settings.limit_file_groups,
-        "engine": None if settings.engine is CompactionEngine.AUTO else settings.engine.value,
-        "codec": settings.codec,
-    }
-    return {name: value for name, value in optional.items() if value is not None}
+    given = settings.job_params()
+    # It is the job's default.
+    return {name: value for name, value in given.items() if value != CompactionEngine.AUTO}
 
 
 def _timing(settings: CompactionSettings, snapshot: TableSnapshot, context: TriggerContext) -> Timing:

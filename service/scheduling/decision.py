@@ -6,25 +6,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import JobKind
+from jobs.kinds.registry import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-DECIDED = (
-    JobKind.REPAIR,
-    JobKind.ROLLBACK,
-    JobKind.COMPACTION,
-    JobKind.BUCKET_EXPANSION,
-    JobKind.BUCKET_CONTRACTION,
-    JobKind.CLUSTERING,
-    JobKind.PARTITION_TTL,
-    JobKind.CLEANING,
-    JobKind.ARCHIVAL,
-    JobKind.SYNC,
-    JobKind.DIAGNOSIS,
-    JobKind.AUDIT,
+    from jobs.contract import JobKind
+
+DECIDED = tuple(
+    kind for _, kind in sorted((declared.policy.turn, kind) for kind, declared in KINDS.items() if declared.policy)
 )
 """Kinds that policies decide about, in the order in which they start when several are due."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from jobs.contract import JobKind
 from jobs.format.lock_providers import is_provable
@@ -18,36 +19,21 @@ from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over_policy import has_flink
 from service.queue.job import JobState
 from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
-from service.scheduling import (
-    archival,
-    audit,
-    bucket_contraction,
-    bucket_expansion,
-    cleaning,
-    clustering,
-    compaction,
-    decision_store,
-    delegated,
-    diagnosis,
-    partition_ttl,
-    repair,
-    rollback,
-    sync,
-)
+from service.scheduling import bucket_expansion, decision_store, delegated
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
+from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import Calendar, TriggerContext
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
 
     from jobs.contract import Problem
-    from service.catalog.consumer import Consumer
     from service.catalog.registration import Registration
     from service.delegation.plan import DelegatedPlan
     from service.incidents.incident import Incident
@@ -56,6 +42,9 @@ if TYPE_CHECKING:
     from service.queue.job import Job
     from service.scheduling.decision import Decision, Proposal
 
+_POLICIES: Final[Mapping[JobKind, Callable[[PolicyInputs], Proposal]]] = {
+    kind: import_module(f"service.scheduling.{kind.value}").propose for kind in DECIDED
+}
 _REMEMBERED = 60
 """Number of a table's last jobs that are read for its job history."""
 
@@ -131,22 +120,23 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         # Plans of writers do not wait for the table's own rhythm.
         rest={kind: 0 if asked.get(kind) else getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
+    inputs = PolicyInputs(
+        policy=policy,
+        snapshot=snapshot,
+        context=contexts[DECIDED[0]],
+        incidents=standing,
+        tried=_attempted(recent),
+        hazard=_writer_hazard(connection, table),
+        consumers=consumer_store.of_table(connection, table_id),
+        must_stop_flink=_must_stop_flink(connection, table),
+        unproved=_unproved(connection, table),
+    )
+    proposals = {
+        kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in _POLICIES.items()
+    }
     return DecisionInputs(
         policy=policy,
-        proposals={
-            kind: asked.get(kind) or proposal
-            for kind, proposal in _proposals(
-                policy,
-                snapshot,
-                contexts,
-                standing,
-                tried=_attempted(recent),
-                hazard=_writer_hazard(connection, table),
-                consumers=consumer_store.of_table(connection, table_id),
-                must_stop_flink=_must_stop_flink(connection, table),
-                unproved=_unproved(connection, table),
-            ).items()
-        },
+        proposals=proposals,
         situation=situation,
         before=before,
         calendars=calendars,
@@ -212,44 +202,6 @@ def _attempted(recent: Sequence[Job]) -> list[str]:
     repairs = (job for job in recent if job.kind is JobKind.REPAIR and job.state is JobState.SUCCEEDED)
     last = next(repairs, None)
     return list(last.params.get("instants") or ()) if last else []
-
-
-def _proposals(
-    policy: Policy,
-    snapshot: TableSnapshot,
-    contexts: Mapping[JobKind, TriggerContext],
-    standing: Sequence[Incident],
-    *,
-    tried: Sequence[str],
-    hazard: bucket_expansion.WriterHazard,
-    consumers: Sequence[Consumer],
-    must_stop_flink: bool,
-    unproved: str | None,
-) -> dict[JobKind, Proposal]:
-    return {
-        JobKind.REPAIR: repair.decide(policy.repair, standing, contexts[JobKind.REPAIR], tried),
-        JobKind.ROLLBACK: rollback.decide(policy.rollback, snapshot, contexts[JobKind.ROLLBACK], obstacle=unproved),
-        JobKind.COMPACTION: compaction.decide(policy.compaction, snapshot, contexts[JobKind.COMPACTION]),
-        JobKind.BUCKET_EXPANSION: bucket_expansion.decide(
-            policy.bucket_expansion, snapshot, contexts[JobKind.BUCKET_EXPANSION], hazard
-        ),
-        JobKind.BUCKET_CONTRACTION: bucket_contraction.decide(
-            policy.bucket_contraction,
-            snapshot,
-            contexts[JobKind.BUCKET_CONTRACTION],
-            limit=policy.bucket_expansion.max_bucket_bytes,
-            hazard=hazard,
-        ),
-        JobKind.CLUSTERING: clustering.decide(policy.clustering, snapshot, contexts[JobKind.CLUSTERING]),
-        JobKind.PARTITION_TTL: partition_ttl.decide(
-            policy.partition_ttl, snapshot, contexts[JobKind.PARTITION_TTL], must_stop_flink=must_stop_flink
-        ),
-        JobKind.CLEANING: cleaning.decide(policy.cleaning, snapshot, contexts[JobKind.CLEANING], standing, consumers),
-        JobKind.ARCHIVAL: archival.decide(policy.archival, snapshot, contexts[JobKind.ARCHIVAL]),
-        JobKind.DIAGNOSIS: diagnosis.decide(policy.diagnosis, contexts[JobKind.DIAGNOSIS]),
-        JobKind.AUDIT: audit.decide(policy.audit, snapshot, contexts[JobKind.AUDIT]),
-        JobKind.SYNC: sync.decide(policy.sync, snapshot, contexts[JobKind.SYNC]),
-    }
 
 
 def _trigger_contexts(

@@ -9,15 +9,21 @@ from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import by_calendar, by_time
 
 if TYPE_CHECKING:
-    from service.policies.policy import DiagnosisSettings
+    from service.policies.settings import DiagnosisSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.diagnosis, inputs.context)
 
 
 def decide(settings: DiagnosisSettings, context: TriggerContext) -> Run | Skip:
     """Returns the proposal, by the calendar or else by the time since the last run: damages come without commits."""
     if not settings.enabled:
         return Skip("off", "diagnosis is switched off")
-    params = {"rows": settings.rows}
+    params = settings.job_params()
     if not context.calendar and context.last_run_at is None:
         return Run(JobKind.DIAGNOSIS, params, "no diagnosis yet")
     timing = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from service.model.formatting import duration
 from service.queue.job import JobState
-from service.queue.withdrawal import WITHDRAWN
+from service.queue.problem_types import WITHDRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +66,9 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
     ours = [
         job
         for job in jobs
-        if job.kind is kind and job.state is not JobState.UNKNOWN and not (job.error and job.error.type == WITHDRAWN)
+        if job.kind is kind
+        and job.state is not JobState.UNKNOWN
+        and not (job.error and job.error.type == WITHDRAWN.type)
     ]
     failed: list[Job] = []
     good: Job | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.model.formatting import count, duration
@@ -12,11 +12,14 @@ from service.scheduling.trigger_context import by_calendar
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import PartitionTtlSettings
+    from service.policies.settings import PartitionTtlSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
 
-WAIT_SECONDS, HAND_OVER_SECONDS = 300, 3600
-"""The job's own defaults (`PartitionTtlParams`)."""
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.partition_ttl, inputs.snapshot, inputs.context, must_stop_flink=inputs.must_stop_flink)
 
 
 def decide(
@@ -35,7 +38,7 @@ def decide(
     if must_stop_flink:
         because = "Flink writes the table and would have to be stopped for each job; start the job by hand"
         return Skip("flink", because)
-    params = _params(settings, settings.days_retain)
+    params = settings.job_params()
     kept = f"{count(len(paths), 'partition')}, those older than {count(settings.days_retain, 'day')} are dropped"
     if context.is_unfinished:
         return Run(JobKind.PARTITION_TTL, params, f"the last partition TTL has left expired ones, by its limit; {kept}")
@@ -52,15 +55,3 @@ def decide(
     if context.now < due_at:
         return Skip("not-yet", because, due_at)
     return Run(JobKind.PARTITION_TTL, params, f"{because}; {kept}")
-
-
-def _params(settings: PartitionTtlSettings, days: int) -> dict[str, Any]:
-    selected = {"partitions": list(settings.partitions)} if settings.partitions else {}
-    return {
-        "days_retain": days,
-        "strategy": settings.strategy.value,
-        "limit_partitions": settings.limit_partitions,
-        "wait_seconds": WAIT_SECONDS,
-        "hand_over_seconds": HAND_OVER_SECONDS,
-        **selected,
-    }

@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from service.incidents.incident import IncidentKind, astray
 from service.model.formatting import count
-from service.policies.policy import Mode
-from service.queue.hand_over_policy import DEFAULT_SECONDS
+from service.policies.settings import Mode
 from service.scheduling.decision import Run, Skip, Suggest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from service.incidents.incident import Incident
-    from service.policies.policy import RepairSettings
+    from service.policies.settings import RepairSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
-
-WAIT_SECONDS = 300
-"""The job's own default (`RepairParams`)."""
 
 _MOST_INSTANTS = 1000
 _AGAIN_AFTER = timedelta(hours=1)
 """Pause after a successful job: the next one will most likely not repair or clear what this one did not."""
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.repair, inputs.incidents, inputs.context, inputs.tried)
 
 
 def decide(
@@ -54,7 +56,7 @@ def decide(
         if until > context.now:
             because = f"the last repair has checked them, but the incidents are still open: {finding}"
             return Skip("just-repaired", because, until, warning)
-    params = {"instants": instants, "wait_seconds": WAIT_SECONDS, "hand_over_seconds": DEFAULT_SECONDS}
+    params = settings.job_params(instants=instants)
     if not proved:
         finding += "; nothing proves that their rows were not removed on purpose or carried over"
     if settings.mode is Mode.SUGGEST or not proved:

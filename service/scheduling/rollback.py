@@ -11,11 +11,17 @@ from service.scheduling.decision import Run, Skip
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import RollbackSettings
+    from service.policies.settings import RollbackSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
 
 _WRITES = frozenset({"commit", "deltacommit"})
 """Actions of pending instants that are writers' batches."""
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.rollback, inputs.snapshot, inputs.context, obstacle=inputs.unproved)
 
 
 def decide(

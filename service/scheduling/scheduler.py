@@ -17,7 +17,8 @@ from service.db.engine import reading, writing
 from service.delegation import plan_store
 from service.delegation.plan import PlanState
 from service.delivery import outbox
-from service.model.errors import DatabaseUnavailableError, FenceLosesFlinkError, JobConflictError
+from service.model.errors import DatabaseUnavailableError
+from service.model.job_errors import FenceLosesFlinkError, JobConflictError
 from service.policies import pause_store
 from service.queue import breaker_store, hold_back, job_changes, job_store
 from service.queue.hand_over_policy import loses_batches

@@ -10,8 +10,14 @@ from service.scheduling.trigger_context import by_calendar
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
-    from service.policies.policy import SyncSettings
+    from service.policies.settings import SyncSettings
+    from service.scheduling.decision import Proposal
+    from service.scheduling.policy_inputs import PolicyInputs
     from service.scheduling.trigger_context import TriggerContext
+
+
+def propose(inputs: PolicyInputs) -> Proposal:
+    return decide(inputs.policy.sync, inputs.snapshot, inputs.context)
 
 
 def decide(settings: SyncSettings, snapshot: TableSnapshot, context: TriggerContext) -> Run | Skip:
@@ -26,13 +32,7 @@ def decide(settings: SyncSettings, snapshot: TableSnapshot, context: TriggerCont
     # The time alone would miss a commit of a writer whose clock is behind ours.
     if not (context.is_anything_new(snapshot) or (seen is not None and last > seen)):
         return Skip("nothing-new", f"nothing was committed since the last sync, which saw {seen or 'everything'}")
-    params = {
-        "metastore_uris": settings.metastore_uris,
-        "database": settings.database,
-        "strategy": settings.strategy.value,
-        "create_database": True,
-        **({"table": settings.table} if settings.table else {}),
-    }
+    params = settings.job_params()
     because = f"{last} was committed since the last sync" if context.last_run_at else f"{last} was never synced"
     if context.calendar:
         timing = by_calendar(context.calendar)

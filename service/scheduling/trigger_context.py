@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from service.model.formatting import count, duration
-from service.policies.policy import Trigger
+from service.policies.settings import Trigger
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -205,14 +205,18 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProbl
         alive = [worker for worker in of_group if worker.is_alive(now)]
         if any(worker.is_ready for worker in alive) or now - backlog.oldest < NO_WORKER_AFTER:
             continue
-        seen = max((worker.last_seen for worker in of_group), default=None)
-        why = (
-            f"{count(len(alive), 'worker')} of the group, none of them ready"
-            if alive
-            else f"its last worker called {duration(now - seen)} ago"
-            if seen
-            else "no worker of it was seen for a day"
-        )
+        latest = max(of_group, key=lambda worker: worker.last_seen, default=None)
+        seen = latest.last_seen if latest else None
+        error = latest.info.error if latest and not alive else None
+        if alive:
+            why = f"{count(len(alive), 'worker')} of the group, none of them ready"
+        elif latest is None:
+            why = "no worker of it was seen for a day"
+        elif error:
+            ago = duration(now - latest.last_seen)
+            why = f"{latest.id} did not start {ago} ago: {error.title}. {error.detail}".rstrip(".")
+        else:
+            why = f"its last worker called {duration(now - latest.last_seen)} ago"
         yield NO_WORKER.of(
             About(ObjectType.GROUP, backlog.group, backlog.group),
             backlog.oldest,
@@ -223,9 +227,10 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProbl
                 "waits_seconds": int((now - backlog.oldest).total_seconds()),
                 "unready_workers": len(alive),
                 "last_seen": seen.isoformat() if seen else None,
+                "error": error.type if error else None,
             },
             step=Step(line("workers")) if alive else start_worker(backlog.group),
-            remedy="Give its workers executors: their Spark has none." if alive else None,
+            remedy="Give its workers executors: their Spark has none." if alive else error.hint if error else None,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from jobs.contract import READING
+from jobs.kinds.registry import READING
 from service.model.command_line import line
 from service.model.formatting import count, duration
 from service.standing.problem import Definition, Severity, StandingKind

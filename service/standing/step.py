@@ -12,7 +12,7 @@ from service.queue.queue_status import starting_worker
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from service.policies.policy import CleaningSettings
+    from service.policies.settings import CleaningSettings
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from jobs.job_params import OnActiveWriters
 from service.access.errors import SecretUnreadableError
 from service.lake.table import TableType
 from service.model.command_line import Choice, assigned, line
-from service.model.errors import FenceLosesFlinkError
 from service.model.formatting import count, duration, size
-from service.policies.policy import GIB, Mode
+from service.model.job_errors import FenceLosesFlinkError
+from service.policies.settings import GIB, Mode
 from service.scheduling.decision import Verdict
 from service.standing.problem import Definition, Severity, StandingKind
 from service.standing.step import Step, clean, compact, look_at_table, roll_back, set_policy

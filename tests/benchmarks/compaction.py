@@ -30,6 +30,7 @@ from jobs.contract import BucketIndex, JobKind, Outcome, Table, WorkOrder
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
+from jobs.kinds.registry import typed
 from jobs.worker.attempt import RUN
 from tests.benchmarks import trips, variants
 from tests.benchmarks.process_tree import Cost, measured
@@ -139,7 +140,7 @@ def _compact(spark: SparkSession, base: Path, shape: Shape, engine: str, codec: 
     steps = variants.Steps()
     steps.step("opening")
     order = WorkOrder("benchmark", 1, JobKind.COMPACTION, declared, params)
-    result = RUN[order.kind](HudiTable(Jvm(spark), declared), order, steps)
+    result = RUN[order.kind](HudiTable(Jvm(spark), declared), typed(order), steps)
     if result.outcome is not Outcome.SUCCEEDED or result.details["engines"][0]["engine"] != engine:
         raise RuntimeError(f"the compaction ended as {result}")
     return steps.seconds()

@@ -27,6 +27,7 @@ from jobs.hudi.jvm import Jvm
 from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.kinds.registry import typed
 from jobs.worker.attempt import RUN
 from tests.benchmarks import chart, trips, variants
 from tests.benchmarks.process_tree import Cost, measured
@@ -122,7 +123,7 @@ class Bench:
         if variant == OURS:
             index = BucketIndex(self._shape.buckets, variants.INDEX_FIELDS)
             plan = WorkOrder("benchmark", 1, JobKind.AUDIT, Table(str(base), "trips", index))
-            found = RUN[plan.kind](HudiTable(Jvm(self._spark), plan.table), plan, JobContext()).details
+            found = RUN[plan.kind](HudiTable(Jvm(self._spark), plan.table), typed(plan), JobContext()).details
             if not found["clean"]:
                 raise AssertionError(f"the audit found {found}")
 

@@ -25,6 +25,7 @@ from jobs.hudi.jvm import Jvm
 from jobs.hudi.session import start_session
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.kinds.registry import typed
 from jobs.worker.attempt import RUN
 from tests.benchmarks import trips, variants
 from tests.benchmarks.process_tree import measured
@@ -110,7 +111,7 @@ def _run(spark: SparkSession, base: Path, buckets: int, kind: JobKind, params: d
     index = BucketIndex(buckets, variants.INDEX_FIELDS)
     declared = Table(str(base), "trips", index, writers_hudi_version="1.2.0", writers_stopped=True)
     plan = WorkOrder("benchmark", 1, kind, declared, params)
-    result = RUN[kind](HudiTable(Jvm(spark), declared), plan, JobContext())
+    result = RUN[kind](HudiTable(Jvm(spark), declared), typed(plan), JobContext())
     _require(result.outcome is Outcome.SUCCEEDED, f"{kind} ended as {result.outcome}: {result.error}")
     return bool(result.details["files_copied"] == result.details["files_written"])
 

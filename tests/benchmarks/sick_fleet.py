@@ -93,6 +93,7 @@ class Fleet:
             shutil.copytree(model, base)
             self.ids[daemon.register(base)] = base
         self.kills = threading.Event()
+        self.asked: tuple[str, tuple[str, str, Json]] | None = None
         self.sick = [self._sick(name, model) for name in SICKNESSES]
 
     def _sick(self, name: str, model: Path) -> Sick:
@@ -164,8 +165,10 @@ class Fleet:
         beat.parent.mkdir(exist_ok=True)
         beat.touch()
         self.beats.append(beat)
-        job = self.submit(sick.id, "bucket_expansion", timeout_seconds=TIMEOUT_SECONDS, factor=2, wait_seconds=600)
+        params = {"factor": 2, "wait_seconds": 600}
+        job = self.submit(sick.id, "bucket_expansion", timeout_seconds=TIMEOUT_SECONDS, **params)
         assert job
+        self.asked = (job, (sick.id, "bucket_expansion", params))
 
     def end_write(self, sick: Sick) -> None:
         for beat in self.beats:
@@ -196,6 +199,12 @@ class Fleet:
         body = {"kind": kind, "params": params, "timeout_seconds": timeout_seconds}
         answer = self.daemon.call("POST", f"/v1/tables/{table_id}/jobs", body)
         return str(answer.json()["id"]) if answer.status_code == 202 else None
+
+    def ask_again(self) -> None:
+        """No policy starts an expansion anew that has failed for good: whoever has asked for it does."""
+        if self.asked and self.daemon.job(self.asked[0])["state"] == "failed":
+            table_id, kind, params = self.asked[1]
+            self.submit(table_id, kind, timeout_seconds=TIMEOUT_SECONDS, **params)
 
     def problems(self, table_id: str) -> list[Json]:
         found: list[Json] = self.daemon.call("GET", "/v1/problems", params={"table_id": table_id}).json()["items"]
@@ -325,6 +334,7 @@ def _watch(fleet: Fleet, seconds: float) -> Json:
                 sick.mend()
                 # Whoever mends a table asks for a look at it.
                 fleet.daemon.call("POST", f"/v1/tables/{sick.id}/poll", {})
+            fleet.ask_again()
             mended = time.monotonic()
         time.sleep(1)
     return {"begun": wall, "submitted": submitted}
@@ -334,6 +344,7 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
     names = {sick.id: sick.name for sick in fleet.sick}
     used: dict[str, float] = dict.fromkeys(names.values(), 0.0)
     tries: dict[str, int] = dict.fromkeys(names.values(), 0)
+    first: dict[str, float] = {}
     well, lasted = 0.0, []
     served: set[str] = set()
     end = datetime.now(UTC)
@@ -346,6 +357,8 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
             ended = datetime.fromisoformat(attempt["ended_at"]) if attempt["ended_at"] else end
             spent = (ended - started).total_seconds()
             if job["table_id"] in names:
+                name, after_begin = names[job["table_id"]], (started - begun).total_seconds()
+                first[name] = round(min(after_begin, first.get(name, after_begin)), 1)
                 if attempt["outcome"] != "succeeded":
                     used[names[job["table_id"]]] += spent
                     tries[names[job["table_id"]]] += 1
@@ -377,6 +390,7 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
         "submitted": len(submitted),
         "submitted_started": len(delays),
         "start_delay_seconds": _spread(list(delays.values())),
+        "first_attempt_after_seconds": first,
         "named_after_seconds": {sick.name: sick.named for sick in fleet.sick},
         "first_detail": {sick.name: sick.first_detail for sick in fleet.sick},
         "green_after_seconds": {sick.name: sick.green_after for sick in fleet.sick},

@@ -15,6 +15,7 @@ from jobs.dataplane import parquet_layout
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.kinds.registry import typed
 from jobs.worker.attempt import RUN
 from tests.benchmarks.trips import Shape, table_options
 
@@ -52,7 +53,7 @@ def ours(spark: SparkSession, base: Path, shape: Shape, factor: int, codec: str)
     plan = WorkOrder("benchmark", 1, JobKind.BUCKET_EXPANSION, declared, params)
     steps = Steps()
     steps.step("opening")
-    result = RUN[plan.kind](HudiTable(Jvm(spark), declared), plan, steps)
+    result = RUN[plan.kind](HudiTable(Jvm(spark), declared), typed(plan), steps)
     if result.outcome is not Outcome.SUCCEEDED:
         raise RuntimeError(f"the expansion ended as {result.outcome}: {result.error}")
     return steps.seconds()

@@ -18,7 +18,7 @@ from service.lake.instant_metadata import ReplaceRequest, decode, parse_metadata
 from service.lake.storage import Entry, open_storage
 from service.lake.table_config import TableConfig, read_table_config
 from service.lake.timeline import file_name_of, timeline_of
-from service.model.errors import StorageError
+from service.model.storage_errors import StorageError
 from service.registration.detection import examine
 
 

@@ -23,7 +23,9 @@ from service.lake.history import archived_since
 from service.lake.instant_metadata import CommitRecord, decode
 from service.lake.storage import MAX_METADATA_BYTES, open_storage
 from service.lake.table_config import read_table_config
-from service.model.errors import DatabaseUnavailableError, NotAHudiTableError, StorageError
+from service.model.errors import DatabaseUnavailableError
+from service.model.storage_errors import StorageError
+from service.model.table_errors import NotAHudiTableError
 from service.registration.detection import examine
 from tests.hostile import avro
 from tests.integration.control_plane.watching import Watched

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import PathOutsideTableError
 from jobs.hudi.boundaries import check_plans
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import commit_of, touched_of
 from jobs.storage.location import is_inside, link_out
 from jobs.storage.paths import Storage
+from jobs.table_errors import PathOutsideTableError
 from service.catalog import table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
@@ -21,8 +21,8 @@ from service.lake.active_timeline import read_active_timeline
 from service.lake.file_slices import files_by_partition
 from service.lake.storage import open_storage
 from service.model.clock import utc_now
-from service.model.errors import PathForbiddenError
-from service.model.errors import PathOutsideTableError as PathOutsideTable
+from service.model.storage_errors import PathForbiddenError
+from service.model.storage_errors import PathOutsideTableError as PathOutsideTable
 from service.observation.poll import poll_table
 from service.observation.table_read import TableReader
 from tests.integration import tables

@@ -11,7 +11,7 @@ import pytest
 from service.api.app import create_app
 from service.hand_over.flink_hosts import check_allowed
 from service.hand_over.flink_rest import FlinkRest
-from service.model.errors import FlinkError, FlinkHostNotAllowedError
+from service.model.table_errors import FlinkError, FlinkHostNotAllowedError
 
 if TYPE_CHECKING:
     import httpx

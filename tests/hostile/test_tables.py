@@ -19,7 +19,7 @@ from service.events.notifier import Notifier
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
-from service.model.errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
+from service.model.storage_errors import ReaderCrashedError, ReadersBusyError, ReadTimedOutError, StorageError
 from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests

@@ -36,7 +36,7 @@ def run(dag_id: str, conf: str) -> dict:
 
 def kill_deferred(job_id: str) -> dict:
     """What the triggerer does when a person clears the deferred task."""
-    from service.integrations.airflow.triggers import JobTrigger
+    from groundskeeper_client.airflow.triggers import JobTrigger
 
     trigger = JobTrigger(job_id, "groundskeeper_default", 0.1)
     path, fields = trigger.serialize()
@@ -49,7 +49,7 @@ def provider() -> dict:
     """What Airflow itself has found of us."""
     manager = ProvidersManager()
     hook = manager.hooks["groundskeeper"]
-    from service.integrations.airflow.hook import GroundskeeperHook
+    from groundskeeper_client.airflow.hook import GroundskeeperHook
 
     return {
         "version": manager.providers["groundskeeper"].version,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from groundskeeper_client import calls, models
 from jobs.contract import Outcome, Problem, Result
 from service.access.token import Role
-from service.client import calls, models
 from service.model.clock import utc_now
 from tests.guides import GUIDE_OF_TOOLS, ROOT, python_block
 from tests.integration.serving import eventually
@@ -28,8 +28,8 @@ RUNS = ROOT / "tests" / "integration" / "airflow_runs.py"
 IN_WORKER = """
 from datetime import datetime
 from airflow.sdk import DAG
-from service.integrations.airflow.operator import GroundskeeperJobOperator
-from service.integrations.airflow.sensors import CommitSeenSensor, TableHealthySensor
+from groundskeeper_client.airflow.operator import GroundskeeperJobOperator
+from groundskeeper_client.airflow.sensors import CommitSeenSensor, TableHealthySensor
 
 with DAG("in_worker", start_date=datetime(2026, 1, 1), schedule=None) as dag:
     of_services = dict(table="orders", of_services=True, deferrable=False, poke_interval=1, timeout=5)

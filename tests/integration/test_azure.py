@@ -14,7 +14,7 @@ from service.lake.file_slices import read_snapshot
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
-from service.model.errors import PathNotFoundError
+from service.model.storage_errors import PathNotFoundError
 from service.registration.detection import examine
 from tests import azurite
 from tests.azurite import ROOT

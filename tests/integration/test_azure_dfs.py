@@ -16,7 +16,7 @@ from jobs.hudi.whole_instants import complete_at_once
 from jobs.storage.paths import of_hadoop
 from service.lake.active_timeline import read_active_timeline
 from service.lake.storage import open_storage
-from service.model.errors import StorageError
+from service.model.storage_errors import StorageError
 from service.registration.detection import examine
 from tests import azure_dfs
 from tests.azurite import ROOT

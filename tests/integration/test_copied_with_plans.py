@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import PlanOfAnotherPathError, RefusedError
+from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.table_errors import PlanOfAnotherPathError
 from tests.integration import tables
 from tests.integration.plans import schedule_clustering
 from tests.integration.run import hudi_table, run_job

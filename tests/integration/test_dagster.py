@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from groundskeeper_client import calls, models
 from jobs.contract import Outcome, Problem, Result
 from service.access.token import Role
-from service.client import calls, models
 from tests.guides import GUIDE_OF_TOOLS, ROOT, python_block
 from tests.integration.serving import eventually
 from tests.integration.tool_environment import ToolEnvironment
@@ -89,7 +89,7 @@ def test_the_assets_of_the_guide_are_materialized_by_jobs(dagster: Dagster, work
     assert ended["success"], ended
     assert [(order.kind.value, dict(order.params)) for order in work.orders] == [
         ("compaction", {"limit_bytes": 53687091200}),
-        ("audit", {}),
+        ("audit", {"rows": True}),
     ]
     compacted = ended["materialized"]["orders_compaction"]
     assert (compacted["job_id"], compacted["instants"]) == (work.orders[0].job_id, [COMPACTION])

@@ -14,7 +14,7 @@ from service.lake.storage import open_storage
 from service.lake.table import BucketIndexKind, TableProfile, TableType
 from service.lake.table_config import read_table_config
 from service.lake.timeline import read_timeline
-from service.model.errors import BucketIndexContradictedError
+from service.model.table_errors import BucketIndexContradictedError
 from service.registration.detection import Examination, examine
 from tests.integration.tables import rows, upsert, write_table, writer_options
 

@@ -12,7 +12,7 @@ from jobs.contract import BucketIndex, Outcome, TableLock
 from jobs.storage.paths import of_hadoop
 from service.lake.active_timeline import read_active_timeline
 from service.lake.storage import open_storage
-from service.model.errors import PathNotFoundError
+from service.model.storage_errors import PathNotFoundError
 from service.registration.detection import examine
 from tests import gcs
 from tests.integration import tables

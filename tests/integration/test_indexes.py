@@ -259,6 +259,29 @@ def test_an_audit_sees_an_index_that_does_not_agree_with_the_rows(
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize(("expression", "misled"), [("upper", "region = 'r3'"), ("identity", "upper(region) = 'R3'")])
+def test_an_expression_index_that_hides_rows_from_other_filters_is_found(
+    spark: SparkSession, tmp_path: Path, expression: str, misled: str
+) -> None:
+    base = tmp_path / "trips"
+    options = {**indexed.UPPER_REGION, "hoodie.metadata.index.expression.options": f"expr={expression}"}
+    indexed.write(spark, base, options, table_type=COW)
+    session = spark.newSession()
+
+    def found() -> tuple[int, list[str]]:
+        read = session.read.format("hudi").options(**{"hoodie.enable.data.skipping": "true"}).load(str(base))
+        findings = run_job(spark, base, "diagnosis", index=None).details["findings"]
+        return read.where(misled).count(), [each["type"] for each in findings]
+
+    assert found() == (0, ["expression-index-misleads"])  # of Hudi alone; once it is right, the finding is wrong
+    session.sql(f"create table region_{expression} using hudi location '{base}'")
+    session.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+    session.sql(f"drop index expr_index_region on region_{expression}")
+    session.sql(f"drop table region_{expression}")
+    assert found() == (22, [])
+
+
+@pytest.mark.exhaustive
 def test_an_audit_sees_a_file_whose_entries_lack_what_is_in_it(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     of_files = {**indexed.BLOOM, "hoodie.index.type": "BLOOM", **indexed.STATISTICS, **indexed.YEAR}

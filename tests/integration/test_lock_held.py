@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import TableLock
-from jobs.errors import TableLockedError
 from jobs.hudi.lock import TableLock as Lock
 from jobs.job_context import JobContext
+from jobs.lock_errors import TableLockedError
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
-from jobs.errors import JobError, LockLostError, TableLockedError
+from jobs.errors import JobError
 from jobs.hudi.lock import TableLock, for_at_most
 from jobs.job_context import JobContext
+from jobs.lock_errors import LockLostError, TableLockedError
 from jobs.storage.permissions import Permissions
 from service.lake.table_lock import read_lock
 from service.model.clock import utc_now

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import Outcome, TableLock
-from jobs.errors import CancelledError, JobError, LockUnavailableError, LockUnusableError, TableLockedError
+from jobs.errors import CancelledError, JobError
 from jobs.format.lock_providers import DYNAMODB, HIVE, IN_STORAGE, PREFIX
 from jobs.hudi import lock as lock_module
 from jobs.hudi.lock import TableLock as Lock
 from jobs.hudi.lock import for_at_most
 from jobs.job_context import JobContext
+from jobs.lock_errors import LockUnavailableError, LockUnusableError, TableLockedError
 from tests import zookeeper
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.errors import LeaseLostError, RefusedError, TableLockedError
+from jobs.errors import LeaseLostError, RefusedError
 from jobs.format.bucket_rules import Scale
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock, for_at_most
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.job_context import JobContext
+from jobs.lock_errors import TableLockedError
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX, left_behind

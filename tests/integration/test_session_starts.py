@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from jobs.hudi import ivy, session
 from tests import unwritable
+from tests.acceptance.daemon import Daemon
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,3 +155,14 @@ def test_memory_that_the_machine_does_not_have_is_named(machine: Machine) -> Non
     failed = machine.start(driver_memory="900000g")
     assert failed["type"] == "memory-short", failed
     assert "GROUNDSKEEPER_DRIVER_MEMORY" in failed["said"]
+
+
+def test_the_service_and_its_users_are_told_why_a_worker_did_not_start(machine: Machine, tmp_path: Path) -> None:
+    settings = {"jars": str(machine.jars), "driver_memory": "900000g", "problem_seconds": "0.2"}
+    with Daemon(tmp_path / "service", **settings) as daemon:
+        deadline = time.monotonic() + 60
+        while not (listed := daemon.call("GET", "/v1/workers").json()["items"]) or not listed[0]["error"]:
+            assert time.monotonic() < deadline, listed
+            time.sleep(0.2)
+    assert (listed[0]["state"], listed[0]["error"]["type"]) == ("failed", "/problems/memory-short")
+    assert "GROUNDSKEEPER_DRIVER_MEMORY" in listed[0]["error"]["hint"]

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import HeartbeatAnswer, JobKind, Outcome, Result, Table, WorkOrder
-from jobs.errors import (
-    JobError,
-)
+from jobs.errors import JobError
 from jobs.hudi.jvm import Jvm
-from jobs.hudi.storage_errors import (
+from jobs.hudi.write_probe import require_writable
+from jobs.storage.permissions import Permissions
+from jobs.storage_errors import (
     StorageDeniedError,
     StorageFullError,
     StorageLoginError,
     StorageReadOnlyError,
     StorageUnknownError,
 )
-from jobs.hudi.write_probe import require_writable
-from jobs.storage.permissions import Permissions
 from jobs.worker.attempt import Attempt
 from jobs.worker.write_probes import WriteProbes
 from service.lake.storage import open_storage

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.errors import RefusedError, TableGoneError
+from jobs.errors import RefusedError
+from jobs.table_errors import TableGoneError
 from tests.integration import tables
 from tests.integration.run import run_job
 

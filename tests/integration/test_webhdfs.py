@@ -18,8 +18,8 @@ from jobs.storage.paths import of_hadoop
 from jobs.storage.permissions import Permissions
 from service.lake.storage import open_storage
 from service.lake.table_lock import read_lock, remove_lock
-from service.model.errors import PathForbiddenError, PathNotFoundError, StorageError, StorageUnsupportedError
 from service.model.lock_state import LockState
+from service.model.storage_errors import PathForbiddenError, PathNotFoundError, StorageError, StorageUnsupportedError
 from tests import hdfs
 
 if TYPE_CHECKING:

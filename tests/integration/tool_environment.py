@@ -1,4 +1,4 @@
-"""A virtual environment for a tool whose pins do not fit ours: it has this package without its dependencies."""
+"""A virtual environment for a tool whose pins do not fit ours: it has the distribution of the client beside it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from tests.guides import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
+CLIENT = ROOT / "service" / "client"
+
 
 @dataclass(frozen=True)
 class ToolEnvironment:
-    """`folder` is for what the tool writes; `site` has this package as `pip install --no-deps` puts it there."""
+    """`folder` is for what the tool writes; `site` has the client as `pip install --no-deps` puts it there."""
 
     python: Path
     site: Path
@@ -38,7 +40,7 @@ class ToolEnvironment:
                 _run(python, "-m", "pip", "install", "-q", *requirements)
                 done.touch()
         site = folder / "site"
-        _run(python, "-m", "pip", "install", "-q", "--no-deps", "--target", site, ROOT)
+        _run(python, "-m", "pip", "install", "-q", "--no-deps", "--target", site, CLIENT)
         return cls(python, site, folder)
 
     def start(self, *arguments: object, log: IO[str] | None = None, **variables: str) -> subprocess.Popen[str]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from groundskeeper_client import Client, calls, models
 from jobs.contract import Outcome, Result, WorkOrder
 from service.access import token_store
 from service.access.token import Role, issued
-from service.client import Client, calls, models
 from service.db.engine import writing
 from service.model.clock import utc_now
 from tests.integration.control_plane.protocol_worker import Worker

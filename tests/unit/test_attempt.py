@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
 
 STARVED_SECONDS = 0.2
-PLAN = WorkOrder("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"))
+PLAN = WorkOrder("job_1", 1, JobKind.BUCKET_EXPANSION, Table("/lake/orders", "orders"), {"factor": 2})
 
 
 class FakeSpark:
@@ -175,6 +175,7 @@ def test_a_lease_that_is_lost_while_a_cancelled_job_cleans_up_ends_that_too(run:
     assert spark.cancelled > 0
 
 
+@pytest.mark.slow
 def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_out(run: Callable[..., Result]) -> None:
     spark = FakeSpark()
     beats: list[int] = []

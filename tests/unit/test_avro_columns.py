@@ -141,6 +141,7 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
     return named("record", fields=[{"name": name, "type": kind} for name, kind in fields])
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_generated_records_come_back(data: st.DataObject) -> None:

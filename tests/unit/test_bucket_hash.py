@@ -71,6 +71,7 @@ keys_of_all_kinds = st.lists(st.one_of(letters, any_text, composite), max_size=3
 fields_of_all_kinds = st.lists(st.sampled_from(["a", "b", "id", "ïd", "\U0001f600", "", "other"]), max_size=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(keys_of_all_kinds, fields_of_all_kinds)
 def test_every_key_hashes_as_java_does_and_fails_where_java_never_returns(keys: list[str], fields: list[str]) -> None:
@@ -133,6 +134,7 @@ def test_known_java_hash_codes() -> None:
     assert codes(["hello"], []) == [31 + 99162322]
 
 
+@pytest.mark.slow
 def test_one_very_long_key_among_many_blocks_of_short_ones() -> None:
     keys = [f"k{i}" for i in range(30_000)] + ["x" * 300_000, "é" * 200_000] + [f"a:{i},b:é" for i in range(30_000)]
     expected = [java_list_hash(hudi_values(key, ["a"])) for key in keys]

@@ -17,7 +17,8 @@ from jobs.format.hashing_config import HashingConfig
 from service.lake.file_slices import FileSlice
 from service.lake.storage import open_storage
 from service.lake.table import BucketIndexKind, BucketLayout, Column, TableProfile, TableType
-from service.model.errors import BucketIndexContradictedError, StorageError
+from service.model.storage_errors import StorageError
+from service.model.table_errors import BucketIndexContradictedError
 from service.registration.bucket_index import Evidence, detect, verify
 from service.registration.key_sample import FILES, KeySample, choose, read_sample
 

@@ -9,6 +9,8 @@ import pytest
 from jobs.clustering_refusals import refusal
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
+from jobs.kinds.clustering import ClusteringParams
+from jobs.kinds.registry import KINDS, typed
 from jobs.services import clustering
 
 SCHEMA = json.dumps({"type": "record", "name": "r", "fields": [{"name": "city", "type": "string"}]})
@@ -21,7 +23,7 @@ def test_a_table_of_consistent_hashing_that_was_registered_without_an_index_is_n
     table: Any = SimpleNamespace(
         file_slices=lambda: [], schema=lambda: SCHEMA, declared=declared, has_consistent_hashing=lambda: True
     )
-    plan = WorkOrder("job_1", 1, JobKind.CLUSTERING, declared, {"sort_by": ["city"]}, dry_run=dry_run)
+    plan = WorkOrder("job_1", 1, JobKind.CLUSTERING, declared, ClusteringParams(sort_by=("city",)), dry_run=dry_run)
     report: Any = SimpleNamespace(step=lambda _step: None)
     if dry_run:
         refusals = clustering.run(table, plan, report).details["refusals"]
@@ -47,5 +49,5 @@ def test_the_worker_refuses_what_the_service_does(index: BucketIndex | None, par
     )
     report: Any = SimpleNamespace(step=lambda _step: None)
     with pytest.raises(RefusedError) as caught:
-        clustering.run(table, WorkOrder("job_1", 1, JobKind.CLUSTERING, declared, params), report)
-    assert caught.value.problem() == refusal(params, has_index=index is not None)
+        clustering.run(table, typed(WorkOrder("job_1", 1, JobKind.CLUSTERING, declared, params)), report)
+    assert caught.value.problem() == refusal(KINDS[JobKind.CLUSTERING].read(params), has_index=index is not None)

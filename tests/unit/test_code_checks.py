@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ CHECKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHECKS)
 def test_the_code_passes(name: str) -> None:
     ran = subprocess.run(CHECKS[name], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -45,17 +47,21 @@ MODULES = [path for folder in ("service", "jobs") for path in sorted((ROOT / fol
 QUESTIONS = ("What", "Who", "How", "Whether", "Which", "When", "Where")
 
 
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def test_files_are_short_and_their_docstrings_name_something() -> None:
     for path in MODULES:
-        text = path.read_text()
-        assert len(text.splitlines()) <= 350 or path.parent.name == "generated", path
-        described = ast.get_docstring(ast.parse(text)) or ""
+        assert len(path.read_text().splitlines()) <= 350 or path.parent.name == "generated", path
+        described = ast.get_docstring(_parsed(path)) or ""
         assert not described.startswith(QUESTIONS), path
 
 
 def test_nothing_takes_more_than_five_positional_arguments() -> None:
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(_parsed(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
                 assert len([name for name in names if name not in ("self", "cls")]) <= 5, f"{path}: {node.name}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jobs.contract import JobKind, Table, WorkOrder
 from jobs.hudi.plans import Plan
 from jobs.hudi.records import FileSlice
+from jobs.kinds.compaction import CompactionParams
 from jobs.services.compaction_bounds import Bounds, Choice, PendingPlan, left_of
 
 MIB = 1024 * 1024
@@ -35,7 +35,7 @@ def bounds(limit: int | None = None, *partitions: Any, file_groups: int | None =
         params["limit_file_groups"] = file_groups
     if partitions:
         params["partitions"] = list(partitions)
-    return Bounds.of(WorkOrder("job_1", 1, JobKind.COMPACTION, Table("/t", "t"), params))
+    return Bounds.of(CompactionParams.of(params))
 
 
 def ids(choice: Choice) -> tuple[str, str]:

@@ -9,10 +9,11 @@ import pytest
 from jobs.format.stale_writes import CompletedWrite
 from jobs.hudi.records import Commit
 from jobs.job_params import CleaningPolicy
+from jobs.kinds.cleaning import Consumer as Awaited
 from jobs.protocol.consumers import behind_replacements, files_needed, first_needed, retention
 from service.catalog.consumer import Consumer
 from service.lake.snapshot import PartitionState
-from service.policies.policy import CleaningSettings
+from service.policies.settings import CleaningSettings
 from service.scheduling import cleaning
 from service.scheduling.trigger_context import TriggerContext
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago
@@ -45,11 +46,11 @@ def completed(*instants: str, replacing: str = "") -> list[Commit]:
 )
 def test_the_consumer_that_is_furthest_behind_decides(seen: list[str], place: int | None) -> None:
     commits = completed("1", "2", "3", "4", "5")
-    assert first_needed(commits, [{"name": each, "instant": each} for each in seen]) == place
+    assert first_needed(commits, [Awaited(each, each) for each in seen]) == place
 
 
 def test_a_table_without_commits_needs_nothing_kept() -> None:
-    assert first_needed([], [{"name": "a", "instant": "1"}]) is None
+    assert first_needed([], [Awaited("a", "1")]) is None
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def cases(draw: st.DrawFn) -> tuple[pa.Table, list[str], list[int]]:
     return pa.table(arrays), columns, cuts
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cases(), st.sampled_from(["linear", "zorder", "hilbert"]), st.integers(1, 50), st.sampled_from([2, 3, 64]))
 def test_rows_sorted_on_the_disk_come_in_the_order_of_memory(
@@ -122,6 +123,7 @@ def test_runs_of_any_order_are_merged_in_few_steps(given: str) -> None:
     assert found.equals(table.take(pc.sort_indices(table, sort_keys=[("value", "ascending")])))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_typed_error_and_leaves_nothing(
     temporary: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -150,6 +152,7 @@ except RefusedError as error:
     assert [path.name for path in base.glob("*.parquet")] == ["00000000-in.parquet"]
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_killed_process_is_removed_by_the_next_one_and_that_of_a_living_one_is_not(
     temporary: Path,
 ) -> None:

@@ -106,6 +106,12 @@ def test_every_script_of_a_page_exists_and_has_its_options(page: Path) -> None:
 
 
 @pages
+def test_every_file_of_this_repository_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(r"`((?:(?:jobs|service|tests|migrations)/[\w/*.-]*|[\w]+\.py))`", page.read_text())
+    assert [name for name in named if not any(ROOT.glob(name if "/" in name else f"[jst]*/**/{name}"))] == []
+
+
+@pages
 def test_every_rest_call_of_a_page_is_a_route(page: Path) -> None:
     routes = _routes()
     for block in shell_blocks(page):

@@ -11,7 +11,7 @@ from service.lake.hashing_config import HashingConfigs, read_hashing_configs
 from service.lake.storage import open_storage
 from service.lake.table_config import TableConfig
 from service.lake.timeline import read_timeline
-from service.model.errors import StorageError
+from service.model.storage_errors import StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from service.api.dashboard import FOLDER
+from service.api.dashboard import FOLDER, scripts
 from service.api.module_bundle import joined
 
-MODULES = {path.name: path.read_text() for path in sorted(FOLDER.glob("*.js"))}
+MODULES = scripts(FOLDER)
 
 MAIN = """// The entry.
 import { draw } from "./page.js";

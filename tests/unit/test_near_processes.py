@@ -11,6 +11,8 @@ import pytest
 from jobs.dataplane.near_processes import ProcessDiedError, run_near
 from jobs.errors import CancelledError, HudiError
 
+pytestmark = pytest.mark.slow  # they start processes
+
 
 def square(number: int) -> int:
     return number * number

@@ -85,6 +85,7 @@ def before_1_0(versions: list[Version]) -> dict[int, int]:
     return found
 
 
+@pytest.mark.slow
 @given(VERSIONS, st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_where_the_values_do_not_fall_an_older_hudi_keeps_the_same_record(

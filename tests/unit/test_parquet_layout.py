@@ -87,6 +87,7 @@ def test_row_groups_are_as_large_as_the_inputs(tmp_path: Path) -> None:
             assert parquet_layout.of_file(reader).row_group_rows == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_dictionary", [True, False])
 def test_batches_of_wide_rows_have_few_of_them_also_if_a_dictionary_hides_it(
     tmp_path: Path, use_dictionary: bool

@@ -1,40 +1,63 @@
-"""Every type of problem has a page that explains it, and the OpenAPI document links it."""
+"""Every type of problem is declared once with its texts, has a page, and the OpenAPI document links it."""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
+import re
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from fastapi.testclient import TestClient
 
-import service
-from jobs.contract import TABLE_LOCKED
+import jobs
 from jobs.errors import JobError
-from jobs.hudi.storage_errors import StorageRefusedError
+from jobs.problems.problem_type import ProblemType, declared
 from service.api.app import create_app
 from service.api.dependencies import AppContext
-from service.api.problem_pages import EXPLANATIONS, every_type
-from service.api.problem_texts.of_jobs import OF_JOBS
-from service.api.problem_texts.of_refusals import OF_REFUSALS
+from service.api.problem_pages import every_type
 from service.db.engine import open_engine
 from service.model.errors import GroundskeeperError
-from service.queue.hand_over_policy import WRITERS_NOT_STOPPED
-from service.queue.withdrawal import WITHDRAWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+_CONSTRUCTING = {
+    "jobs/errors.py",
+    "jobs/problems/problem_type.py",
+    "service/model/errors.py",
+    # A task on an executor sends a problem as a row.
+    "jobs/dataplane/hudi_merge_job.py",
+    # Incidents have texts of their own, and show no type.
+    "service/incidents/incident.py",
+}
+_VERB = "is|are|was|were|has|have|had|can|could|may|must|will|would|says?|failed"
+_DANGLING = re.compile(
+    rf"(?:^|[.?!] )(?:(?:Of|As|From|By|With|It|They|Them|Its|Their)\b|(?:This|These|Those) (?:{_VERB})\b)[^.]*"
+)
 
 
-def every_error() -> list[type[GroundskeeperError]]:
-    for module in pkgutil.walk_packages(service.__path__, "service.", onerror=lambda name: None):
-        # Integrations need the tools that they are for.
-        if not module.name.endswith("__main__") and not module.name.startswith("service.integrations."):
-            importlib.import_module(module.name)
-    found: list[type[GroundskeeperError]] = [GroundskeeperError]
+def every_error(base: type[Exception], *packages: str) -> list[type]:
+    """Returns the class and all below it, wherever they are."""
+    for package in packages:
+        path = importlib.import_module(package).__path__
+        for module in pkgutil.walk_packages(path, f"{package}.", onerror=lambda name: None):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    found: list[type] = [base]
     for kind in found:
         found += kind.__subclasses__()
     return found
+
+
+def every_declaration() -> list[type | ProblemType]:
+    """Returns what says its own type: classes that inherit it have the texts of their base."""
+    classes = every_error(GroundskeeperError, "service") + every_error(JobError, "jobs")
+    return [kind for kind in classes if "type" in vars(kind)] + declared()
 
 
 @pytest.fixture(scope="module")
@@ -43,30 +66,54 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     return TestClient(create_app(AppContext(engine, examine=None)), base_url="http://127.0.0.1")  # type: ignore[arg-type]
 
 
-def test_every_error_has_an_explanation_that_says_more_than_its_title() -> None:
-    for kind in every_error():
-        assert kind.type in EXPLANATIONS, f"{kind.__module__}.{kind.__name__} has no text in service/api/problem_texts"
-        text = EXPLANATIONS[kind.type]
-        assert len(text.why.split()) >= 12, kind.type
-        assert text.why.rstrip(".") not in (kind.title, kind.hint), kind.type
-        assert text.example, kind.type
+def test_every_type_says_why_in_more_words_than_its_title() -> None:
+    for each in every_declaration():
+        if isinstance(each, type):
+            own = {"why", "example"} & vars(each).keys()
+            assert len(own) == 2, f"{each.__module__}.{each.__name__} has texts of another type"
+        assert len(each.why.split()) >= 12, each.type
+        assert each.why.rstrip(".") not in (each.title, each.hint), each.type
 
 
-def test_every_error_of_a_worker_has_an_explanation() -> None:
-    kinds: list[type[JobError]] = [JobError]
-    assert issubclass(StorageRefusedError, JobError)
-    for kind in kinds:
-        kinds += kind.__subclasses__()
-    types = {kind.type for kind in kinds} | {TABLE_LOCKED, WITHDRAWN, WRITERS_NOT_STOPPED}
-    assert types <= every_type().keys()
-    titles = {kind.type: kind.title for kind in kinds}
-    for name, text in OF_JOBS.items():
-        assert titles.get(name, text.title) == text.title
-        assert len(text.why.split()) >= 12, name
+def test_every_type_has_a_page() -> None:
+    assert {each.type for each in every_declaration()} == set(every_type())
 
 
-def test_there_is_no_text_about_a_type_that_does_not_exist() -> None:
-    assert EXPLANATIONS.keys() - OF_JOBS.keys() - OF_REFUSALS.keys() <= {kind.type for kind in every_error()}
+def test_the_types_of_jobs_are_declared_once() -> None:
+    """The service declares a type of jobs again only for its own title and hint."""
+    kinds = [kind for kind in every_error(JobError, "jobs") if "type" in vars(kind)]
+    assert [name for name, times in Counter(each.type for each in [*kinds, *declared()]).items() if times > 1] == []
+    with pytest.raises(ValueError, match="two problem types"):
+        ProblemType(declared()[0].type, "Title", why="Another one has this name.")
+
+
+def test_no_problem_is_made_without_a_declared_type() -> None:
+    root = Path(jobs.__file__).parent.parent
+    assert {name for folder in ("jobs", "service") for name in _constructing(root, folder)} == _CONSTRUCTING
+
+
+def _constructing(root: Path, folder: str) -> Iterator[str]:
+    """Yields the files that call the class `Problem` by whatever name."""
+    for path in sorted((root / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "Problem" not in text:
+            continue
+        tree = ast.parse(text)
+        imported = [alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
+        names = {alias.asname or alias.name for alias in imported if alias.name == "Problem"}
+        called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        if any(
+            func.attr == "Problem"
+            if isinstance(func, ast.Attribute)
+            else isinstance(func, ast.Name) and func.id in names
+            for func in called
+        ):
+            yield path.relative_to(root).as_posix()
+
+
+def test_a_sentence_says_what_it_is_about() -> None:
+    dangling = {each.type: found.group() for each in every_declaration() if (found := _DANGLING.search(each.why))}
+    assert dangling == {}
 
 
 def test_browsers_get_a_page_and_programs_get_json(client: TestClient) -> None:
@@ -97,7 +144,3 @@ def test_the_document_links_the_page_of_each_problem_of_an_operation(client: Tes
                 assert all(pages[name].status == int(status) for name in names), (path, status, names)
                 linked.update(names)
     assert len(linked) > 45
-
-
-def test_the_texts_are_in_the_package() -> None:
-    assert (Path(service.__file__).parent / "api" / "problem_texts" / "of_jobs.py").is_file()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from service.model.errors import NotAHudiTableError
+from service.model.table_errors import NotAHudiTableError
 from service.registration.detection import examine
 from service.registration.discovery import glance
 from tests.small_table import SmallTable

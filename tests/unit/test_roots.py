@@ -6,13 +6,8 @@ import pytest
 
 from jobs.storage.location import plain
 from service.lake.location import canonical, check_allowed
-from service.model.errors import (
-    NotAHudiTableError,
-    PathForbiddenError,
-    PathNotFoundError,
-    StorageUnsupportedError,
-    TableUnsupportedError,
-)
+from service.model.storage_errors import PathForbiddenError, PathNotFoundError, StorageUnsupportedError
+from service.model.table_errors import NotAHudiTableError, TableUnsupportedError
 from service.registration.detection import examine
 
 if TYPE_CHECKING:

@@ -261,6 +261,7 @@ def test_files_of_several_schemas_or_writers_are_not_put_together(
     assert copied(work(tmp_path), source, "0-0-0", None) is None
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_copied_or_refused_with_one_typed_error(tmp_path: Path) -> None:
     """pyarrow itself is not asked: it ends the process for some footers."""
     path = tmp_path / "00000001-in.parquet"

@@ -13,6 +13,7 @@ from jobs.hudi.cleans import Cleaned
 from jobs.hudi.plans import compactions_done
 from jobs.protocol.unplanned_logs import may_miss_logs, missed_logs
 from jobs.services.checks.finding import Examined, Finding
+from jobs.table_errors import DamagedFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,7 +121,8 @@ def compactions(examined: Examined) -> Iterator[Finding]:
 
 
 def counted(examined: Examined) -> Iterator[Finding]:
-    """Finds base files of the latest slices that have another number of rows than their commits say. Reads footers."""
+    """Finds base files of the latest slices that cannot be read, or have another number of rows than their commits say.
+    Reads footers."""
     said = {path: rows for commit in examined.commits for path, rows in commit.rows.items()}
     based = {
         f"{item.partition}/{name}".lstrip("/"): item.base_file
@@ -128,7 +130,19 @@ def counted(examined: Examined) -> Iterator[Finding]:
         if item.base_file and (name := item.base_file.rpartition("/")[2]).endswith(".parquet")
     }
     known = {path: full for path, full in based.items() if path in said}
-    counts = base_files.counts(examined.table, list(known.values()))
+    try:
+        counts = base_files.counts(examined.table, list(known.values()))
+    except DamagedFileError:
+        damaged = base_files.damaged(examined.table, list(based.values()))
+        yield Finding(
+            "base-files-damaged",
+            "Base files are damaged, or are not what their names say",
+            {path: f"{path}: {damaged[full]}" for path, full in based.items() if full in damaged},
+            "Readers fail, and so does each job that has to read them.",
+            DamagedFileError.hint,
+        )
+        known = {path: full for path, full in known.items() if full not in damaged}
+        counts = base_files.counts(examined.table, list(known.values()))
     differing = {}
     for path in known:
         there = counts.get(path.rpartition("/")[2], 0)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from jobs.hudi import index_entries
-from jobs.hudi.indexes import BLOOM_FILTERS, RECORDS
+from jobs.hudi.indexes import BLOOM_FILTERS, EXPRESSION, RECORDS, definitions
 from jobs.services.checks import file_values
 from jobs.services.checks.finding import Cure, Examined, Finding
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _EFFECT_OF_RECORDS = (
     "A writer that finds its rows by this index writes them where no reader sees them, or adds a second row."
 )
+_OF_TIMES = frozenset({"year", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "hour", "minute", "second"})
+
 _EFFECT_OF_VALUES = "A query that finds its rows by this index misses rows, or fails."
 
 
@@ -37,4 +39,28 @@ def entries(examined: Examined) -> Iterator[Finding]:
             "A service without the index's options committed, or a key exists twice. Stop the writers, and build the"
             " metadata table anew.",
             Cure(JobKind.METADATA_TABLE, {"action": "rebuild"}),
+        )
+
+
+def expressions(examined: Examined) -> Iterator[Finding]:
+    """Finds expression indexes by which queries with another expression over the same column miss rows.
+
+    Hudi 1.2.0 looks the value of any filter of the column up in such an index (`ExpressionIndexSupport`). With one of
+    `upper(region)`, `region = 'r3'` finds nothing, and with one of `region`, `upper(region) = 'R3'`. Numbers that are
+    made of a date, such as its year, were not seen to do so.
+    """
+    misleading = {
+        definition.name: f"{definition.name} of {definition.function}({', '.join(definition.columns)})"
+        for name, definition in definitions(examined.table).items()
+        if name.startswith(EXPRESSION) and definition.function.lower() not in _OF_TIMES
+    }
+    if misleading:
+        yield Finding(
+            "expression-index-misleads",
+            "An expression index is asked for filters that it knows nothing of",
+            misleading,
+            "With data skipping a query that filters the index's column by another expression, or by none, leaves out"
+            " files that have its rows.",
+            "Hudi 1.2 looks up the values of all filters of a column in its expression index. Read with"
+            " `hoodie.enable.data.skipping=false`, or drop the index: `DROP INDEX <name> ON <table>`.",
         )

@@ -35,8 +35,17 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
         # It is a table itself, whose commits name its files.
         its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
         for finding in commits.files(examined.of(its)):
+            # `DROP INDEX` removes the folder of an index, and its commits stay.
+            items = {
+                path: text
+                for path, text in finding.items.items()
+                if path.partition("/")[0] in table.metadata_partitions
+            }
+            if not items:
+                continue
             yield replace(
                 finding,
+                items=items,
                 type=table_parts.METADATA_TABLE_GONE,
                 title="Files of the metadata table are gone",
                 effect="Readers that go by it miss files of the table, or fail; so do jobs.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.format.appearance import appearances, inversions
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
+from jobs.kinds.archival import ArchivalParams
 from jobs.protocol.archival_limits import completed_commits, limits
 from jobs.services.checks.finding import Cure, Examined, Finding, named
 
@@ -176,7 +177,10 @@ def archival(examined: Examined) -> Iterator[Finding]:
     commits = completed_commits(examined.instants)
     if len(commits) <= _MANY_COMMITS:
         return
-    first = next((limit for limit in limits(examined.table, examined.client, {}) if limit.instant < commits[-30]), None)
+    first = next(
+        (limit for limit in limits(examined.table, examined.client, ArchivalParams()) if limit.instant < commits[-30]),
+        None,
+    )
     reason = f"{first.reason}. {first.remedy}".strip() if first else "Nothing is in the way: no writer archives."
     yield Finding(
         "archival-stuck",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from jobs.kinds.registry import KINDS
+
 _FILES: Final[dict[str, tuple[str, Any]]] = {
     "file_groups": ("Number of file groups with a latest file slice", 4),
     "base_files": ("Number of base files", 4),
@@ -29,18 +31,7 @@ _PROBLEM: Final[dict[str, tuple[str, Any]]] = {
     "hint": ("What to do about it", "Another writer holds it."),
 }
 _POLICY: Final[dict[str, tuple[str, Any]]] = {
-    "compaction": ("When log files are merged into base files", {"commits": 10}),
-    "cleaning": ("When old versions of files are deleted", {"retain": 20}),
-    "clustering": ("When rows are ordered or small files merged", {"sort_by": ["city"]}),
-    "bucket_expansion": ("When a table gets more buckets", {"mode": "suggest"}),
-    "bucket_contraction": ("When a table gets fewer buckets", {"mode": "suggest"}),
-    "repair": ("Whether rows of stale writes are brought back at once", {}),
-    "rollback": ("When writes of dead writers are rolled back", {}),
-    "archival": ("When the active timeline is shortened", {}),
-    "partition_ttl": ("When partitions expire", {}),
-    "audit": ("When the table is proved", {}),
-    "diagnosis": ("When the table is searched for damages", {}),
-    "sync": ("When a Hive metastore is brought up to the table", {}),
+    kind.value: (each.policy.summary, dict(each.policy.example)) for kind, each in KINDS.items() if each.policy
 }
 _WEBHOOK_IN: Final[dict[str, tuple[str, Any]]] = {
     "url": ("Where the events are sent: https, or a Kafka topic", "https://hooks.example.com/lake"),
@@ -124,8 +115,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "file_groups": ("File groups that it touched", 4),
         "schema_changed": ("Whether the schema differs from that of the commit before", False),
     },
-    "CompactionParams": {"plans": ("Pending plans: exactly these are executed", None)},
-    "CleaningParams": {"plans": ("Pending plans: exactly these are executed", None)},
     "ConsumerOut": {"stale": ("Whether it has been silent for too long, and nothing is kept for it", False)},
     "DecisionOut": {
         "because": ("The reason as a sentence", "3 commits since the last compaction, threshold 5"),
@@ -203,8 +192,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "options": ("The provider's options, secrets masked", {}),
         "wait_seconds": ("How long a job waits for it; null for the service's setting", None),
     },
-    "PartitionPrefix": {"prefix": ("Beginning of paths of partitions", "region=eu/")},
-    "PrefixOfPolicy": {"prefix": ("Beginning of paths of partitions", "region=eu/")},
     "PatternPolicyIn": _POLICY,
     "PolicyIn": _POLICY,
     "PatternPolicyOut": {

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from inspect import cleandoc
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct, UnsetType
+
+from jobs.contract import Problem
+from jobs.kinds.parameters import Spec
+from jobs.kinds.results import WorkLeft
 
 Schema = dict[str, Any]
 Members = dict[str, tuple[str | Schema, str]]
@@ -22,13 +30,20 @@ _TYPES: Final[dict[str, Schema]] = {
     "object": {"type": "object"},
 }
 
+_OF_TYPES: Final[dict[Any, Schema]] = {
+    int: _TYPES["int"],
+    float: _TYPES["number"],
+    str: _TYPES["text"],
+    bool: _TYPES["bool"],
+}
+
 PARTS: Final[dict[str, Schema]] = {}
 """The named schemas, for the components of the document."""
 
 
 def object_of(members: Members, description: str) -> Schema:
     properties = {
-        name: {**(_TYPES[kind] if isinstance(kind, str) else kind), "description": text}
+        name: {**(_TYPES[kind] if isinstance(kind, str) else kind), **({"description": text} if text else {})}
         for name, (kind, text) in members.items()
     }
     return {"type": "object", "description": description, "properties": properties}
@@ -42,6 +57,30 @@ def _part(name: str, description: str, members: Members) -> Schema:
     """Returns a reference to the schema, which gets this name."""
     PARTS[name] = {"title": name, **object_of(members, description)}
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def members_of(part: type[Struct]) -> Members:
+    """Returns the members of a type of `jobs.kinds`."""
+    return {name: (schema_of(hint), "") for name, hint in get_type_hints(part, include_extras=True).items()}
+
+
+def schema_of(hint: Any) -> Schema:
+    """Returns the schema of a type; of an object a reference to it. A member that may be unset may be missing."""
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return _part(hint.__name__, cleandoc(hint.__doc__ or ""), members_of(hint))
+    if hint is Problem:
+        return REASON
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        specs = (each.bounds() for each in arguments[1:] if isinstance(each, Spec))
+        return {**schema_of(arguments[0]), **{name: value for spec in specs for name, value in spec.items()}}
+    if origin is tuple:
+        return list_of(schema_of(arguments[0]))
+    if origin in (Union, UnionType):
+        (some,) = (each for each in arguments if each not in (NoneType, UnsetType))
+        found = schema_of(some)
+        return {**found, "type": [found["type"], "null"]} if NoneType in arguments else found
+    return dict(_OF_TYPES[hint])
 
 
 def _or_null(part: Schema) -> Schema:
@@ -58,24 +97,6 @@ _REASON: Final[Members] = {
 REASON: Final = _part("ResultReason", "A reason against something, as a problem", _REASON)
 WITHHELD_PLAN: Final = _part(
     "WithheldPlan", "A plan that was not executed, with the reason", {"instant": ("instant", "The plan"), **_REASON}
-)
-WITHHELD_PARTITION: Final = _part(
-    "WithheldPartition",
-    "A partition that has expired and stays, with the reason",
-    {"partition": ("text", "Its path"), **_REASON},
-)
-EXPIRED_PARTITION: Final = _part(
-    "ExpiredPartition",
-    "A partition that has expired",
-    {
-        "partition": ("text", "Its path"),
-        "since": ("instant?", "The instant from which its age counts"),
-        "modified": ("instant?", "The instant that wrote to it last"),
-        "file_groups": ("int", "File groups in it"),
-        "files": ("int", "Files in it"),
-        "rows": ("int?", "Rows in it"),
-        "bytes": ("int", "Their size in bytes"),
-    },
 )
 CURE: Final = _part(
     "Cure",
@@ -123,16 +144,7 @@ RULES_CHANGE: Final = _part(
     "Rules of the hashing config before and after a job",
     {"before": ("text", "Before the job"), "after": ("text", "After it")},
 )
-LEFT: Final = _part(
-    "WorkLeft",
-    "Work that a job with a limit leaves to the next one",
-    {
-        "file_groups": ("int", "File groups that are left to the next job"),
-        "partitions": ("int", "Partitions that are left to the next job"),
-        "bytes": ("int", "Their size in bytes"),
-        "plans": ("texts", "Plans that are left"),
-    },
-)
+LEFT: Final = schema_of(WorkLeft)
 PROOF: Final = _part(
     "KeyProof",
     "The comparison of the record keys before and after",
@@ -144,16 +156,6 @@ PROOF: Final = _part(
         "corrupt_log_blocks": ("int", "Blocks of logs that were skipped as Hudi does"),
         "seconds": ("number", "Time of the comparison"),
         "left_out": ("texts", "File groups that were not compared"),
-    },
-)
-SAVEPOINT: Final = _part(
-    "SavepointOfTable",
-    "A savepoint",
-    {
-        "instant": ("instant", "The commit whose files are kept"),
-        "by": ("text?", "Who created it"),
-        "comment": ("text?", "Why"),
-        "files": ("int", "Number of files that are kept"),
     },
 )
 MERGED: Final = _part(
@@ -190,40 +192,6 @@ STALE_WRITE: Final = _part(
             "text?",
             "Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of"
             " completion not known, `clocks` that disagree",
-        ),
-    },
-)
-LIMIT: Final = _part(
-    "ArchivalLimit",
-    "A reason to keep an instant and all later ones on the active timeline",
-    {
-        "type": ("text", "Kind of the reason, such as `pending-instant`, `savepoint` or `consumer`"),
-        "instant": ("instant", "The first instant that it keeps"),
-        "reason": ("text", "This case"),
-        "remedy": ("text", "What to do; empty where time alone helps"),
-    },
-)
-METASTORE_TABLE: Final = _part(
-    "SyncedTable",
-    "A table in the metastore",
-    {
-        "table": ("text", "Database and name"),
-        "created": ("bool", "Whether it was created"),
-        "columns_added": ("texts", "Columns that were added, with their types"),
-        "columns_changed": ("texts", "Columns that changed, with both types"),
-        "partitions_added": ("int", "Number of partitions that were added"),
-        "partitions_moved": ("int", "Number of partitions whose folder changed"),
-        "partitions_dropped": ("int", "Number of partitions that were dropped"),
-        "added_partitions": ("texts", "The first hundred that were added"),
-        "moved_partitions": ("texts", "The first hundred whose folder changed"),
-        "dropped_partitions": ("texts", "The first hundred that were dropped"),
-        "synced": (
-            _part(
-                "SyncedInstants",
-                "The last instants that a table of the metastore has",
-                {"before": ("instant?", "Before the job"), "after": ("instant?", "After it")},
-            ),
-            "The last instant that it has",
         ),
     },
 )

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.contract import JobKind
+from jobs.kinds.registry import KINDS
 from service.api.document import result_parts as parts
-from service.api.document.result_parts import Members, list_of, object_of
+from service.api.document.result_parts import Members, list_of, members_of, object_of
 
 _PLANNED: Final[Members] = {
     "refusals": (list_of(parts.REASON), "Every reason for which the job would be refused; only of a dry run"),
@@ -110,11 +111,6 @@ _MEMBERS: Final[dict[JobKind, Members]] = {
     },
     JobKind.BUCKET_EXPANSION: _RESCALED,
     JobKind.BUCKET_CONTRACTION: _RESCALED,
-    JobKind.FINISH_EXPANSION: {
-        "num_buckets": ("int?", "Number of buckets by the config; null without one"),
-        "retired": ("texts", "Folders of the configs that are retired, the last one at the end"),
-        "in_force": ("bool", "Whether a config is in force"),
-    },
     JobKind.REPAIR: {
         "repaired": ("texts", "Stale writes whose rows were brought back"),
         "cleared": ("texts", "Suspected writes that had done no harm"),
@@ -131,50 +127,9 @@ _MEMBERS: Final[dict[JobKind, Members]] = {
         "markers": ("texts", "Instants whose markers are left behind; with `leftovers`"),
         "hashing_configs": ("texts", "Dangling hashing configs; with `leftovers`"),
     },
-    JobKind.ARCHIVAL: {
-        "retain": ("int", "Commits to keep at least"),
-        "instants": ("int", "Instants on the active timeline"),
-        "commits": ("int", "Commits among them"),
-        "candidates": ("texts", "Instants that can be archived; only of a dry run"),
-        "limits": (list_of(parts.LIMIT), "What keeps more of them there"),
-        "archived": ("int", "Instants that were archived"),
-        "last_archived": ("instant?", "The last of them"),
-    },
-    JobKind.PARTITION_TTL: {
-        **_SIZES,
-        "strategy": ("text", "How the age of a partition is determined"),
-        "days_retain": ("number", "Age at which a partition expires, in days"),
-        "partitions": (list_of(parts.EXPIRED_PARTITION), "Partitions that were, or would be, dropped"),
-        "withheld": (list_of(parts.WITHHELD_PARTITION), "Partitions that have expired and stay, with the reason"),
-        "left": (parts.LEFT, "What is left to the next job"),
-        "kept_unchanged": ("bool", "Whether the file slices of all other partitions stayed as they were"),
-    },
-    JobKind.SAVEPOINT: {
-        "savepoint": ("instant", "The savepoint that was created"),
-        "deleted": ("instant", "The savepoint that was deleted"),
-        "savepoints": (list_of(parts.SAVEPOINT), "All savepoints of the table"),
-    },
-    JobKind.RESTORE: {
-        "savepoint": ("instant", "The savepoint"),
-        "rolled_back": ("texts", "Commits that are undone"),
-        "writers_commits": ("int", "Those among them that brought rows"),
-    },
-    JobKind.ROLLBACK: {
-        "instant": ("instant", "The instant that is undone"),
-        "action": ("text?", "Its action"),
-        "state": ("text?", "Its state"),
-        "operation": ("text?", "Its operation"),
-        "file_groups": ("int?", "File groups that it wrote"),
-    },
     JobKind.METADATA_TABLE: {
         "partitions": ("texts", "Partitions of the metadata table"),
         "findings": (list_of(parts.FINDING), "Differences from the storage"),
-    },
-    JobKind.SYNC: {
-        "metastore": ("text", "The metastore"),
-        "changed": ("bool", "Whether there was anything to do"),
-        "tables": (list_of(parts.METASTORE_TABLE), "The tables in the metastore"),
-        "last_instant": ("instant?", "The last instant that it knows"),
     },
     JobKind.AUDIT: {
         **_SIZES,
@@ -198,12 +153,13 @@ _MEMBERS: Final[dict[JobKind, Members]] = {
     },
 }
 
+_TYPED: Final = {kind: members_of(declared.result) for kind, declared in KINDS.items() if declared.result}
 RESULTS: Final = {
     kind: object_of({**members, **_PLANNED}, f"The result of a job of kind `{kind.value}`")
-    for kind, members in _MEMBERS.items()
+    for kind, members in ((each, _TYPED.get(each) or _MEMBERS[each]) for each in JobKind)
 }
 
 
 def name_of(kind: JobKind) -> str:
     """Returns the name of the schema: `BucketExpansionResult`."""
-    return "".join(part.capitalize() for part in kind.value.split("_")) + "Result"
+    return f"{KINDS[kind].type_name}Result"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from groundskeeper_client import calls
 from service.cli.client.failure import CommandError, ExitCode
 
 if TYPE_CHECKING:
@@ -24,29 +25,25 @@ TableOption = Annotated[str | None, typer.Option("--table", help="Id, name or pa
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def moment(text: str) -> str:
-    """Parses an age (`90s`, `30m`, `24h`, `7d`), or a date or time of ISO 8601, by default of this machine's zone.
-
-    Returns a time with its zone, as the API takes it.
-    """
+def moment(text: str) -> datetime:
+    """Parses an age (`90s`, `30m`, `24h`, `7d`), or a date or time of ISO 8601, by default of this machine's zone."""
     try:
         if age := re.fullmatch(r"(\d{1,9})([smhd])", text):
-            at = datetime.now(UTC) - timedelta(seconds=int(age[1]) * _UNITS[age[2]])
-        else:
-            at = datetime.fromisoformat(text).astimezone()
+            return datetime.now(UTC) - timedelta(seconds=int(age[1]) * _UNITS[age[2]])
+        return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(
             f"{text!r} is neither an age, such as 24h, nor a time, such as 2026-01-31T08:00"
         ) from error
-    return at.isoformat()
 
 
 Since = Annotated[
-    str | None,
+    datetime | None,
     typer.Option("--since", parser=moment, metavar="TIME", help="From this time on, or from this age, such as 24h"),
 ]
 Until = Annotated[
-    str | None, typer.Option("--until", parser=moment, metavar="TIME", help="Before this time, or this age, such as 1h")
+    datetime | None,
+    typer.Option("--until", parser=moment, metavar="TIME", help="Before this time, or this age, such as 1h"),
 ]
 
 _EVERY = 10**9
@@ -56,11 +53,11 @@ def table_of(service: Connection, wanted: str) -> Json:
     """Returns the table with this id, name or path. Raises CommandError if there is none, or several of the name."""
     if wanted.startswith("tbl_") and "/" not in wanted:
         try:
-            return service.get(f"/v1/tables/{wanted}")
+            return service.send(calls.get_table(wanted))
         except CommandError as error:
             if error.code is not ExitCode.NOT_FOUND:
                 raise
-    every: list[Json] = service.items("/v1/tables", limit=_EVERY)["items"]
+    every: list[Json] = service.items(calls.list_tables(), _EVERY)["items"]
     paths = {wanted.rstrip("/"), absolute(wanted), str(Path(wanted).resolve())}
     found = [table for table in every if table["base_path"] in paths] or [
         table for table in every if table["name"] == wanted

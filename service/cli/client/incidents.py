@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import IncidentCloseIn, IncidentKind, IncidentState
 from service.cli.client import given
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection
 from service.cli.client.given import TableOption
 from service.cli.client.output import Output, ago
-from service.incidents.incident import IncidentKind, IncidentState
 
 app = typer.Typer(help="See faults that were found on tables; close one by hand.", no_args_is_help=True)
 
@@ -31,11 +32,7 @@ def list_incidents(
 ) -> None:
     """List the incidents, newest first, each with its effect and the remedy."""
     page = service.items(
-        "/v1/incidents",
-        limit=limit,
-        table_id=given.id_of(service, table),
-        state=[each.value for each in state] if state else None,
-        kind=kind.value if kind else None,
+        calls.list_incidents(table_id=given.id_of(service, table), state=state, kind=[kind] if kind else None), limit
     )
     if out.as_json:
         out.json(page)
@@ -70,7 +67,7 @@ def close(
     reason: Annotated[str, typer.Option(help="Kept with the incident")],
 ) -> None:
     """Close an incident by hand. It is then not repaired, and cleaning may delete what a repair would need."""
-    answer = service.call("POST", f"/v1/incidents/{incident}/close", body={"reason": reason})
+    answer = service.send(calls.close_incident(incident, IncidentCloseIn(reason=reason)))
     if out.as_json:
         out.json(answer)
     else:

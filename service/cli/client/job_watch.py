@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from service.cli.client.failure import CommandError, ExitCode
+from groundskeeper_client import calls
+from groundskeeper_client.exchange import ENDED
+from service.cli.client.connection import Patience
+from service.cli.client.failure import ExitCode
 from service.cli.client.output import clean, compact, took
 from service.model.formatting import size
 
@@ -19,22 +21,22 @@ if TYPE_CHECKING:
 
 REFUSED = "refused"
 NOTHING_TO_DO = "nothing to do"
-ENDED = {"succeeded", "failed", "cancelled"}
 POLL_SECONDS = 0.5
-PATIENCE_SECONDS = 600.0
-"""So long a service that was there may be away."""
 
 
 def follow(service: Connection, out: Output, job_id: str) -> None:
     """Shows the progress until the job has ended. Ends the command if the job did not succeed; raises CommandError if
     the service stays away."""
-    job = service.get(f"/v1/jobs/{job_id}")
+    job = service.send(calls.get_job(job_id))
     shown = _Bar(out) if out.console.is_terminal and not out.as_json else _Lines(out)
+    # The job goes on without the service, or is taken up again.
+    retries = Patience(away=shown.away)
     try:
         with shown:
             while job["state"] not in ENDED:
                 shown.update(job)
-                job = _next(service, shown, job_id)
+                # The answer comes when the job ends, if that is sooner.
+                job = service.send(calls.get_job(job_id, wait_seconds=POLL_SECONDS), retries)
     except KeyboardInterrupt:
         out.note(f"The job goes on: groundskeeper jobs watch {job_id}")
         raise
@@ -74,20 +76,6 @@ def show_outcome(out: Output, job: Json) -> None:
         out.say(f"{problem['title']}: {problem['detail']}" if problem["detail"] else problem["title"], style="red")
         if problem["hint"]:
             out.say(f"  {problem['hint']}")
-
-
-def _next(service: Connection, shown: _Lines | _Bar, job_id: str) -> Json:
-    """Waits for a service that is away: the job goes on, or is taken up again."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            # Ends with the job.
-            return service.get(f"/v1/jobs/{job_id}", wait_seconds=POLL_SECONDS)
-        except CommandError as error:
-            if not error.is_passing or time.monotonic() > until:
-                raise
-            shown.away()
-            time.sleep(POLL_SECONDS)
 
 
 def _line(job: Json) -> str:

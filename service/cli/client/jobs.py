@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from jobs.contract import JobKind, LogLevel
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import JobKind, JobState, LogLevel
+from jobs import contract
+from jobs.kinds.registry import KINDS
 from service.cli.client import given, job_log, job_watch
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.given import Since, TableName, TableOption, Until
+from service.cli.client.kinds import complete_param, parameters
 from service.cli.client.output import Output, ago, compact, took
 from service.model.formatting import count, duration
-from service.queue.job import JobState
 
 app = typer.Typer(help="Start jobs, follow them, read their logs, cancel them, run them again.", no_args_is_help=True)
 
@@ -33,7 +35,12 @@ def run(
     *,
     param: Annotated[
         list[str] | None,
-        typer.Option("--param", "-p", help="Parameter, name=value; JSON or text. Repeat it for several"),
+        typer.Option(
+            "--param",
+            "-p",
+            help="Parameter, name=value; JSON or text. Repeat it for several. `jobs kinds KIND` lists them",
+            autocompletion=complete_param,
+        ),
     ] = None,
     params_file: Annotated[Path | None, typer.Option(help="JSON object with parameters; - is standard input")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plan, and change nothing")] = False,
@@ -46,7 +53,7 @@ def run(
 ) -> None:
     """Submit a job. A worker starts it within moments."""
     found = given.table_of(service, table)
-    body: Json = {
+    body: Any = {
         "kind": kind.value,
         "params": {**given.from_file(params_file, "--params-file"), **given.values(param, "--param")},
         "dry_run": dry_run,
@@ -55,9 +62,22 @@ def run(
         body["priority"] = priority
     if timeout_seconds is not None:
         body["timeout_seconds"] = timeout_seconds
-    # With a key the call may be repeated when the connection breaks.
-    job = service.call("POST", f"/v1/tables/{found['id']}/jobs", body=body, key=key or str(uuid.uuid4()))
+    job = service.send(calls.submit_job(found["id"], body, idempotency_key=key or None))
     _submitted(service, out, job, f"{kind.value} of {found['name']}{' (dry run)' if dry_run else ''}", watch=watch)
+
+
+@app.command("kinds")
+def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Default: all")] = None) -> None:
+    """List the kinds of jobs; or the parameters of one, each with its default."""
+    out = Output()
+    if kind is None:
+        rows = [(each.value, declared.summary) for each, declared in KINDS.items()]
+        out.table(("KIND", "EFFECT"), rows, empty="")
+        return
+    declared_kind = contract.JobKind(kind.value)
+    out.say(KINDS[declared_kind].summary)
+    found = [(each.name, each.default, each.description, ", ".join(each.choices)) for each in parameters(declared_kind)]
+    out.table(("PARAMETER", "DEFAULT", "MEANING", "VALUES"), found, empty="It has no parameters.")
 
 
 @app.command("watch")
@@ -86,19 +106,12 @@ def list_jobs(
     limit: Limit = 20,
 ) -> None:
     """List the jobs, newest first. --since and --until are times of submission."""
-    page = service.items(
-        "/v1/jobs",
-        limit=limit,
-        table_id=given.id_of(service, table),
-        kind=[each.value for each in kind] if kind else None,
-        state=[each.value for each in state] if state else None,
-        since=since,
-        until=until,
-    )
+    table_id = given.id_of(service, table)
+    page = service.items(calls.list_jobs(table_id=table_id, kind=kind, state=state, since=since, until=until), limit)
     if out.as_json:
         out.json(page)
         return
-    names = {each["id"]: each["name"] for each in service.items("/v1/tables", limit=_TABLES)["items"]}
+    names = {each["id"]: each["name"] for each in service.items(calls.list_tables(), _TABLES)["items"]}
     rows = [
         (
             job["id"],
@@ -118,7 +131,7 @@ def list_jobs(
 @of_service
 def show(service: Connection, out: Output, job: JobId) -> None:
     """Show a job, its attempts, its result or error, and what it waits for."""
-    found = service.get(f"/v1/jobs/{job}")
+    found = service.send(calls.get_job(job))
     if out.as_json:
         out.json(found)
         return
@@ -152,7 +165,7 @@ def show(service: Connection, out: Output, job: JobId) -> None:
 @of_service
 def cancel(service: Connection, out: Output, job: JobId) -> None:
     """Cancel a job. The worker of a running one learns of it within seconds, and cleans up first."""
-    found = service.call("POST", f"/v1/jobs/{job}/cancel")
+    found = service.send(calls.cancel_job(job))
     is_ended = found["state"] == JobState.CANCELLED
     out.answer(found, f"{job} is {found['state']}{'.' if is_ended else '; its worker was asked to end it.'}")
 
@@ -168,7 +181,7 @@ def retry(
 ) -> None:
     """Submit a job again that failed or was cancelled: a new job with the same parameters. While that has not ended,
     the command finds it again."""
-    found = service.call("POST", f"/v1/jobs/{job}/retry", key=str(uuid.uuid4()))
+    found = service.send(calls.retry_job(job))
     _submitted(service, out, found, f"{found['kind']}, again as in {job}", watch=watch)
 
 
@@ -184,7 +197,7 @@ def log(
 ) -> None:
     """Print the log of a job, the oldest line first. With --follow and --json each line is an object."""
     show = job_log.follow if follow else job_log.show
-    show(service, out, job, level.value if level else None)
+    show(service, out, job, level)
 
 
 def _failing(job: Json) -> str | None:

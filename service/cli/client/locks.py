@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from groundskeeper_client import calls
 from service.cli.client import given
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection, Json
@@ -21,7 +22,7 @@ app = typer.Typer(help="See who holds a table's lock; break one that a dead writ
 def show(service: Connection, out: Output, table: TableName) -> None:
     """Show the lock, and what tells whether its holder is alive: heartbeats, pending instants, jobs."""
     found = given.table_of(service, table)
-    lock = service.get(f"/v1/tables/{found['id']}/lock")
+    lock = service.send(calls.get_lock(found["id"]))
     if out.as_json:
         out.json(lock)
         return
@@ -42,14 +43,13 @@ def break_(
 ) -> None:
     """Break a lock that a dead writer left. A holder that is alive and only slow would then write beside others."""
     found = given.table_of(service, table)
-    path = f"/v1/tables/{found['id']}/lock"
-    lock = service.get(path)
+    lock = service.send(calls.get_lock(found["id"]))
     if lock["is_breakable"] and not yes:
         if not out.as_json:
             _show(out, lock)
         given.confirm(f"Break the lock of {found['name']} ({found['base_path']})?", yes=yes)
     # The lock that was shown, and no later one.
-    broken = service.call("DELETE", path, params={"reason": reason, "lock_id": lock["id"]})
+    broken = service.send(calls.break_lock(found["id"], reason=reason, lock_id=lock["id"]))
     if out.as_json:
         out.json(broken)
         return

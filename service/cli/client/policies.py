@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import PauseIn
 from service.cli.client import given
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection, Json
@@ -35,9 +36,9 @@ def show(
     if target is None:
         _list_patterns(service, out)
     elif pattern:
-        _show_pattern(out, service.get(_of_pattern(target)))
+        _show_pattern(out, service.send(calls.get_policy(target)))
     else:
-        _show_table(out, service.get(f"/v1/tables/{given.table_of(service, target)['id']}/policy"))
+        _show_table(out, service.send(calls.get_table_policy(given.table_of(service, target)["id"])))
 
 
 @app.command("set")
@@ -62,27 +63,21 @@ def set_policy(
     """Change the policy of a table or pattern: only what is named, unless a file replaces all of it."""
     if not settings and not unset and file is None:
         raise CommandError.usage("Nothing to set: give NAME=VALUE, --unset or --file.")
-    old: Json = {}
+    if not pattern:
+        target = given.table_of(service, target)["id"]
     tag: str | None = None
-    if pattern:
-        address = _of_pattern(target)
-        if not file:
-            old, tag = _own_of_pattern(service, address)
+    if file:
+        new: Any = given.from_file(file, "--file")
     else:
-        address = f"/v1/tables/{given.table_of(service, target)['id']}/policy"
-        if not file:
-            effective, tag = service.tagged(address)
-            old = own_of_table(effective)
-    new = given.from_file(file, "--file") if file else old
+        new, tag = (_own_of_pattern if pattern else _own_of_table)(service, target)
     for name, value in given.values(settings, "NAME=VALUE").items():
         put_in(new, name, value)
     for name in unset or ():
         take_out(new, name)
-    answer = service.call("PUT", address, body=new, if_match=tag)
     if pattern:
-        _show_pattern(out, answer)
+        _show_pattern(out, service.send(calls.put_policy(target, new, if_match=tag)))
     else:
-        _show_table(out, answer)
+        _show_table(out, service.send(calls.put_table_policy(target, new, if_match=tag)))
 
 
 @of_service
@@ -99,7 +94,7 @@ def pause(
             raise CommandError.usage("The pause of one table is part of its policy, and has no reason.")
         _set_paused(service, out, table, is_paused=True)
         return
-    answer = service.call("PUT", "/v1/pause", body={"reason": reason})
+    answer = service.send(calls.pause(PauseIn(reason=reason)))
     out.answer(answer, _described(answer))
 
 
@@ -109,10 +104,10 @@ def resume(service: Connection, out: Output, *, table: TableOption = None) -> No
     if table is not None:
         _set_paused(service, out, table, is_paused=False)
         return
-    before = service.get("/v1/pause")
-    service.call("DELETE", "/v1/pause")
+    before = service.send(calls.get_pause())
+    service.send(calls.resume())
     if out.as_json:
-        out.json(service.get("/v1/pause"))
+        out.json(service.send(calls.get_pause()))
     else:
         out.say("Automatic jobs start again." if before["paused"] else "Automatic jobs were not paused.")
 
@@ -149,23 +144,24 @@ def take_out(level: Json, name: str) -> None:
 
 def _set_paused(service: Connection, out: Output, wanted: str, *, is_paused: bool) -> None:
     table = given.table_of(service, wanted)
-    address = f"/v1/tables/{table['id']}/policy"
-    effective, tag = service.tagged(address)
-    own = own_of_table(effective)
+    own, tag = _own_of_table(service, table["id"])
     own.pop("paused", None)
-    answer = service.call("PUT", address, body={**own, "paused": True} if is_paused else own, if_match=tag)
+    new: Any = {**own, "paused": True} if is_paused else own
+    answer = service.send(calls.put_table_policy(table["id"], new, if_match=tag))
     if answer["policy"]["paused"] and not is_paused:  # by a pattern
-        answer = service.call("PUT", address, body={**own, "paused": False})
+        new = {**own, "paused": False}
+        answer = service.send(calls.put_table_policy(table["id"], new))
     out.answer(answer, f"Automatic jobs {'pause' if is_paused else 'start again'} on {table['name']} ({table['id']}).")
 
 
-def _of_pattern(pattern: str) -> str:
-    return f"/v1/policies/{quote(pattern, safe='/')}"
+def _own_of_table(service: Connection, table_id: str) -> tuple[Json, str | None]:
+    effective, tag = service.tagged(calls.get_table_policy(table_id))
+    return own_of_table(effective), tag
 
 
-def _own_of_pattern(service: Connection, address: str) -> tuple[Json, str | None]:
+def _own_of_pattern(service: Connection, pattern: str) -> tuple[Json, str | None]:
     try:
-        found, tag = service.tagged(address)
+        found, tag = service.tagged(calls.get_policy(pattern))
     except CommandError as error:
         if error.code is ExitCode.NOT_FOUND:
             return {}, None
@@ -175,11 +171,11 @@ def _own_of_pattern(service: Connection, address: str) -> tuple[Json, str | None
 
 
 def _list_patterns(service: Connection, out: Output) -> None:
-    found = service.get("/v1/policies")
+    found = service.send(calls.list_policies())
     if out.as_json:
         out.json(found)
         return
-    pause_ = service.get("/v1/pause")
+    pause_ = service.send(calls.get_pause())
     if pause_["paused"]:
         out.say(_described(pause_))
     rows = [(each["pattern"], each["precedence"], compact(each["settings"])) for each in found["items"]]

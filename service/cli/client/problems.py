@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import Severity, StandingKind
 from service.cli.client import given
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
 from service.cli.client.given import TableOption
 from service.cli.client.output import Output, ago, clean
-from service.standing.problem import Severity, StandingKind
 
 
 @of_service
@@ -34,13 +35,9 @@ def problems(
 ) -> None:
     """List what is wrong now, the most serious first, with the command that helps. Words in <> are yours to replace.
     Exit code 1 if a problem is critical, or a job failed for good; 0 if that is so of none of those listed."""
-    page = _listed(
-        service,
-        limit,
-        table_id=given.id_of(service, table),
-        kind=[each.value for each in kind] if kind else None,
-        severity=[each.value for each in severity] if severity else None,
-    )
+    listed = calls.list_problems(table_id=given.id_of(service, table), kind=kind, severity=severity)
+    # The counts are those of the last page.
+    page = service.items(listed, limit)
     if out.as_json:
         out.json(page)
     else:
@@ -55,18 +52,6 @@ def problems(
     has_failed = any(each["kind"] == StandingKind.JOB_FAILING for each in page["items"])
     if page["counts"]["critical"] or has_failed:
         raise typer.Exit(ExitCode.FAILED)
-
-
-def _listed(service: Connection, limit: int, **params: Any) -> Json:
-    """Returns the problems as one page, with the counts of the last one."""
-    items: list[Json] = []
-    cursor: str | None = None
-    while True:
-        page = service.get("/v1/problems", limit=min(limit - len(items), 500), cursor=cursor, **params)
-        items += page["items"]
-        cursor = page["next_cursor"]
-        if cursor is None or len(items) >= limit:
-            return {**page, "items": items}
 
 
 def _show(out: Output, problem: Json) -> None:

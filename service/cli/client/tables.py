@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.contract import WriterEngine
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import WriterEngine
 from jobs.format.clock_frame import spoken
 from service.cli.client import given
 from service.cli.client.command import Limit, of_service
@@ -62,7 +63,7 @@ def add(
     """Register a table. Policies act on it from then on: its writers must take the same lock."""
     if (buckets is None) != (not hash_field):
         raise CommandError.usage("A bucket index needs both --buckets and --hash-field.")
-    body: Json = {**given.from_file(file, "--file"), "base_path": given.absolute(path)}
+    body: Any = {**given.from_file(file, "--file"), "base_path": given.absolute(path)}
     if name is not None:
         body["name"] = name
     if buckets is not None:
@@ -86,7 +87,7 @@ def add(
         body["writers"] = {**(body.get("writers") or {}), **writers}
     if readers_hudi_version:
         body["readers"] = {"hudi_version": readers_hudi_version}
-    table = service.call("POST", "/v1/tables", body=body)
+    table = service.send(calls.register_table(body))
     if out.as_json:
         out.json(table)
         return
@@ -111,14 +112,14 @@ def discover(
     ] = None,
 ) -> None:
     """Find the tables below a folder, and register them. Exit code 1 if one of them was refused."""
-    body = {
+    body: Any = {
         **given.from_file(file, "--file"),
         "root": given.absolute(root),
         "pattern": pattern,
         "register": register,
         "limit": limit,
     }
-    found = service.call("POST", "/v1/discover", body=body)
+    found = service.send(calls.discover_tables(body))
     if out.as_json:
         out.json(found)
     else:
@@ -154,7 +155,7 @@ def list_tables(
     limit: Limit = 1000,
 ) -> None:
     """List the registered tables."""
-    page = service.items("/v1/tables", limit=limit, name=name, path=None if path is None else given.absolute(path))
+    page = service.items(calls.list_tables(name=name, path=None if path is None else given.absolute(path)), limit)
     if out.as_json:
         out.json(page)
         return
@@ -182,14 +183,13 @@ def show(service: Connection, out: Output, table: TableName) -> None:
         out.json(found)
         return
     _show(out, found)
-    address = f"/v1/tables/{found['id']}"
     try:
-        _show_state(out, service.get(f"{address}/snapshot", partitions=1))
+        _show_state(out, service.send(calls.get_snapshot(found["id"], partitions=1)))
     except CommandError as error:
         if error.code is not ExitCode.NOT_FOUND:
             raise
         out.say(f"Its state is not known yet. {error.document.get('detail') or ''}".strip())
-    decisions = service.get(f"{address}/decisions", current="true")["items"]
+    decisions = service.send(calls.list_decisions(found["id"], current=True))["items"]
     if decisions:
         out.say("")
         rows = [
@@ -212,8 +212,8 @@ def writer_options(
     ] = None,
 ) -> None:
     """Show the options that a writer of a table needs."""
-    address = f"/v1/tables/{given.table_of(service, table)['id']}/writer-options"
-    found = service.get(address, engine=engine.value, hudi_version=hudi_version)
+    table_id = given.table_of(service, table)["id"]
+    found = service.send(calls.get_writer_options(table_id, engine=engine, hudi_version=hudi_version))
     if out.as_json:
         out.json(found)
         return
@@ -229,7 +229,7 @@ def writer_options(
 def poll(service: Connection, out: Output, table: TableName) -> None:
     """Have a table polled now: one that could not be read, and is well again, shows so at once."""
     found = given.table_of(service, table)
-    answer = service.call("POST", f"/v1/tables/{found['id']}/poll")
+    answer = service.send(calls.poll_table(found["id"]))
     out.answer(answer, f"{found['name']} is polled within moments: groundskeeper problems --table {found['id']}")
 
 
@@ -245,7 +245,7 @@ def remove(
     """Unregister a table. Its data stays as it is; its ended jobs are deleted. Prints what was registered."""
     found = given.table_of(service, table)
     given.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
-    service.call("DELETE", f"/v1/tables/{found['id']}")
+    service.send(calls.unregister_table(found["id"]))
     out.answer(found, f"Unregistered {found['name']} ({found['id']}). Its data was not touched.")
 
 

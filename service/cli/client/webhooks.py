@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import DeliveryState, ReplayIn
 from service.cli.client import given
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.given import Since, Until
 from service.cli.client.output import Output, ago
-from service.delivery.webhook import DeliveryState
 from service.model.formatting import count
 
 app = typer.Typer(help="Send events to URLs and Kafka topics.", no_args_is_help=True)
@@ -47,14 +48,14 @@ def add(
     description: Annotated[str, typer.Option(help="For other users")] = "",
 ) -> None:
     """Create a webhook and print its secret, once. Receivers check signatures with it."""
-    body: Json = {"url": target, "description": description}
+    body: Any = {"url": target, "description": description}
     if type_:
         body["types"] = type_
     if table:
         body["tables"] = table
     if headers_file:
         body["headers"] = given.from_file(headers_file, "--headers-file")
-    answer = service.call("POST", "/v1/webhooks", body=body)
+    answer = service.send(calls.create_webhook(body))
     _show_secret(out, answer)
 
 
@@ -62,7 +63,7 @@ def add(
 @of_service
 def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
     """List the webhooks, and why one fails."""
-    page = service.items("/v1/webhooks", limit=limit)
+    page = service.items(calls.list_webhooks(), limit)
     if out.as_json:
         out.json(page)
         return
@@ -77,7 +78,7 @@ def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> N
 @of_service
 def show(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Show a webhook, and the deliveries that hold others up: `skip` gives one up."""
-    found = service.get(f"/v1/webhooks/{webhook}")
+    found = service.send(calls.get_webhook(webhook))
     if out.as_json:
         out.json(found)
         return
@@ -110,11 +111,11 @@ def show(service: Connection, out: Output, webhook: WebhookId) -> None:
 @of_service
 def test(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Send one event of the type webhook.test, and wait for the answer. Fails unless the receiver accepts it."""
-    delivery = service.call("POST", f"/v1/webhooks/{webhook}/test")
+    delivery = service.send(calls.test_webhook(webhook))
     until = time.monotonic() + _TEST_SECONDS
     while delivery["state"] == DeliveryState.PENDING and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
-        delivery = service.get(f"/v1/deliveries/{delivery['id']}")
+        delivery = service.send(calls.get_delivery(delivery["id"]))
     out.answer(
         delivery, f"{delivery['id']} is {delivery['state']}: {_last_answer(delivery['attempts']) or 'not sent yet'}"
     )
@@ -127,7 +128,7 @@ def test(service: Connection, out: Output, webhook: WebhookId) -> None:
 def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Enable a webhook, and try its pending deliveries now, also if it was only failing. `replay` sends what it
     missed."""
-    found = service.call("POST", f"/v1/webhooks/{webhook}/enable")
+    found = service.send(calls.enable_webhook(webhook))
     out.answer(found, f"{webhook} is enabled. Deliveries that are sent now: {found['pending']}")
 
 
@@ -135,7 +136,7 @@ def enable(service: Connection, out: Output, webhook: WebhookId) -> None:
 @of_service
 def disable(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Disable a webhook: its pending deliveries wait, and new events are not kept for it."""
-    found = service.call("POST", f"/v1/webhooks/{webhook}/disable")
+    found = service.send(calls.disable_webhook(webhook))
     out.answer(found, f"{webhook} is {_state(found)}")
 
 
@@ -143,7 +144,7 @@ def disable(service: Connection, out: Output, webhook: WebhookId) -> None:
 @of_service
 def rotate_secret(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Give a webhook a new secret and print it, once. For a day messages are signed with both."""
-    _show_secret(out, service.call("POST", f"/v1/webhooks/{webhook}/rotate-secret"))
+    _show_secret(out, service.send(calls.rotate_webhook_secret(webhook)))
 
 
 @app.command("replay")
@@ -163,13 +164,13 @@ def replay(
     if id_.startswith(_DELIVERY):
         if since or until or with_delivered:
             raise CommandError.usage("One delivery is sent whenever its event was.", "Leave the options out.")
-        delivery = service.call("POST", f"/v1/deliveries/{id_}/replay")
+        delivery = service.send(calls.replay_delivery(id_))
         out.answer(delivery, f"{id_} is sent again.")
         return
     if since is None:
         raise CommandError.usage("It is not said since when.", "Add --since, such as --since 24h.")
-    body = {"since": since, "until": until, "with_delivered": with_delivered}
-    answer = service.call("POST", f"/v1/webhooks/{id_}/replay", body=body)
+    body = ReplayIn(since=since, until=until, with_delivered=with_delivered)
+    answer = service.send(calls.replay_webhook(id_, body))
     if out.as_json:
         out.json(answer)
         return
@@ -186,7 +187,7 @@ def skip(
     delivery: Annotated[str, typer.Argument(metavar="DELIVERY", help="Id of the delivery")],
 ) -> None:
     """Give up a delivery that holds others up: those are sent at once. `replay` sends it later."""
-    found = service.call("POST", f"/v1/deliveries/{delivery}/skip")
+    found = service.send(calls.skip_delivery(delivery))
     out.answer(found, f"{delivery} is {found['state']}; those behind it are sent.")
 
 
@@ -200,11 +201,11 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
 ) -> None:
     """Delete a webhook and its deliveries. Prints what was deleted."""
-    found = service.get(f"/v1/webhooks/{webhook}")
+    found = service.send(calls.get_webhook(webhook))
     given.confirm(
         f"Delete the webhook {webhook} to {found['url']}, and its {found['pending']} pending events?", yes=yes
     )
-    service.call("DELETE", f"/v1/webhooks/{webhook}")
+    service.send(calls.delete_webhook(webhook))
     out.answer(found, f"Deleted {webhook}.")
 
 
@@ -223,13 +224,7 @@ def deliveries(
     limit: Limit = 20,
 ) -> None:
     """List the deliveries to a webhook, newest first, with the last answer of the receiver."""
-    page = service.items(
-        f"/v1/webhooks/{webhook}/deliveries",
-        limit=limit,
-        state=[each.value for each in state] if state else None,
-        since=since,
-        until=until,
-    )
+    page = service.items(calls.list_deliveries(webhook, state=state, since=since, until=until), limit)
     if out.as_json:
         out.json(page)
         return

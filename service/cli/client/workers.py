@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from groundskeeper_client import calls
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection
 from service.cli.client.output import Output, ago
@@ -11,7 +12,7 @@ from service.model.formatting import count
 @of_service
 def workers(service: Connection, out: Output) -> None:
     """List the workers, what each one does, and how long the queue of each worker group is."""
-    found = service.get("/v1/workers")
+    found = service.send(calls.list_workers())
     if out.as_json:
         out.json(found)
         return
@@ -32,6 +33,9 @@ def workers(service: Connection, out: Output) -> None:
         rows,
         empty="No worker was seen for a day. `groundskeeper worker --service URL` starts one.",
     )
-    for name, group in service.get("/v1/workers/demand")["groups"].items():
+    for each in found["items"]:
+        if error := each["error"]:
+            out.say(f"{each['id']} did not start. {error['title']}: {error['detail']} {error['hint']}")
+    for name, group in service.send(calls.get_demand())["groups"].items():
         wanted = f"; {group['wanted_slots']} of {count(group['slots'], 'slot')} wanted" if group["queued"] else ""
         out.say(f"{name}: {group['forecast']}{wanted}")

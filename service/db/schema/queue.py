@@ -157,4 +157,5 @@ workers = sa.Table(
     sa.Column("state", sa.String(24)),
     sa.Column("executors", sa.Integer),
     sa.Column("spark_conf", sa.JSON, nullable=False, server_default="{}"),
+    sa.Column("error", sa.JSON(none_as_null=True)),
 )

@@ -21,7 +21,8 @@ from service.catalog.registration import Registration
 from service.db import migrate
 from service.db.engine import open_engine, writing
 from service.delivery.guarded_loop import GuardedEventLoop
-from service.model.errors import BucketIndexContradictedError, PathForbiddenError
+from service.model.storage_errors import PathForbiddenError
+from service.model.table_errors import BucketIndexContradictedError
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver

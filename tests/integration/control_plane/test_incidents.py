@@ -23,7 +23,7 @@ from service.events.notifier import Notifier
 from service.incidents import store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model.backoff import BackOff
-from service.model.errors import IncidentOpenError
+from service.model.job_errors import IncidentOpenError
 from service.queue import job_store, leases, submission
 from service.queue.job import Job, JobState
 from service.queue.leases import LeaseConfig

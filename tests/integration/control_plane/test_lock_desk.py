@@ -19,7 +19,8 @@ from service.catalog import table_store
 from service.db.engine import writing
 from service.lake import table_lock
 from service.lake.storage import Storage, open_storage
-from service.model.errors import OptionNotAllowedError, StorageError
+from service.model.storage_errors import StorageError
+from service.model.table_errors import OptionNotAllowedError
 from tests.integration.control_plane.standing import HOUR, Operated, Table, operating
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from groundskeeper_client import Client, calls, models, problems
 from jobs.contract import Outcome, Problem, Result, WorkOrder
 from service.access.secret_cipher import SecretCipher
-from service.client import Client, calls, models, problems
 from service.db.engine import reading
 from service.delivery import lineage_webhook, webhook_store
 from service.delivery.guard import Guard

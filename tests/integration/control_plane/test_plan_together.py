@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from service.db.engine import reading
-from service.model.errors import JobConflictError
+from service.model.job_errors import JobConflictError
 from service.policies import policy_registry
 from service.policies import store as store_policies
 from service.queue import job_store

@@ -13,13 +13,8 @@ from jobs.contract import DEFAULT_GROUP, TABLE_LOCKED, Heartbeat, JobKind, Outco
 from service.catalog import table_store
 from service.catalog.registration import Registration, Writers
 from service.db.engine import reading, writing
-from service.model.errors import (
-    JobConflictError,
-    JobNotFoundError,
-    LeaseLostError,
-    TableAlreadyRegisteredError,
-    TableNotFoundError,
-)
+from service.model.job_errors import JobConflictError, JobNotFoundError, LeaseLostError
+from service.model.table_errors import TableAlreadyRegisteredError, TableNotFoundError
 from service.queue import held_store, job_store, lease_store
 from service.queue.job import AttemptOutcome, Job, JobState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jobs.contract import WorkerInfo
+from jobs.contract import Problem, WorkerInfo
 from service.access.token import Role
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ INFO = {
     "state": "ready",
     "executors": 4,
     "spark_conf": {"spark.executor.memory": "4g"},
+    "error": None,
 }
+ERROR = Problem("memory-short", "Too little memory", "Could not reserve \0 enough space", "Set it lower.").to_json()
 
 
 class Clock(Protocol):
@@ -63,6 +65,29 @@ def test_a_worker_that_takes_no_jobs_yet_is_listed_with_its_state_at_once(
     assert announce("waits_for_executors", 0) == ("waits_for_executors", 0, nobody)
     assert announce("ready", 1) == ("ready", 1, "its turn")
     assert announce("ready", 2) == ("ready", 2, "its turn")
+
+
+def test_a_worker_that_did_not_start_is_listed_with_its_reason_and_is_no_worker(
+    client: TestClient, table_id: str, clock: Clock
+) -> None:
+    client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"})
+
+    def fail(number: int) -> None:
+        worker = {"state": "failed", "error": ERROR}
+        body = {"worker_id": f"w{number}", "worker": worker}
+        assert client.post("/v1/worker/announcements", json=body).status_code == 204
+
+    fail(1)
+    [shown] = client.get("/v1/workers").json()["items"]
+    assert (shown["state"], shown["error"]["type"]) == ("failed", "/problems/memory-short")
+    assert shown["error"]["detail"] == "Could not reserve  enough space"
+    demand = client.get("/v1/workers/demand").json()["groups"]["default"]
+    assert (demand["workers"], demand["waiting_workers"]) == (0, 0)
+    for number in range(2, 40):  # a supervisor starts it again and again
+        clock.advance(60)
+        fail(number)
+    listed = client.get("/v1/workers").json()["items"]
+    assert [each["id"] for each in listed] == [f"w{number}" for number in range(39, 28, -1)]
 
 
 def test_a_worker_announces_itself_only_to_its_own_group_and_in_known_words(

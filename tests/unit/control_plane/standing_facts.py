@@ -15,8 +15,9 @@ from service.lake.commit import COMPACTION
 from service.lake.snapshot import NotWritable, OtherRun, PartitionState, Since, Totals
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock
-from service.model.errors import FenceLosesFlinkError
-from service.policies.policy import GIB, MIB, ClusteringSettings, ExpansionSettings, Mode, Pause, Policy
+from service.model.job_errors import FenceLosesFlinkError
+from service.policies.policy import Pause, Policy
+from service.policies.settings import GIB, MIB, ClusteringSettings, ExpansionSettings, Mode
 from service.queue.breaker import Breaker
 from service.queue.job import Job, JobState
 from service.queue.worker import Worker

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.contract import READING, JobKind
+from jobs.contract import JobKind
+from jobs.kinds.registry import READING
 from service.queue.job import Job, JobState
 from service.scheduling.admission import (
     GROUP_LIMITED,
@@ -377,6 +378,7 @@ def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
         assert longest_wait([number for number, _ in table.starts], 4 * bound) <= bound
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
 def test_every_kind_of_a_table_gets_its_turn_however_often_the_others_are_due(

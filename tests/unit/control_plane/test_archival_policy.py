@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.contract import JobKind
-from service.policies.policy import ArchivalSettings
+from service.policies.settings import ArchivalSettings
 from service.scheduling import archival
 from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import Calendar, TriggerContext

@@ -66,7 +66,7 @@ def test_failures_in_a_row_are_added_up_with_their_seconds() -> None:
     first = failed(5)
     second = failed(7, first, at=NOW + timedelta(minutes=1))
     assert (second.failures, second.seconds, second.since) == (2, 12, NOW)
-    assert "2 attempts of compaction failed in a row and took 12 s of a slot, next try in 63 s" in second.sentence(
+    assert "2 attempts of compaction failed in a row and took 12 s of a slot, next try in 2 min" in second.sentence(
         second.failed_at
     )
     late = failed(1, second, at=second.failed_at + REMEMBERED + timedelta(seconds=1))
@@ -77,7 +77,17 @@ def test_the_first_worker_that_is_lost_is_hardly_held_against_the_table() -> Non
     lost = failed(30, outcome=AttemptOutcome.LOST)
     assert paused(lost) == IDLE.total_seconds()
     assert paused(failed(30, outcome=AttemptOutcome.LOST, others_wait=False)) == 0
-    assert paused(failed(30, lost, outcome=AttemptOutcome.LOST)) == 270
+    assert paused(failed(30, lost, outcome=AttemptOutcome.LOST)) == 540
+
+
+@pytest.mark.parametrize("others_wait", [True, False])
+def test_the_pause_doubles_with_each_failure_in_a_row_up_to_an_hour(others_wait: bool) -> None:
+    breaker, pauses = None, []
+    for _ in range(9):
+        breaker = failed(20, breaker, others_wait=others_wait)
+        pauses.append(paused(breaker))
+    busy, idle = [180, 360, 720, 1440, 2880, *4 * [3600]], [60, 120, 240, 480, 960, *4 * [1920]]
+    assert pauses == (busy if others_wait else idle)
 
 
 @pytest.mark.parametrize(

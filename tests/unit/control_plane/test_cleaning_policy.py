@@ -9,7 +9,7 @@ import pytest
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.policies.policy import CleaningSettings, Trigger
+from service.policies.settings import CleaningSettings, Trigger
 from service.scheduling.cleaning import decide
 from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import Calendar, TriggerContext

@@ -9,7 +9,7 @@ import pytest
 from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.policies.policy import ClusteringSettings
+from service.policies.settings import ClusteringSettings
 from service.scheduling.clustering import decide
 from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import Calendar, TriggerContext

@@ -10,7 +10,7 @@ import pytest
 from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.lake.table import TableType
-from service.policies.policy import CompactionSettings, Trigger
+from service.policies.settings import CompactionSettings, Trigger
 from service.scheduling.compaction import decide
 from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import Calendar, TriggerContext

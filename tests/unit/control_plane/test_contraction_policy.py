@@ -7,12 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.policies.policy import ContractionSettings, ExpansionSettings, Mode, Policy
+from service.policies.policy import Policy
+from service.policies.settings import ContractionSettings, ExpansionSettings, Mode
 from service.scheduling import bucket_expansion
 from service.scheduling.bucket_contraction import decide
 from service.scheduling.bucket_expansion import Obstacle, WriterHazard
@@ -134,6 +135,7 @@ def test_a_contraction_is_never_followed_by_an_expansion(sizes: list[int], wante
     assert isinstance(expansion, Skip)
 
 
+@settings(deadline=None)
 @given(SIZES, st.integers(1, 20_000), st.integers(1, 60), st.data())
 def test_an_expansion_is_never_followed_by_a_contraction(
     sizes: list[int], wanted: int, limit: int, data: st.DataObject

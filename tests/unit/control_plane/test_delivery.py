@@ -76,6 +76,7 @@ def test_the_receiver_may_ask_for_a_longer_pause(header: str, seconds: int) -> N
     assert after(SendResult(0.1, 429, retry_after=header)) == TryAgain(NOW + timedelta(seconds=seconds))
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60))
 def test_no_header_breaks_the_reading_of_it(text: str) -> None:
     assert retry_after(text, NOW) >= timedelta(0)

@@ -12,7 +12,7 @@ from jobs.contract import JobKind, WriterEngine
 from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.policies.policy import ExpansionSettings, Mode
+from service.policies.settings import ExpansionSettings, Mode
 from service.scheduling.bucket_expansion import NO_HAZARD, decide, factor_for, writer_hazard
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from service.hand_over.flink_hosts import check_allowed
-from service.model.errors import FlinkHostNotAllowedError
+from service.model.table_errors import FlinkHostNotAllowedError
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.contract import READING, BucketIndex, JobKind, TableLock
+from jobs.contract import BucketIndex, JobKind, TableLock
+from jobs.kinds.registry import READING
 from service.access.secret_cipher import SecretCipher
 from service.access.token import Bearer, Role, Token, digest
 from service.catalog.registration import Registration, Writers
-from service.model.errors import StorageError
+from service.model.storage_errors import StorageError
 from service.queue.job import Job, mutates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.contract import JobKind
 from service.lake.snapshot import PartitionState, TableSnapshot
-from service.policies.policy import PartitionTtlSettings
+from service.policies.settings import PartitionTtlSettings
 from service.scheduling import partition_ttl
 from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import Calendar, TriggerContext

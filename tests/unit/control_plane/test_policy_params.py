@@ -11,7 +11,7 @@ from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout, CompactionEngine, TtlStrategy
 from service.api.params import JobIn, as_json
 from service.lake.snapshot import PartitionState
-from service.policies.policy import (
+from service.policies.settings import (
     ArchivalSettings,
     AuditSettings,
     CleaningSettings,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from service.policies.policy import Mode, PatternPolicy, Policy, TableLevel, Trigger, Window
+from service.policies.policy import PatternPolicy, Policy, TableLevel, Window
 from service.policies.precedence import effective
+from service.policies.settings import Mode, Trigger
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

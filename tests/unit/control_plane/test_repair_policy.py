@@ -6,7 +6,7 @@ import pytest
 
 from jobs.contract import JobKind
 from service.incidents.incident import Incident, IncidentKind, IncidentState
-from service.policies.policy import CleaningSettings, Mode, RepairSettings
+from service.policies.settings import CleaningSettings, Mode, RepairSettings
 from service.scheduling import cleaning
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.repair import decide

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.contract import JobKind
 from service.lake.snapshot import Pending
-from service.policies.policy import RollbackSettings
+from service.policies.settings import RollbackSettings
 from service.scheduling import rollback
 from service.scheduling.decision import Run, Skip
 from service.scheduling.trigger_context import TriggerContext

@@ -5,7 +5,7 @@ import pytest
 from service.api.problems import answer, invalid_request
 from service.api.statuses import raised_by_framework, status_of
 from service.catalog.errors import MetastoreForbiddenError
-from service.model import errors
+from service.model import errors, job_errors, storage_errors, table_errors
 
 
 def every(kind: type[errors.GroundskeeperError]) -> list[type[errors.GroundskeeperError]]:
@@ -15,16 +15,16 @@ def every(kind: type[errors.GroundskeeperError]) -> list[type[errors.Groundskeep
 @pytest.mark.parametrize(
     ("kind", "status"),
     [
-        (errors.TableNotFoundError, 404),
-        (errors.NotAHudiTableError, 422),
+        (table_errors.TableNotFoundError, 404),
+        (table_errors.NotAHudiTableError, 422),
         (errors.ParamsInvalidError, 422),
-        (errors.PathForbiddenError, 403),
+        (storage_errors.PathForbiddenError, 403),
         (MetastoreForbiddenError, 403),
-        (errors.JobConflictError, 409),
-        (errors.LeaseLostError, 409),
-        (errors.BucketIndexContradictedError, 409),
+        (job_errors.JobConflictError, 409),
+        (job_errors.LeaseLostError, 409),
+        (table_errors.BucketIndexContradictedError, 409),
         (errors.UnauthenticatedError, 401),
-        (errors.StorageError, 502),
+        (storage_errors.StorageError, 502),
         (errors.GroundskeeperError, 500),
     ],
 )
@@ -44,7 +44,7 @@ def test_no_two_leaves_of_the_error_tree_share_a_type() -> None:
 
 
 def test_an_extension_cannot_replace_a_standard_member() -> None:
-    response = answer(errors.JobConflictError("why", extensions={"status": 200, "job_id": "job_1"}))
+    response = answer(job_errors.JobConflictError("why", extensions={"status": 200, "job_id": "job_1"}))
     assert b'"status":409' in response.body
     assert b'"job_id":"job_1"' in response.body
     assert response.media_type == "application/problem+json"

@@ -1,0 +1,54 @@
+"""Archival: the active timeline is shortened."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from jobs.contract import JobKind
+from jobs.kinds.cleaning import Consumers
+from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.parameters import ByService, Parameters, Spec
+from jobs.kinds.results import KindResult, SomeInstant
+
+
+class ArchivalLimit(msgspec.Struct, frozen=True):
+    """A reason to keep an instant and all later ones on the active timeline"""
+
+    type: Annotated[str, Spec("Kind of the reason, such as `pending-instant`, `savepoint` or `consumer`")]
+    instant: Annotated[SomeInstant, Spec("The first instant that it keeps")]
+    reason: Annotated[str, Spec("This case")]
+    remedy: Annotated[str, Spec("What to do; empty where time alone helps")] = ""
+
+
+class ArchivalParams(Parameters, frozen=True, kw_only=True):
+    retain: Annotated[int, Spec("Completed commits to keep on the active timeline, at least", ge=2, le=1_000_000)] = 30
+    consumers: Consumers = ()
+    # The last instant that the service has recorded, None if it has none. A person's own tool does not say it.
+    seen: Annotated[str | UnsetType | None, ByService] = UNSET
+    keep: Annotated[tuple[ArchivalLimit, ...], ByService] = ()
+
+
+class ArchivalResult(KindResult, frozen=True, kw_only=True):
+    retain: Annotated[int | UnsetType, Spec("Commits to keep at least")] = UNSET
+    instants: Annotated[int | UnsetType, Spec("Instants on the active timeline")] = UNSET
+    commits: Annotated[int | UnsetType, Spec("Commits among them")] = UNSET
+    candidates: Annotated[tuple[str, ...] | UnsetType, Spec("Instants that can be archived; only of a dry run")] = UNSET
+    limits: Annotated[tuple[ArchivalLimit, ...] | UnsetType, Spec("What keeps more of them there")] = UNSET
+    archived: Annotated[int | UnsetType, Spec("Instants that were archived")] = UNSET
+    last_archived: Annotated[SomeInstant | UnsetType | None, Spec("The last of them")] = UNSET
+
+
+KIND = Kind(
+    JobKind.ARCHIVAL,
+    "Archival",
+    "Ar",
+    "Moves the oldest instants of the timeline to the history, and says what keeps others from that.",
+    ArchivalParams,
+    {"params": {"retain": 30}},
+    policy=Policy(90, "When the active timeline is shortened"),
+    waits_for_repair=True,
+    result=ArchivalResult,
+)

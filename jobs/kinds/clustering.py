@@ -1,0 +1,59 @@
+"""Clustering: rows are sorted, or small files merged."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from jobs.contract import JobKind
+from jobs.job_params import ClusteringLayout
+from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.words import BesideWriters, Names, Parallelism, Partitions, Plans, TakeOver
+
+
+class ClusteringParams(BesideWriters, frozen=True, kw_only=True):
+    """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
+
+    sort_by: Annotated[Names | None, Spec("Columns, the most important one first")] = None
+    layout: Annotated[ClusteringLayout, Spec("How `sort_by` orders the rows")] = ClusteringLayout.LINEAR
+    expansion_factor: Annotated[
+        int | None,
+        Spec(
+            "Prepares a table with a bucket index for an expansion by this factor, or by one that divides it:"
+            " rows that it will separate lie in different row groups, each ordered by `sort_by`, and the expansion"
+            " copies these without decoding them. Lasts until the files are written again, as by a compaction",
+            ge=2,
+            le=16,
+        ),
+    ] = None
+    partitions: Partitions | None = None
+
+    def __post_init__(self) -> None:
+        if self.sort_by is None and self.layout is not ClusteringLayout.LINEAR:
+            raise ValueError("a layout other than linear needs sort_by")
+
+
+class GivenClusteringParams(Parameters, frozen=True, kw_only=True):
+    """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
+
+    plans: Plans
+    take_over: TakeOver = None
+    parallelism: Parallelism = None
+
+
+KIND = Kind(
+    JobKind.CLUSTERING,
+    "Clustering",
+    "Cl",
+    "Sorts the rows; inside each bucket when the table has a bucket index. Or merges small files.",
+    ClusteringParams,
+    {"params": {"sort_by": ["city"], "layout": "linear"}},
+    given_plans=GivenClusteringParams,
+    policy=Policy(60, "When rows are ordered or small files merged", {"sort_by": ["city"]}),
+    rewrites=True,
+    stops_flink=True,
+    needs_every_partition=True,
+    audited=True,
+    rolls_back_dead=True,
+    waits_for_repair=True,
+)

@@ -1,0 +1,34 @@
+"""Diagnosis: the table is searched for damages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from jobs.contract import BucketIndex, JobKind
+from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.parameters import Parameters, Spec
+
+
+class DiagnosisParams(Parameters, frozen=True, kw_only=True):
+    rows: Annotated[
+        bool, Spec("Read the key of every row as well: rows in wrong buckets, duplicate keys", examples=(True,))
+    ] = True
+    index: Annotated[
+        BucketIndex | None,
+        Spec("The writers' bucket index, for a table that contradicts it and is registered without one"),
+    ] = None
+
+
+KIND = Kind(
+    JobKind.DIAGNOSIS,
+    "Diagnosis",
+    "Di",
+    "Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads.",
+    DiagnosisParams,
+    {"params": {"rows": False}},
+    policy=Policy(110, "When the table is searched for damages"),
+    writes=False,
+    has_plan=False,
+    examines=True,
+    for_damaged=True,
+)

@@ -1,0 +1,26 @@
+"""Metadata table: it is compared with the storage, or built anew."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from jobs.contract import JobKind
+from jobs.kinds.kind import Kind
+from jobs.kinds.parameters import Parameters, Spec
+
+
+class MetadataTableParams(Parameters, frozen=True, kw_only=True):
+    action: Annotated[
+        Literal["validate", "rebuild"], Spec("`validate` compares it with the storage, `rebuild` builds it anew")
+    ] = "validate"
+
+
+KIND = Kind(
+    JobKind.METADATA_TABLE,
+    "Metadata table",
+    "Mt",
+    "Compares the metadata table with the storage, or builds it anew; for that the writers must be stopped.",
+    MetadataTableParams,
+    {"params": {"action": "rebuild"}, "dry_run": True},
+    for_damaged=True,
+)

@@ -1,0 +1,59 @@
+"""The parameters of a kind of job, as a type: names, types, defaults, and for people one sentence each.
+
+They are `msgspec` structs, since a worker already has `msgspec`, and pydantic would make its start slower. The service
+makes its models of requests from them (`service.api.params`) and is strict. A worker is not: a service of another
+version may leave out parameters or send unknown ones, and bounds are not for it to check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """Metadata of a type (`Annotated`): a sentence for people, and the bounds that a request has to keep.
+
+    The bounds are those of JSON Schema, by pydantic's names. `distinct`: a list may not contain a value twice.
+    """
+
+    description: str | None = None
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    lt: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+    examples: tuple[Any, ...] | None = None
+    distinct: bool = False
+
+    def bounds(self) -> dict[str, Any]:
+        """Returns what is set, except `distinct`."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "distinct"}
+        if self.examples is not None:
+            given["examples"] = list(self.examples)
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class ByService:
+    """Metadata of a parameter that the service adds when a worker leases the job; requests do not have it."""
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of a kind. Rules between parameters are checked in `__post_init__`, by ValueErrors."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Returns the parameters of a work order. Raises ValueError; ignores unknown keys."""
+        return msgspec.convert(given, cls, strict=False)
+
+
+class NoParameters(Parameters, frozen=True, kw_only=True):
+    """A kind without parameters of its own."""

@@ -1,0 +1,90 @@
+"""Partition TTL: partitions that have expired are dropped."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from jobs.contract import JobKind
+from jobs.job_params import TtlStrategy
+from jobs.kinds.cleaning import Consumers
+from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import KindResult, Part, SomeInstant, WorkLeft
+from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, Partitions
+
+
+class PartitionTtlParams(Parameters, frozen=True, kw_only=True):
+    days_retain: Annotated[int, Spec("Partitions that are older are dropped", ge=1, le=36_500, examples=(90,))]
+    strategy: Annotated[
+        TtlStrategy,
+        Spec(
+            "`KEEP_BY_TIME`: days since the last modification, also by a table service that rewrites files; "
+            "`KEEP_BY_CREATION_TIME`: days since the commit that created the partition"
+        ),
+    ] = TtlStrategy.KEEP_BY_TIME
+    partitions: Partitions | None = None
+    limit_partitions: Annotated[
+        int, Spec("Partitions to drop at most, the oldest first. The result says what is `left`", ge=1, le=1000)
+    ] = 100
+    wait_seconds: Annotated[
+        int, Spec("How long to wait for a moment at which nobody writes to these partitions", ge=0, le=86_400)
+    ] = WAIT_SECONDS
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
+    consumers: Consumers = ()
+
+
+class ExpiredPartition(Part, frozen=True, kw_only=True):
+    """A partition that has expired"""
+
+    partition: Annotated[str, Spec("Its path")]
+    since: Annotated[SomeInstant | None, Spec("The instant from which its age counts")]
+    modified: Annotated[SomeInstant | None, Spec("The instant that wrote to it last")]
+    file_groups: Annotated[int, Spec("File groups in it")]
+    files: Annotated[int, Spec("Files in it")]
+    rows: Annotated[int | None, Spec("Rows in it")]
+    bytes: Annotated[int, Spec("Their size in bytes")]
+
+
+class WithheldPartition(Part, frozen=True, kw_only=True):
+    """A partition that has expired and stays, with the reason"""
+
+    partition: Annotated[str, Spec("Its path")]
+    type: Annotated[str, Spec("Type of the problem")]
+    title: Annotated[str, Spec("What it is")]
+    detail: Annotated[str, Spec("This case")]
+    hint: Annotated[str, Spec("What to do")]
+    retriable: Annotated[bool, Spec("Whether it may pass by itself")]
+
+
+class PartitionTtlResult(KindResult, frozen=True, kw_only=True):
+    files: Annotated[int, Spec("Number of files")]
+    bytes: Annotated[int, Spec("Their size in bytes")]
+    rows: Annotated[int, Spec("Number of rows")]
+    strategy: Annotated[str, Spec("How the age of a partition is determined")]
+    days_retain: Annotated[float, Spec("Age at which a partition expires, in days")]
+    partitions: Annotated[tuple[ExpiredPartition, ...], Spec("Partitions that were, or would be, dropped")]
+    withheld: Annotated[tuple[WithheldPartition, ...], Spec("Partitions that have expired and stay, with the reason")]
+    left: Annotated[WorkLeft, Spec("What is left to the next job")]
+    kept_unchanged: Annotated[
+        bool | UnsetType, Spec("Whether the file slices of all other partitions stayed as they were")
+    ] = UNSET
+
+
+KIND = Kind(
+    JobKind.PARTITION_TTL,
+    "Partition TTL",
+    "Tt",
+    "Drops partitions that were not modified, or created, for a number of days. Cleaning removes their files later.",
+    PartitionTtlParams,
+    {"params": {"days_retain": 90}, "dry_run": True},
+    policy=Policy(70, "When partitions expire"),
+    rewrites=True,
+    stops_flink=True,
+    needs_every_partition=True,
+    audited=True,
+    rolls_back_dead=True,
+    waits_for_repair=True,
+    result=PartitionTtlResult,
+)

@@ -1,0 +1,29 @@
+"""All kinds of jobs: one module of this package for each member of `JobKind`, by its value."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from jobs.contract import JobKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.contract import WorkOrder
+    from jobs.kinds.kind import Kind
+    from jobs.kinds.parameters import Parameters
+
+KINDS: Final[Mapping[JobKind, Kind]] = {kind: import_module(f"jobs.kinds.{kind.value}").KIND for kind in JobKind}
+
+
+READING: Final = frozenset(kind for kind in JobKind if not KINDS[kind].writes)
+"""Kinds of jobs that write nothing to the table, dry or not."""
+
+RESCALES: Final = frozenset(kind for kind in JobKind if KINDS[kind].changes_bucket_number)
+"""Kinds of jobs that change the number of buckets."""
+
+
+def typed(order: WorkOrder) -> WorkOrder[Parameters]:
+    """Returns a work order as it was leased with its parameters as their type. Raises ValueError."""
+    return order.having(KINDS[order.kind].read(order.params))

@@ -1,0 +1,37 @@
+"""Restore: the table goes back to a savepoint."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from jobs.contract import JobKind
+from jobs.kinds.kind import Kind
+from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import KindResult, SomeInstant
+from jobs.kinds.words import HAND_OVER_SECONDS, HandOverSeconds, Instant, TableName
+
+
+class RestoreParams(Parameters, frozen=True, kw_only=True):
+    savepoint: Annotated[Instant, Spec("The instant of the savepoint")]
+    table_name: TableName
+    hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
+
+
+class RestoreResult(KindResult, frozen=True, kw_only=True):
+    savepoint: Annotated[SomeInstant, Spec("The savepoint")]
+    rolled_back: Annotated[tuple[str, ...], Spec("Commits that are undone")]
+    writers_commits: Annotated[int, Spec("Those among them that brought rows")]
+
+
+KIND = Kind(
+    JobKind.RESTORE,
+    "Restore",
+    "Rs",
+    "Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped.",
+    RestoreParams,
+    {"params": {"savepoint": "20260101120000000", "table_name": "trips"}, "dry_run": True},
+    rewrites=True,
+    stops_flink=True,
+    audited=True,
+    result=RestoreResult,
+)

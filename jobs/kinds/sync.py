@@ -1,0 +1,88 @@
+"""Sync: a Hive metastore is brought up to the table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from jobs.contract import JobKind
+from jobs.job_params import PartitionExtractor, SyncStrategy
+from jobs.kinds.kind import Kind, Policy
+from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import KindResult, Part, SomeInstant
+from jobs.kinds.words import HIVE_NAME, METASTORE_URIS, Names
+
+MetastoreUris = Annotated[
+    str,
+    Spec(
+        "Of the Hive metastore, separated by commas; the administrator names the hosts that are allowed",
+        max_length=2000,
+        pattern=METASTORE_URIS,
+        examples=("thrift://metastore:9083",),
+    ),
+]
+HiveName = Annotated[str, Spec(pattern=HIVE_NAME)]
+
+
+class SyncParams(Parameters, frozen=True, kw_only=True):
+    metastore_uris: MetastoreUris
+    database: Annotated[HiveName, Spec("Database of the metastore")] = "default"
+    table: Annotated[HiveName | None, Spec("Name in the metastore. Default: the table's own")] = None
+    strategy: Annotated[
+        SyncStrategy,
+        Spec(
+            "Of a merge-on-read table. `ALL`: the table under its name and with `_rt` (merged), and with `_ro` "
+            "(without its logs); `RT`: only merged, `RO`: only without logs, under its name"
+        ),
+    ] = SyncStrategy.ALL
+    partition_fields: Annotated[Names | None, Spec("Default: those of the table's own config")] = None
+    partition_extractor: Annotated[
+        PartitionExtractor | None,
+        Spec("How the values are taken from a partition path. Default: as the table's paths are"),
+    ] = None
+    create_database: Annotated[bool, Spec("Create the database if there is none")] = True
+
+
+class SyncedInstants(Part, frozen=True, kw_only=True):
+    """The last instants that a table of the metastore has"""
+
+    before: Annotated[SomeInstant | None, Spec("Before the job")]
+    after: Annotated[SomeInstant | None, Spec("After it")]
+
+
+class SyncedTable(Part, frozen=True, kw_only=True):
+    """A table in the metastore"""
+
+    table: Annotated[str, Spec("Database and name")]
+    created: Annotated[bool, Spec("Whether it was created")]
+    columns_added: Annotated[tuple[str, ...], Spec("Columns that were added, with their types")]
+    columns_changed: Annotated[tuple[str, ...], Spec("Columns that changed, with both types")]
+    partitions_added: Annotated[int, Spec("Number of partitions that were added")]
+    partitions_moved: Annotated[int, Spec("Number of partitions whose folder changed")]
+    partitions_dropped: Annotated[int, Spec("Number of partitions that were dropped")]
+    added_partitions: Annotated[tuple[str, ...] | UnsetType, Spec("The first hundred that were added")] = UNSET
+    moved_partitions: Annotated[tuple[str, ...] | UnsetType, Spec("The first hundred whose folder changed")] = UNSET
+    dropped_partitions: Annotated[tuple[str, ...] | UnsetType, Spec("The first hundred that were dropped")] = UNSET
+    synced: Annotated[SyncedInstants, Spec("The last instant that it has")]
+
+
+class SyncResult(KindResult, frozen=True, kw_only=True):
+    metastore: Annotated[str, Spec("The metastore")]
+    changed: Annotated[bool, Spec("Whether there was anything to do")]
+    tables: Annotated[tuple[SyncedTable, ...], Spec("The tables in the metastore")]
+    last_instant: Annotated[SomeInstant | None, Spec("The last instant that it knows")]
+
+
+KIND = Kind(
+    JobKind.SYNC,
+    "Sync to a metastore",
+    "Sy",
+    "Brings a Hive metastore up to the table: columns, partitions, and the commit that was synced last.",
+    SyncParams,
+    {"params": {"metastore_uris": "thrift://metastore:9083", "database": "lake"}},
+    policy=Policy(100, "When a Hive metastore is brought up to the table"),
+    writes=False,
+    connects_to_metastore=True,
+    result=SyncResult,
+)

@@ -1,0 +1,231 @@
+"""Refusals of jobs because of what the table, its files or the request are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.problems.problem_type import ProblemType
+
+NO_BUCKET_INDEX: Final = ProblemType(
+    "no-bucket-index",
+    "The table is registered without a bucket index",
+    why="A table does not store its bucket index, and the job computes the bucket of each row from its keys. A guessed"
+    " number of buckets or guessed hash fields would put rows where writers do not look for them, and the rows would"
+    " be written twice.",
+    hint='Register it with `"index": {"type": "bucket", "num_buckets": ..., "hash_fields": [...]}`.',
+)
+CONSISTENT_HASHING: Final = ProblemType(
+    "consistent-hashing",
+    "The table uses the consistent-hashing bucket index, which resizes itself",
+    why="This index keeps a table of hash ranges for each partition, in files of its own, and changes them by"
+    " splitting and merging. Files that another program divides or sorts would not agree with these ranges, and"
+    " writers would put updates elsewhere.",
+    hint="Let Hudi's own clustering split and merge its buckets.",
+)
+LOCK_NOT_ATOMIC: Final = ProblemType(
+    "lock-not-atomic",
+    "Hudi's filesystem lock is not safe on an object storage, where two writers could both acquire it",
+    why="The lock is a file that is created only if there is none. An object storage does not promise that of two"
+    " clients only one succeeds, so a job could replace file groups while a writer commits to them, and rows would be"
+    " lost.",
+    example="s3a://lake/trips/.hoodie/lock",
+    hint="PATCH the table with the `lock` that its writers use, such as ZooKeeper.",
+)
+LOCK_NOT_PROVABLE: Final = ProblemType(
+    "lock-not-provable",
+    "It cannot be proved before a commit that the table's lock is still held",
+    why="Before it commits, the job checks that it still holds the lock, since the lock may have expired while the"
+    " worker stood still. This provider does not tell. A commit without the lock could replace file groups to which a"
+    " writer is just committing.",
+    example="org.example.OurLock",
+    hint="Use a lock provider of Hudi for the table and its writers, and PATCH its `lock`.",
+)
+BASE_FILES_NOT_PARQUET: Final = ProblemType(
+    "base-files-not-parquet",
+    "Only Parquet base files can be rewritten",
+    why="The job copies rows between files by Arrow, in the exact layout in which Hudi wrote them. The copy is proved"
+    " for Parquet, and not for ORC or HFile. Compaction by Hudi, cleaning and archival work on such a table.",
+)
+NO_META_FIELDS: Final = ProblemType(
+    "no-meta-fields",
+    "The table has no meta fields, so rows cannot be identified by their keys",
+    why="The fields `_hoodie_record_key` and `_hoodie_partition_path` are not in the files. Without these fields the"
+    " job cannot compute the bucket of a row, nor count that no row is lost or doubled. An existing table cannot get"
+    " them: write its rows to a new one. Hudi's own clustering of such a table fails, or makes it unreadable for Spark"
+    " SQL.",
+    example="hoodie.populate.meta.fields=false",
+    hint="Write its rows to a table with meta fields. Compaction by Hudi, cleaning and archival need none.",
+)
+INDEX_DEFINITIONS_GONE: Final = ProblemType(
+    "index-definitions-gone",
+    "The definitions of the table's indexes are missing",
+    why="The definitions say which columns secondary and expression indexes have, and whether the record index is one"
+    " for all partitions. Without them a client updates such an index by guesses, so readers and writers would look"
+    " for rows in files that do not have them.",
+    example=".hoodie/.index_defs/index.json, for record_index, secondary_index_rider",
+    hint="Put the file back, from a backup or an earlier version of the object. The next commit of a writer whose"
+    " options name the record index and the statistics writes their definitions anew; secondary and expression indexes"
+    " must be created again.",
+)
+PARTITION_METADATA_GONE: Final = ProblemType(
+    "partition-metadata-gone",
+    "Partitions have data files and no .hoodie_partition_metadata",
+    why="Hudi knows a partition in the storage by this file. A listing passes over a folder without it: the metadata"
+    " table would be built without its rows, and where there is none, readers do not see them and a job would leave"
+    " the partition as it is, while it changes the others.",
+    example="'2026-01-01'",
+    hint="Copy that of another partition of the same depth into the folder. The next write to the partition makes one"
+    " as well.",
+)
+PARTITION_COLUMNS_DROPPED: Final = ProblemType(
+    "partition-columns-dropped",
+    "The table's files lack the partition columns",
+    why="The option `hoodie.datasource.write.drop.partition.columns` leaves these columns out of the files, so a row"
+    " read from a file is not complete, and the new files could differ from those that Hudi writes. Write the rows to"
+    " a table without the option.",
+)
+CHANGE_DATA_CAPTURE: Final = ProblemType(
+    "change-data-capture",
+    "The table records changes (CDC), and a replacement would have to appear in them",
+    why="Readers of changes expect a record of each change, which only Hudi's own writers add. A commit that replaces"
+    " file groups would have to tell those readers that no row has changed, and the job cannot say that.",
+    hint="If no reader uses the changes, set hoodie.table.cdc.enabled to false while the job runs.",
+)
+BOOTSTRAPPED_TABLE: Final = ProblemType(
+    "bootstrapped-table",
+    "Some of the table's rows are in the files it was bootstrapped from",
+    why="After a metadata bootstrap a base file holds only meta fields, and the other columns are in a file outside"
+    " the table. A job that rewrites the base file alone would lose these columns. Rewrite these partitions with Hudi"
+    " first (`insert_overwrite`).",
+)
+INDEX_MAPS_KEYS_TO_FILES: Final = ProblemType(
+    "index-maps-keys-to-files",
+    "The metadata table has indexes that map keys to files",
+    why="Such an index names the file of each key. The job commits new files without updating it, so readers and"
+    " writers would look for rows in files that were replaced, and not find them.",
+    example="record_index, secondary_index_city",
+    hint="Drop these indexes first (`DROP INDEX`), and create them again afterwards.",
+)
+NON_BLOCKING_WRITERS: Final = ProblemType(
+    "non-blocking-writers",
+    "The table is written with non-blocking concurrency control (fixed file ids)",
+    why="These writers all write to file ids that depend on nothing but the bucket, and Hudi lets them commit beside"
+    " each other without a check. A writer that is in flight would commit to the replaced file group, and no reader"
+    " would see its rows.",
+    hint="Such writers never conflict, so their file groups cannot be replaced. Rewrite the table with OCC.",
+)
+FILE_GROUPS_WITHOUT_BUCKET: Final = ProblemType(
+    "file-groups-without-bucket",
+    "Some file groups do not belong to a bucket",
+    why="The number at the beginning of a file id is the bucket of its rows. These file groups have none, so neither"
+    " the job nor Hudi's writers can tell which rows belong there, and the rows could be doubled.",
+    example="3 of 32, such as 5c1f0b2e-0d6a-4c27-9b0e-8f6f1f0d6c11-0 in partition 'dt=2026-01-01'",
+    hint="They were written without the bucket index (Hudi #5116, #11875); an audit lists them.",
+)
+SEVERAL_FILE_GROUPS_PER_BUCKET: Final = ProblemType(
+    "several-file-groups-per-bucket",
+    "Some buckets have several file groups",
+    why="Hudi's writers expect one file group per bucket of a partition, and fail on these too. If there are several,"
+    " a key may be in more than one, and the job cannot know which of its rows is the right one.",
+    example="2 buckets, such as 3 in partition 'dt=2026-01-01'",
+    hint="Hudi's writers fail on these as well (#7216, #9303); an audit lists them.",
+)
+SCHEMA_NOT_REPRODUCIBLE: Final = ProblemType(
+    "schema-not-reproducible",
+    "A rewritten file would not have exactly the Parquet schema of its input",
+    why="Arrow would store some column with another type or other levels than the writer did. Readers that check types"
+    " would fail on the new file, or read other values, so the job refuses before it writes.",
+    example="f1-0_0-1-2_20260101120000000.parquet: INT96 ts would become INT64 ts",
+    hint="An old type such as INT96 goes when Hudi's current writer writes the rows again. For any other type this job"
+    " cannot be done; compaction, cleaning and the audit do not need it.",
+)
+TYPES_NOT_READABLE: Final = ProblemType(
+    "types-not-readable",
+    "The table has columns of types that Spark 3.5 cannot read",
+    why="Hudi on Spark 3.5 stores a VARIANT of a writer's schema, but neither its readers nor its compaction and"
+    " clustering know the type. A plan that they cannot execute would only block writers, so none is made.",
+    example="payload: variant",
+    hint="Hudi reads a VARIANT with Spark 4 only: let a writer there compact and cluster the table. File groups"
+    " without logs can be rewritten here all the same.",
+)
+CODEC_NOT_SUPPORTED: Final = ProblemType(
+    "codec-not-supported",
+    "Files with this compression cannot be written",
+    why="The new files get the compression of those that they replace, unless the job has a `codec`. Arrow has no"
+    " encoder for this one, and another compression is not chosen without being asked for.",
+    example="lzo",
+    hint="Request another `codec`: gzip, snappy or zstd.",
+)
+ROWS_MISSING: Final = ProblemType(
+    "rows-missing",
+    "Hudi returned fewer rows of a file slice than it holds",
+    why="A reader of Hudi has left out rows that are in the base file, for example because of wrong column statistics."
+    " The new files would replace the whole file slice, so the rows left out would be lost for good.",
+    example="900 rows of dt=2026-01-01, 00000003-5c1f-4c27-9b0e-8f6f1f0d6c11-0: its base file has 1000, and its logs"
+    " delete 0.",
+    hint="Nothing was changed. Run a compaction, which leaves no logs, and submit the job again.",
+)
+MERGE_MODE_CUSTOM: Final = ProblemType(
+    "merge-mode-custom",
+    "Rows of this table are merged by a class of its owner, so the winning row cannot be determined",
+    why="A repair takes, of two rows with the same key, the one that a merge by Hudi would keep. Here a class of the"
+    " owner decides that. A wrong guess would replace a newer row by an older one.",
+    hint="Write the rows of the stale instants again.",
+)
+SOFT_DELETES: Final = ProblemType(
+    "soft-deletes",
+    "Rows of this table may be deletes (`_hoodie_is_deleted`), which cannot be recovered from stale writes",
+    why="A row of a stale write may mean that its key is to be deleted. The repair writes rows again and does not"
+    " apply such deletions, so it could bring back rows that their owner has deleted.",
+    hint="Write the rows of the stale instants again.",
+)
+PARAMS_INVALID: Final = ProblemType(
+    "params-invalid",
+    "The worker cannot read the job's parameters",
+    why="The service checks the parameters of a job before it stores it. The worker cannot read them all the same, so"
+    " it is of another version than the service, or the job was stored by one.",
+    example="Expected `int`, got `str` - at `$.retain`",
+    hint="Bring service and workers to one version, and submit the job again.",
+)
+NAME_NOT_CONFIRMED: Final = ProblemType(
+    "name-not-confirmed",
+    "The table's name was not typed in",
+    why="The job removes rows that nobody can bring back. To keep a mistaken table id from doing this, the name of the"
+    " table has to be sent along, and it is compared exactly.",
+    example="trip",
+    hint="This removes rows for good. Send `table_name`: trips.",
+)
+PARTITION_UNKNOWN: Final = ProblemType(
+    "partition-unknown",
+    "Some of the partitions do not exist",
+    why="The job would do nothing for these partitions and then report success. A mistyped path is much more likely"
+    " than a wish for that, so nothing is done for the other partitions either.",
+    example="'2026-1-1'",
+    hint="Give partition paths as in storage, such as `dt=2026-01-01` or `2026-01-01`.",
+)
+COLUMN_UNKNOWN: Final = ProblemType(
+    "column-unknown",
+    "The table has no such column",
+    why="The job is asked to sort by a column that is not in the latest schema of the table. Without it the files"
+    " would be rewritten in an order that nobody asked for.",
+    example="citty",
+    hint="Its columns are city, ts, uuid.",
+)
+COLUMN_NOT_SORTABLE: Final = ProblemType(
+    "column-not-sortable",
+    "Lists, maps and structs have no order",
+    why="Values of such a column cannot be compared, so there is no order by which rows with near values would come"
+    " into the same file, and rewriting the files would bring nothing.",
+    example="tags",
+    hint="Use other columns.",
+)
+LOCAL_DISK_FULL: Final = ProblemType(
+    "local-disk-full",
+    "The rows of a file slice are sorted on a local disk of the worker, which is full",
+    why="A file slice that is larger than the memory of its task is sorted on a local disk, in parts that are merged"
+    " afterwards. Without room for the parts the sort cannot end, and rows may not be left out.",
+    example="/var/spark/spark-4711",
+    hint="Nothing was changed. Free space there, or give the worker another folder (SPARK_LOCAL_DIRS). A sort needs"
+    " about the size of the slice without compression, per task.",
+    retriable=True,
+)

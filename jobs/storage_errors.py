@@ -1,0 +1,129 @@
+"""Errors of a storage that answers and refuses: each says what has to be done before another attempt can succeed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jobs.errors import HudiError
+from jobs.storage.refusal import Refusal
+from jobs.table_errors import DamagedFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class StorageRefusedError(HudiError):
+    """The storage answered, and refused. No attempt on a worker like this one will succeed until somebody has done what
+    the hint says."""
+
+    retriable = False
+
+
+class StorageLoginError(StorageRefusedError):
+    type = "storage-login-failed"
+    title = "The worker has no valid login for the table's storage"
+    hint = (
+        "Give the worker credentials that are valid now: access keys or a token in its storage options, a role of its"
+        " machine, or for Kerberos a keytab (spark.kerberos.keytab, spark.kerberos.principal) or a ticket. Then start"
+        " it again."
+    )
+    why = (
+        "The storage does not accept the credentials: a key that it does not know, a wrong secret, a token that has"
+        " expired, or none at all. Where Kerberos is used, the process has no ticket that is valid now and no keytab to"
+        " get one. No attempt with the same credentials succeeds, so none is made."
+    )
+    example = "hdfs://namenode/lake/orders: no ticket"
+
+
+class StorageDeniedError(StorageRefusedError):
+    type = "storage-access-denied"
+    title = "The storage does not let the worker do what the job needs"
+    hint = (
+        "Nothing of the table was changed by what was refused. Let the user or role of the workers read, write and"
+        " delete below the table's base path, in .hoodie as well, and in the folder of its lock."
+    )
+    why = (
+        "The storage knows who asks, and does not allow it: the permissions of a folder, a policy of the bucket, or an"
+        " access control list. A storage that answers 403 without a reason may mean the credentials as well. The"
+        " workers may be another user than the service. No attempt succeeds before somebody allows it, so none is made."
+    )
+    example = "s3a://lake/orders/.hoodie/lock: PUT: Access Denied (status code 403)"
+
+
+class StorageReadOnlyError(StorageRefusedError):
+    type = "storage-read-only"
+    title = "The table is on a storage that can only be read"
+    hint = (
+        "A snapshot or a file system that is mounted for reading only takes no writes. Register the table at the path"
+        " that its writers use, mount the file system for writing, or switch the services off in the table's policy."
+    )
+    why = (
+        "The file system is mounted for reading only, or the path leads into a snapshot. Jobs that write are not tried"
+        " again; those that only read run."
+    )
+    example = "writing to /mnt/lake/orders/.hoodie: FileNotFoundException: lock (Read-only file system)"
+
+
+class StorageUnknownError(StorageRefusedError):
+    """A name server that fails looks just like a host that does not exist, so that one may be `retriable`."""
+
+    type = "storage-unknown"
+    title = "The bucket, container or host of the table's storage does not exist"
+    hint = (
+        "See that the base path names it rightly, and that the worker's storage options have its endpoint and region."
+    )
+    why = (
+        "The storage has no bucket, container or file system of that name, or the name of its host has no address. A"
+        " name server that is away looks like the latter, so a job that met that is tried again."
+    )
+    example = "s3a://lkae/orders: NoSuchBucket: The specified bucket does not exist"
+
+    def __init__(self, detail: str, *, retriable: bool = False) -> None:
+        super().__init__(detail)
+        self.retriable = retriable
+
+
+class StorageFullError(StorageRefusedError):
+    type = "storage-full"
+    title = "No space is left, or a quota is used up"
+    hint = (
+        "Free space on the table's storage, or raise its quota: a `cleaning` job frees what no reader needs any more."
+        " Where the path in the detail is of a worker's own disk (spark.local.dir), free space there."
+    )
+    why = (
+        "The disk, the bucket's quota or a quota of HDFS is used up. The next job rolls back what this one had begun."
+        " The service does not try the job again by itself, since it would fill what is freed."
+    )
+    example = "compacting: IOException: No space left on device"
+
+
+_DAMAGE = re.compile(
+    # Parquet, by parquet-mr and by Arrow.
+    r"is not a Parquet file|Parquet magic bytes not found|smaller than the minimum file footer|Parquet file size is 0"
+    r"|Couldn't deserialize thrift|[Cc]ould not read page|Corrupt(?:ed)? snappy|corrupt (?:gzip|zstd|lz4)"
+    # Avro: instants of the timeline, plans, blocks of logs.
+    r"|Not an Avro data file|InvalidAvroMagicException|Invalid sync!"
+    # JSON: instants before table version 8.
+    r"|JsonParseException"
+)
+
+
+def hudi_error(detail: str, told: str | None = None) -> HudiError:
+    """Returns the error of an operation that failed, by the words of its causes, which `told` may hold in full."""
+    return DamagedFileError(detail) if _DAMAGE.search(told or detail) else HudiError(detail)
+
+
+_TYPES: Mapping[Refusal, type[StorageRefusedError]] = {
+    Refusal.LOGIN: StorageLoginError,
+    Refusal.FULL: StorageFullError,
+    Refusal.READ_ONLY: StorageReadOnlyError,
+    Refusal.UNKNOWN: StorageUnknownError,
+    Refusal.DENIED: StorageDeniedError,
+}
+
+
+def error_of(refusal: Refusal, detail: str) -> StorageRefusedError:
+    if refusal is Refusal.UNKNOWN_HOST:
+        return StorageUnknownError(detail, retriable=True)
+    return _TYPES[refusal](detail)

@@ -1,0 +1,116 @@
+"""Errors of what a table is, on its storage."""
+
+from __future__ import annotations
+
+from jobs.errors import HudiError, JobError
+
+
+class DamagedFileError(HudiError):
+    """Retries cannot help: whatever reads the file fails alike."""
+
+    type = "file-damaged"
+    title = "A file of the table is damaged, or is not what its name says"
+    hint = (
+        "Put the file back from a copy, from an earlier version of the object or from a snapshot, then POST"
+        " /v1/tables/{id}/poll. An audit names each base file that is damaged, a diagnosis each file of the timeline."
+        " Where there is no copy, restore a savepoint, or write the rows of that file anew."
+    )
+    why = (
+        "A base file, a log or a file of the timeline has other content than its format demands: something wrote over"
+        " it, cut it off, or the storage lost it. Readers of that file fail alike, so the job is not tried again; once"
+        " the file is back, a poll lets policies go on."
+    )
+    example = (
+        "compacting: RuntimeException: file:/data/trips/2026-01-01/00000000-5a4a-458c-9325-7cf3e74ee759-0_3-13-18"
+        "_20261126071813026.parquet is not a Parquet file (length is too low: 0)"
+    )
+    retriable = False
+
+
+class TableGoneError(JobError):
+    """Its own `hoodie.properties` is gone, and there is no backup of it."""
+
+    type = "table-gone"
+    title = "The Hudi table at the registered base path no longer exists"
+    hint = "Unregister the table, or restore it."
+    why = "The base path had a Hudi table when it was registered, and has none now: it was deleted or moved."
+    example = "/data/trips has no .hoodie/hoodie.properties"
+
+
+class MetadataTableGoneError(JobError):
+    """The table itself is there: its metadata table is only a second record of what it has."""
+
+    type = "metadata-table-gone"
+    title = "The metadata table that hoodie.properties names is missing, or a part of it is"
+    hint = (
+        "Stop the writers, PATCH the table with `writers.stopped`, and build it anew: a `metadata_table` job with"
+        " `action` `rebuild`."
+    )
+    why = (
+        "The properties of the table name partitions of its metadata table, and the folder `.hoodie/metadata` or a part"
+        " of it is not there: usually somebody deleted it. Hudi's readers list the storage instead, or find no rows;"
+        " its write clients fail when they commit. So jobs are refused before they begin. Nothing is lost: a job builds"
+        " the metadata table anew from the storage, with the same indexes."
+    )
+    example = "There is no .hoodie/metadata."
+
+
+class MetadataTableError(HudiError):
+    type = "metadata-table-failed"
+    title = "Hudi could not read or write the table's metadata table"
+    hint = (
+        "Run a diagnosis: where parts of the metadata table are missing or out of step, a `metadata_table` job with"
+        " `action` `rebuild` builds it anew. The worker's log has the details."
+    )
+    why = (
+        "Hudi looks files, keys and statistics up in its metadata table, and writes them there with each commit. One of"
+        " these steps failed; the table itself is as before. The detail has the first cause."
+    )
+    example = "committing: IllegalStateException: No file slices found for partition: files"
+
+
+class PartitionValuesError(JobError):
+    """Hudi's data source takes the values of partition columns from the paths; whatever reads rows by it fails."""
+
+    type = "partition-values-unreadable"
+    title = "Hudi cannot make the values of the partition columns from the table's paths"
+    hint = (
+        "Every query by Spark fails at the table alike. Its key generator writes to the paths what the column's type"
+        " cannot hold: write the table anew with another output format, such as yyyyMMdd for a number."
+    )
+    why = (
+        "Hudi's data source takes the values of partition columns from the paths, by the types of the columns. A custom"
+        " key generator may write a date to the path for a column that holds a number of milliseconds, and a date is no"
+        " number."
+    )
+    example = "counting the rows: Failed to cast value `2023-11-14` to `LongType` for partition column `day`"
+
+
+class PathOutsideTableError(JobError):
+    """A job follows no path that leads out of its table: not to read, and still less to write or to delete."""
+
+    type = "path-outside-table"
+    title = "A path of the table leads out of it"
+    hint = "Nothing was changed. See who wrote it: Hudi's writers make no such links, properties or metadata."
+    why = (
+        "A link, a property or the metadata of a commit names a file that is not below the table's base path. Hudi"
+        " writes no such thing, so the cause is either a mistake of an operator or an attempt to have foreign files"
+        " read or deleted."
+    )
+    example = "/data/trips/2026 leads to /etc"
+
+
+class PlanOfAnotherPathError(PathOutsideTableError):
+    """Hudi's plans hold absolute paths, so those of a table that was copied lead to the original."""
+
+    type = "plan-of-another-path"
+    title = "A pending plan names files of another path than the table's"
+    hint = (
+        "Nothing of it was executed. The table was probably copied or moved while the plan was pending: roll it back"
+        " (a `rollback` job with its `instant`), and the next job makes a new one. Else see who wrote it."
+    )
+    why = (
+        "Hudi's plans of clusterings, cleans and rollbacks hold absolute paths. In a table that was copied or moved"
+        " while one was pending, they lead to the original, from which the job would read, or delete."
+    )
+    example = "instant 20260101120000000 (replacecommit): /old/trips/dt=2026-01-01/f1-0_0-1-2_20260101110000000.parquet"

@@ -1,1 +1,0 @@
-"""Generated from the API's OpenAPI document by `python -m tests.client_generator`."""

@@ -1,0 +1,139 @@
+"""Code of the models: a msgspec struct for each object of the document, an enum for each set of words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from service.client.generator.names import constant, docstring, refers_to, snake
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Schema = dict[str, Any]
+
+_SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_HEAD = '''"""The objects of the API. Generated from its OpenAPI document by `python -m service.client.generator`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType, field
+
+from groundskeeper_client.model import Model, Word
+
+'''
+
+
+class Types:
+    """Annotations for schemas. Objects without a name, and unions that JSON alone does not tell apart, stay plain
+    dictionaries."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+
+    def annotation(self, schema: Schema, *, is_request: bool = True) -> str:
+        """Of a union of several objects an answer's reader cannot know which one it has: then it is `Any`."""
+        if name := refers_to(schema):
+            return name
+        if "const" in schema:
+            return f"Literal[{schema['const']!r}]"
+        if "enum" in schema:
+            return f"Literal[{', '.join(map(repr, schema['enum']))}]"
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                return self._union(schema[key], is_request=is_request)
+        if "allOf" in schema and len(schema["allOf"]) == 1:
+            return self.annotation(schema["allOf"][0], is_request=is_request)
+        type_ = schema.get("type")
+        if isinstance(type_, list):
+            return self._union([{**schema, "type": each} for each in type_], is_request=is_request)
+        if type_ == "array":
+            return f"list[{self.annotation(schema.get('items', {}), is_request=is_request)}]"
+        if type_ == "object":
+            return f"dict[str, {self._value(schema, is_request=is_request)}]"
+        if type_ == "string" and schema.get("format") == "date-time":
+            return "datetime"
+        return _SIMPLE.get(str(type_), "Any")
+
+    def _value(self, schema: Schema, *, is_request: bool) -> str:
+        values = [*schema.get("patternProperties", {}).values()]
+        more = schema.get("additionalProperties")
+        values += [more] if isinstance(more, dict) else []
+        return self.annotation(values[0], is_request=is_request) if len(values) == 1 else "Any"
+
+    def _union(self, choices: list[Schema], *, is_request: bool) -> str:
+        objects = [choice for choice in choices if self._is_object(choice)]
+        if len(objects) > 1 and not is_request:
+            return "dict[str, Any]" + (" | None" if {"type": "null"} in choices else "")
+        parts = list(dict.fromkeys(self.annotation(choice, is_request=is_request) for choice in choices))
+        parts = ["Any"] if "Any" in parts else parts
+        # `int | float` says nothing more than `float`, and a text may be a time.
+        parts = [part for part in parts if not (part == "int" and "float" in parts)]
+        if not is_request and "str" in parts:
+            parts = [part for part in parts if part != "datetime" and not self._is_words(part)]
+        return " | ".join(sorted(parts, key=lambda part: part == "None"))
+
+    def _is_object(self, schema: Schema) -> bool:
+        target = self._schemas.get(refers_to(schema) or "", schema)
+        return target.get("type") == "object"
+
+    def _is_words(self, name: str) -> bool:
+        return "enum" in self._schemas.get(name, {})
+
+
+def code(schemas: Mapping[str, Schema], requests: set[str]) -> str:
+    """Code for all `schemas`; those of `requests` are sent, and perhaps received too."""
+    types = Types(schemas)
+    parts = [_HEAD]
+    aliases: list[str] = []
+    for name in sorted(schemas):
+        schema = schemas[name]
+        if "enum" in schema and schema.get("type") == "string":
+            parts.append(_enum(name, schema))
+        elif schema.get("type") == "object" and "properties" in schema:
+            parts.append(_struct(name, schema, types, is_request=name in requests))
+        else:
+            aliases.append(f"{name} = {types.annotation(schema, is_request=name in requests)}\n")
+    return "\n\n".join([*parts, *aliases])
+
+
+def _enum(name: str, schema: Schema) -> str:
+    lines = [f"class {name}(Word):"]
+    if schema.get("description"):
+        lines += [*docstring(schema["description"], 4), ""]
+    lines += [f"    {constant(word)} = {word!r}" for word in schema["enum"]]
+    return "\n".join(lines) + "\n"
+
+
+def _struct(name: str, schema: Schema, types: Types, *, is_request: bool) -> str:
+    lines = [f"class {name}(Model, frozen=True, kw_only=True):"]
+    if schema.get("description"):
+        lines += [*docstring(schema["description"], 4), ""]
+    required = set(schema.get("required", []))
+    for given, property_ in schema["properties"].items():
+        own = snake(given)
+        annotation = types.annotation(property_, is_request=is_request)
+        renamed = f'name="{given}"' if own != given else ""
+        if "const" in property_:
+            # The only value that it can have.
+            default = repr(property_["const"])
+        else:
+            default = "" if given in required else "UNSET"
+            annotation = annotation if given in required else _or_unset(annotation)
+        if renamed:
+            value = f" = field({', '.join(part for part in (default and f'default={default}', renamed) if part)})"
+        else:
+            value = f" = {default}" if default else ""
+        lines.append(f"    {own}: {annotation}{value}")
+        if property_.get("description"):
+            lines += docstring(property_["description"], 4)
+    if not schema["properties"]:
+        lines.append("    pass")
+    return "\n".join(lines) + "\n"
+
+
+def _or_unset(annotation: str) -> str:
+    without = annotation.removesuffix(" | None")
+    return f"{without} | UnsetType | None" if without != annotation else f"{annotation} | UnsetType"

@@ -1,0 +1,31 @@
+"""The Airflow provider: `GroundskeeperJobOperator`, `TableHealthySensor`, `CommitSeenSensor`, `GroundskeeperHook`.
+
+For Airflow 3.3 and later. Its modules import Airflow. This one does not: Airflow calls `get_provider_info` when it
+starts.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+_HERE = "groundskeeper_client.airflow"
+_NAME = "Groundskeeper"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Returns what Airflow's provider manager asks for (`provider_info.schema.json`)."""
+    return {
+        "package-name": "groundskeeper-client",
+        "name": _NAME,
+        "description": "Table services for Apache Hudi tables.",
+        "versions": [version("groundskeeper-client")],
+        "integrations": [{"integration-name": _NAME, "external-doc-url": "", "tags": ["service"]}],
+        "operators": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.operator"]}],
+        "sensors": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.sensors"]}],
+        "hooks": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.hook"]}],
+        "triggers": [{"integration-name": _NAME, "python-modules": [f"{_HERE}.triggers"]}],
+        "connection-types": [
+            {"hook-class-name": f"{_HERE}.hook.GroundskeeperHook", "connection-type": "groundskeeper"}
+        ],
+    }

@@ -1,0 +1,72 @@
+"""The hook: a client from an Airflow connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+
+from groundskeeper_client import AsyncClient, Client, ClientError, calls
+from groundskeeper_client.questions import id_of
+
+if TYPE_CHECKING:
+    from groundskeeper_client.questions import Question
+
+
+class GroundskeeperHook(BaseHook):
+    """The connection's host is the service's URL, or its host, with the port beside it and the schema `https` unless
+    it says `http`; its password is a token."""
+
+    conn_name_attr = "conn_id"
+    default_conn_name = "groundskeeper_default"
+    conn_type = "groundskeeper"
+    hook_name = "Groundskeeper"
+
+    def __init__(self, conn_id: str = default_conn_name) -> None:
+        super().__init__()
+        self.conn_id = conn_id
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        return {
+            "hidden_fields": ["login", "extra"],
+            "relabeling": {"host": "URL or host", "schema": "http or https", "password": "Token"},
+            "placeholders": {"host": "https://groundskeeper.example.com"},
+        }
+
+    def get_conn(self) -> Client:
+        """Returns a client, which the caller closes."""
+        connection = self.get_connection(self.conn_id)
+        return Client(_url(connection), connection.password or None)
+
+    async def get_async_conn(self) -> AsyncClient:
+        """Returns a client, which the caller closes."""
+        connection = await self.aget_connection(self.conn_id)
+        return AsyncClient(_url(connection), connection.password or None)
+
+    def table_id(self, table: str) -> str:
+        """Returns the id of the table with this id, name or base path. Raises TableUnknownError."""
+        with self.get_conn() as client:
+            return id_of(client, table)
+
+    def asked(self, question: Question) -> dict[str, Any] | None:
+        """Returns the answer to a question, None as long as it is not so."""
+        with self.get_conn() as client:
+            return question.answer([client.send(call) for call in question.calls()])
+
+    def test_connection(self) -> tuple[bool, str]:
+        """For the button in Airflow's form of a connection."""
+        try:
+            with self.get_conn() as client:
+                client.send(calls.list_tables(limit=1))
+        except ClientError as error:
+            return False, str(error)
+        return True, "The service accepts the token."
+
+
+def _url(connection: Any) -> str:
+    host = str(connection.host or "127.0.0.1")
+    if "://" in host:
+        return host
+    port = f":{connection.port}" if connection.port else ""
+    return f"{connection.schema or 'https'}://{host}{port}"

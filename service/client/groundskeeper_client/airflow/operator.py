@@ -1,0 +1,121 @@
+"""The operator: a table service as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any, ClassVar, cast
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
+
+from groundskeeper_client import JobEndedError, calls, problems
+from groundskeeper_client.airflow.hook import GroundskeeperHook
+from groundskeeper_client.airflow.triggers import JobTrigger
+from groundskeeper_client.generated.models import JobDetail, JobState
+
+
+class GroundskeeperJobOperator(BaseOperator):
+    """Submits a job and waits for its end, by default in the triggerer, so that it occupies no worker of Airflow.
+
+    `table` is the table's id, name or base path; `kind` and `job_params` are those of the API. Returns (as XCom) the
+    job's id, instants and result; for a `dry_run` the result is the plan, and the task fails if the plan is refused.
+    The tries of a task submit a job each; a try that is repeated after a crash of Airflow finds the job of the first
+    time. A task that is killed, cleared or marked cancels its job.
+    """
+
+    template_fields: ClassVar[Sequence[str]] = ("table", "kind", "job_params", "conn_id")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"job_params": "json"}
+    ui_color = "#e3efe0"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        kind: str,
+        job_params: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        priority: int = 0,
+        job_timeout_seconds: int | None = None,
+        conn_id: str = GroundskeeperHook.default_conn_name,
+        poll_seconds: float = 5.0,
+        deferrable: bool = True,
+        cancel_on_kill: bool = True,
+        wait_timeout: timedelta | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(**more)
+        self.table = table
+        self.kind = kind
+        self.job_params = job_params
+        self.is_dry_run = dry_run
+        self.priority = priority
+        self.job_timeout_seconds = job_timeout_seconds
+        self.conn_id = conn_id
+        self.poll_seconds = poll_seconds
+        self.deferrable = deferrable
+        self.cancel_on_kill = cancel_on_kill
+        self.wait_timeout = wait_timeout
+        self._job_id: str | None = None
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        hook = GroundskeeperHook(self.conn_id)
+        table_id = hook.table_id(self.table)
+        with hook.get_conn() as client:
+            job = client.send(calls.submit_job(table_id, self._body(), idempotency_key=_key(context, self)))
+            self._job_id = job.id
+            self.log.info("Submitted %s as %s", self.kind, job.id)
+            if not self.deferrable:
+                seconds = self.wait_timeout.total_seconds() if self.wait_timeout else None
+                return self._outcome(client.wait_for(job, seconds=seconds, poll_seconds=self.poll_seconds, check=False))
+        self.defer(
+            trigger=JobTrigger(job.id, self.conn_id, self.poll_seconds, cancel_on_kill=self.cancel_on_kill),
+            method_name="resume",
+            timeout=self.wait_timeout,
+        )
+        raise AssertionError("defer has raised")
+
+    def resume(self, _context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Goes on when the trigger has fired."""
+        if "error" in event:
+            raise AirflowException(event["error"])
+        with GroundskeeperHook(self.conn_id).get_conn() as client:
+            return self._outcome(client.send(calls.get_job(event["job_id"])))
+
+    def on_kill(self) -> None:
+        if self._job_id is None or not self.cancel_on_kill:
+            return
+        with GroundskeeperHook(self.conn_id).get_conn() as client:
+            try:
+                client.send(calls.cancel_job(self._job_id))
+            except problems.JobAlreadyEndedError:
+                return
+        self.log.info("Asked to cancel the job %s", self._job_id)
+
+    def _body(self) -> calls.SubmitJobBody:
+        body = {
+            "kind": self.kind,
+            "params": dict(self.job_params or {}),
+            "dry_run": self.is_dry_run,
+            "priority": self.priority,
+            **({} if self.job_timeout_seconds is None else {"timeout_seconds": self.job_timeout_seconds}),
+        }
+        # The service says better than a model what is wrong with it.
+        return cast("calls.SubmitJobBody", body)
+
+    def _outcome(self, job: JobDetail) -> dict[str, Any]:
+        if job.state is not JobState.SUCCEEDED:
+            raise AirflowException(str(JobEndedError(job)))
+        result = job.result or {}
+        if self.is_dry_run and (refusals := result.get("refusals")):
+            why = "; ".join(str(each.get("title", each)) for each in refusals if isinstance(each, dict))
+            raise AirflowException(f"{job.kind.value} would be refused: {why or refusals}")
+        return {"job_id": job.id, "instants": job.instants, "result": result}
+
+
+def _key(context: Mapping[str, Any], operator: BaseOperator) -> str:
+    """Returns the same key for the same try of a task."""
+    ti = context["ti"]
+    parts = (ti.dag_id, operator.task_id, ti.run_id, ti.map_index, ti.try_number)
+    return f"airflow-{sha256(repr(parts).encode()).hexdigest()[:40]}"

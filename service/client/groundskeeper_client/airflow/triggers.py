@@ -1,0 +1,123 @@
+"""The triggers, which wait in Airflow's triggerer while no task runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from groundskeeper_client import ApiError, ClientError, calls
+from groundskeeper_client.airflow.hook import GroundskeeperHook
+from groundskeeper_client.questions import CommitSeen, TableHealthy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from groundskeeper_client.questions import Question
+
+log = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 600.0
+"""So long a service may be away before a task fails."""
+_QUESTIONS: dict[str, type[TableHealthy | CommitSeen]] = {each.__name__: each for each in (TableHealthy, CommitSeen)}
+
+
+class JobTrigger(BaseTrigger):
+    """Fires when a job has ended. If a person clears or ends the deferred task, it cancels the job."""
+
+    def __init__(self, job_id: str, conn_id: str, poll_seconds: float, *, cancel_on_kill: bool = True) -> None:
+        super().__init__()
+        self.job_id = job_id
+        self.conn_id = conn_id
+        self.poll_seconds = poll_seconds
+        self.cancel_on_kill = cancel_on_kill
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.JobTrigger", {
+            "job_id": self.job_id,
+            "conn_id": self.conn_id,
+            "poll_seconds": self.poll_seconds,
+            "cancel_on_kill": self.cancel_on_kill,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        patience = _Patience()
+        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
+            while True:
+                try:
+                    job = await client.wait_for(self.job_id, poll_seconds=self.poll_seconds, check=False)
+                except ClientError as error:
+                    if patience.is_over(error):
+                        yield TriggerEvent({"error": str(error)})
+                        return
+                    await asyncio.sleep(self.poll_seconds)
+                else:
+                    yield TriggerEvent({"job_id": job.id, "state": job.state.value})
+                    return
+
+    async def on_kill(self) -> None:
+        if not self.cancel_on_kill:
+            return
+        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
+            await client.send(calls.cancel_job(self.job_id))
+        log.info("Asked to cancel the job %s", self.job_id)
+
+
+class QuestionTrigger(BaseTrigger):
+    """Fires when a question about a table has an answer."""
+
+    def __init__(self, name: str, fields: dict[str, Any], conn_id: str, poll_seconds: float) -> None:
+        super().__init__()
+        self.name = name
+        self.fields = fields
+        self.conn_id = conn_id
+        self.poll_seconds = poll_seconds
+
+    @classmethod
+    def of(cls, question: TableHealthy | CommitSeen, conn_id: str, poll_seconds: float) -> QuestionTrigger:
+        return cls(type(question).__name__, asdict(question), conn_id, poll_seconds)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.QuestionTrigger", {
+            "name": self.name,
+            "fields": self.fields,
+            "conn_id": self.conn_id,
+            "poll_seconds": self.poll_seconds,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        question: Question = _QUESTIONS[self.name](**self.fields)
+        patience = _Patience()
+        async with await GroundskeeperHook(self.conn_id).get_async_conn() as client:
+            while True:
+                try:
+                    answer = question.answer([await client.send(call) for call in question.calls()])
+                    patience = _Patience()
+                except ClientError as error:
+                    if patience.is_over(error):
+                        yield TriggerEvent({"error": str(error)})
+                        return
+                    answer = None
+                if answer is not None:
+                    yield TriggerEvent({"answer": answer})
+                    return
+                await asyncio.sleep(self.poll_seconds)
+
+
+class _Patience:
+    """Tells an outage, which passes, from a refusal."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def is_over(self, error: ClientError) -> bool:
+        if isinstance(error, ApiError) and error.status < 500:
+            return True
+        if self._since is None:
+            log.warning("Trying again: %s", error)
+            self._since = time.monotonic()
+        return time.monotonic() - self._since > PATIENCE_SECONDS

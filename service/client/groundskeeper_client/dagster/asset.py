@@ -1,0 +1,45 @@
+"""Assets whose materialization is a job."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dagster import AssetExecutionContext, AssetKey, AssetsDefinition, MaterializeResult, MetadataValue, asset
+
+from groundskeeper_client.dagster.resource import GroundskeeperResource
+
+
+def table_service_asset(
+    table: str,
+    kind: str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    name: str | None = None,
+    deps: Sequence[AssetKey | str] = (),
+    group_name: str | None = None,
+) -> AssetsDefinition:
+    """Returns an asset that runs the job on the table (id, name or base path) when it is materialized, with the
+    resource `groundskeeper`.
+
+    Its name is `<table>_<kind>` by default. The materialization has the job's id, instants and result as metadata. A
+    step that Dagster repeats after a crash finds the job of the first time.
+    """
+
+    @asset(
+        name=name or f"{table}_{kind}",
+        deps=list(deps),
+        group_name=group_name,
+        compute_kind="hudi",
+        description=f"{kind} of the table {table}, by Groundskeeper",
+    )
+    def run(context: AssetExecutionContext, groundskeeper: GroundskeeperResource) -> MaterializeResult:
+        key = f"dagster-{context.run_id}-{context.asset_key.to_user_string()}-{context.retry_number}"
+        job = groundskeeper.run_job(table, kind, params, idempotency_key=key[:200])
+        return MaterializeResult(
+            metadata={
+                "job_id": job.id,
+                "instants": MetadataValue.json(job.instants),
+                "result": MetadataValue.json(job.result or {}),
+            }
+        )
+
+    return run

@@ -1,0 +1,70 @@
+"""Parsing of the stream of server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from groundskeeper_client.errors import NoAnswerError
+from groundskeeper_client.model import Model
+
+_LONGEST = 16 * 1024 * 1024
+
+
+class Event(Model, frozen=True, kw_only=True):
+    """A CloudEvent of the service. `subject` is the id of its table. `sequence` grows in the order of the commits:
+    `int(sequence)` is the `after` from which a stream goes on behind this event. `document` is all of its JSON."""
+
+    id: str
+    type: str
+    source: str
+    time: datetime
+    sequence: str
+    data: Mapping[str, Any]
+    subject: str | None = None
+    document: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Messages:
+    """Collects lines to events. `position` is the last id that the stream named."""
+
+    def __init__(self, position: int | None = None) -> None:
+        self.position = position
+        self._id = ""
+        self._data: list[str] = []
+        self._size = 0
+
+    def event(self, line: str) -> Event | None:
+        """Returns the event that this line completes. Raises NoAnswerError for what is no event of the service."""
+        if not line:
+            return self._completed()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "id":
+            self._id = value
+        elif name == "data":
+            self._size += len(value)
+            if self._size > _LONGEST:
+                raise NoAnswerError(f"An event of the stream is longer than {_LONGEST} characters.")
+            self._data.append(value)
+        return None
+
+    def lost(self) -> None:
+        """Forgets the half of an event, after the connection broke."""
+        self._id, self._data, self._size = "", [], 0
+
+    def _completed(self) -> Event | None:
+        id_, data = self._id, "\n".join(self._data)
+        self.lost()
+        if id_.isascii() and id_.isdigit():
+            self.position = int(id_)
+        if not data:
+            return None
+        try:
+            document = msgspec.json.decode(data)
+            return msgspec.structs.replace(msgspec.convert(document, Event), document=document)
+        except msgspec.DecodeError as error:
+            raise NoAnswerError(f"The stream had what is no event of Groundskeeper: {error}") from error

@@ -1,0 +1,118 @@
+"""Rules that both clients follow: about answers, broken connections, and the end of a job."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+
+from groundskeeper_client.call import Answer, Call
+from groundskeeper_client.errors import ApiError, ClientError, NoAnswerError, UnreachableError
+from groundskeeper_client.generated import calls
+from groundskeeper_client.generated.models import JobState
+from groundskeeper_client.generated.problems import BY_TYPE
+from groundskeeper_client.retries import Retries, is_passing, may_repeat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from groundskeeper_client.generated.models import JobDetail, JobOut
+
+T = TypeVar("T")
+
+ENDED = {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED}
+TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+# The service sends a sign of life every 15 s.
+STREAM_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
+_LONGEST_LOOK_SECONDS = 20.0
+_FIRST_POLL_SECONDS = 0.2
+# Answers of a proxy whose service is away; other calls get the first one from the service too.
+_OF_PROXIES = {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+def options(url: str, token: str | None) -> dict[str, Any]:
+    """Returns the arguments of an httpx client. Raises ClientError if the URL is no address."""
+    try:
+        address = httpx.URL(url.rstrip("/"))
+    except httpx.InvalidURL as error:
+        raise ClientError(f"{url!r} is no address: {error}.") from error
+    if address.scheme not in ("http", "https") or not address.host:
+        raise ClientError(f"{url!r} is no address of a service, such as http://127.0.0.1:8080.")
+    if token is not None and (not token.isascii() or not token.isprintable() or " " in token):
+        raise ClientError("The token has characters that no token has.")
+    headers = {"accept": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
+    # No proxy leads to this machine.
+    return {"base_url": address, "headers": headers, "timeout": TIMEOUT, "trust_env": address.host not in _LOOPBACK}
+
+
+def pause_after(answer: httpx.Response, call: Call[object], retries: Retries, tries: int) -> float | None:
+    """Returns the seconds until the call is sent again, None if this is the answer."""
+    if not may_repeat(answer.status_code, is_repeatable=call.is_repeatable):
+        return None
+    return retries.pause(tries, retry_after=answer.headers.get("retry-after"))
+
+
+def pause_without(error: httpx.TransportError, call: Call[object], retries: Retries, tries: int) -> float | None:
+    """Returns the seconds until the call is sent again after it got no answer, None if it must not be."""
+    return retries.pause(tries) if call.is_repeatable or not was_sent(error) else None
+
+
+def was_sent(error: httpx.TransportError) -> bool:
+    # The service has not got a request for which there was no connection.
+    return not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+
+
+def unreachable(error: httpx.TransportError, url: object) -> UnreachableError:
+    why = str(error) or type(error).__name__
+    return UnreachableError(f"{url} cannot be reached: {why}", was_sent=was_sent(error))
+
+
+def answered(answer: httpx.Response, call: Call[T]) -> Answer[T]:
+    """Raises ApiError or NoAnswerError. The answer has been read."""
+    if not answer.is_success:
+        raise error_of(answer)
+    return Answer(call.parsed(answer.content, _where(answer)), dict(answer.headers))
+
+
+def error_of(answer: httpx.Response) -> ClientError:
+    """Returns the error that an answer without success stands for."""
+    try:
+        document = answer.json()
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or not isinstance(document.get("type"), str) or "title" not in document:
+        return NoAnswerError(f"{_where(answer)} answered {answer.status_code} {answer.reason_phrase}.")
+    return BY_TYPE.get(document["type"].rpartition("/")[2], ApiError)({"status": answer.status_code, **document})
+
+
+def refused_stream(answer: httpx.Response) -> ClientError:
+    """Returns the error of a stream that was not opened, if it shall be opened again. Raises any other error. The
+    answer has been read."""
+    error = error_of(answer)
+    if is_passing(answer.status_code) or answer.status_code in _OF_PROXIES:
+        return error
+    raise error
+
+
+def look(job: str | JobOut | JobDetail, until: float | None) -> Call[JobDetail]:
+    """Returns the call that answers when the job has ended, or at `until` on the monotonic clock, or after 20 s. A
+    service that cannot wait answers at once."""
+    seconds = _LONGEST_LOOK_SECONDS if until is None else max(0.0, until - time.monotonic())
+    call = calls.get_job(job if isinstance(job, str) else job.id)
+    return replace(call, query={**call.query, "wait_seconds": round(min(seconds, _LONGEST_LOOK_SECONDS), 3)})
+
+
+def polls(seconds: float) -> Iterator[float]:
+    """Yields the shortest times from one look at a job to the next: short ones at first, for jobs that end at once."""
+    pause = min(_FIRST_POLL_SECONDS, seconds)
+    while True:
+        yield pause
+        pause = min(pause * 1.5, seconds)
+
+
+def _where(answer: httpx.Response) -> str:
+    return str(answer.url.copy_with(query=None, username=None, password=None))

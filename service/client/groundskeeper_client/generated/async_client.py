@@ -1,0 +1,165 @@
+"""The client for programs with an event loop (asyncio). Generated from `groundskeeper_client.client` by
+`python -m service.client.generator`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+import httpx
+
+from groundskeeper_client import exchange
+from groundskeeper_client.errors import JobEndedError, WaitedTooLongError
+from groundskeeper_client.event_stream import Event, Messages
+from groundskeeper_client.generated.models import JobState
+from groundskeeper_client.retries import Retries
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from types import TracebackType
+
+    from groundskeeper_client.call import Answer, Call, Page
+    from groundskeeper_client.generated.models import JobDetail, JobOut
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A connection to a service. Everything that goes wrong is a ClientError. It belongs to one event loop."""
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8080", token: str | None = None, *, retries: Retries | None = None
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.AsyncClient(**exchange.options(url, token))
+        self._retries = retries or Retries()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def send(self, call: Call[T], *, retries: Retries | None = None) -> T:
+        """Sends a call, again if that does no harm, and returns the body of the answer.
+
+        `retries` are those of this call. Raises ApiError (a class of `problems` for each type), UnreachableError or
+        NoAnswerError.
+        """
+        return (await self.exchange(call, retries=retries)).value
+
+    async def exchange(self, call: Call[T], *, retries: Retries | None = None) -> Answer[T]:
+        """Sends a call as `send` does, and returns the answer with its headers, such as `etag`."""
+        call, retries = call.with_key(uuid4().hex), retries or self._retries
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                answer = await self._http.send(self._http.build_request(**call.for_httpx()))
+                pause = exchange.pause_after(answer, call, retries, tries)
+                if pause is None:
+                    return exchange.answered(answer, call)
+            except httpx.TransportError as error:
+                pause = exchange.pause_without(error, call, retries, tries)
+                if pause is None:
+                    raise exchange.unreachable(error, self.url) from error
+            await asyncio.sleep(pause)
+
+    async def items(self, call: Call[Page[T]]) -> AsyncIterator[T]:
+        """Yields the items of a list, page after page."""
+        while True:
+            page = await self.send(call)
+            for each in page.items:
+                yield each
+            if page.next_cursor is None:
+                return
+            call = call.at(page.next_cursor)
+
+    async def wait_for(
+        self,
+        job: str | JobOut | JobDetail,
+        *,
+        seconds: float | None = None,
+        poll_seconds: float = 2.0,
+        check: bool = True,
+    ) -> JobDetail:
+        """Waits until a job has ended, without end if `seconds` is None. Asks every `poll_seconds`, first more often.
+
+        Raises JobEndedError if it failed or was cancelled, unless `check` is False; WaitedTooLongError; what `send`
+        raises.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        for pause in exchange.polls(poll_seconds):
+            began = time.monotonic()
+            now = await self.send(exchange.look(job, end))
+            if now.state in exchange.ENDED:
+                if check and now.state is not JobState.SUCCEEDED:
+                    raise JobEndedError(now)
+                return now
+            rest = max(0.0, began + pause - time.monotonic())
+            if end is not None and time.monotonic() + rest >= end:
+                raise WaitedTooLongError(now, seconds or 0.0)
+            await asyncio.sleep(rest)
+        raise AssertionError
+
+    async def events(
+        self,
+        types: str = "*",
+        *,
+        table_id: str | None = None,
+        after: int | None = None,
+        retries: Retries | None = None,
+    ) -> AsyncIterator[Event]:
+        """Yields events as they happen, without end, over broken connections too: after the first sign of life of
+        the stream (within 15 s) none is lost or repeated.
+
+        `types` are patterns, separated by commas. `after` is the `sequence` of the last event that is known; by default
+        it begins with new ones. `retries` are those of this stream. Raises what `send` raises, UnreachableError after
+        all retries in a row.
+        """
+        messages = Messages(after)
+        retries = retries or self._retries
+        tries = 0
+        while True:
+            tries += 1
+            request = self._http.build_request(
+                "GET",
+                "/v1/events",
+                params={"types": types, **({"table_id": table_id} if table_id else {})},
+                headers={"accept": "text/event-stream", **_resumed(messages.position)},
+                timeout=exchange.STREAM_TIMEOUT,
+            )
+            failure: Exception | None = None
+            retry_after = None
+            try:
+                answer = await self._http.send(request, stream=True)
+                try:
+                    if answer.is_success:
+                        async for line in answer.aiter_lines():
+                            tries = 1
+                            event = messages.event(line)
+                            if event is not None:
+                                yield event
+                    else:
+                        await answer.aread()
+                        failure, retry_after = exchange.refused_stream(answer), answer.headers.get("retry-after")
+                finally:
+                    await answer.aclose()
+            except httpx.TransportError as error:
+                failure = exchange.unreachable(error, self.url)
+            messages.lost()
+            pause = retries.pause(tries, retry_after=retry_after)
+            if pause is None:
+                raise failure or exchange.unreachable(httpx.ReadError("the stream ended"), self.url)
+            await asyncio.sleep(pause)
+
+
+def _resumed(position: int | None) -> dict[str, str]:
+    return {} if position is None else {"last-event-id": str(position)}

@@ -1,0 +1,1613 @@
+"""The calls of the API. Generated from its OpenAPI document by `python -m service.client.generator`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from types import NoneType
+from typing import Literal
+
+from groundskeeper_client.call import Call, segment
+from groundskeeper_client.generated.models import (
+    ArchivalIn,
+    AuditIn,
+    AuditPage,
+    BrokenLockOut,
+    BucketContractionIn,
+    BucketExpansionIn,
+    BucketsOut,
+    CallbackIn,
+    CallbackOut,
+    CleaningIn,
+    ClusteringIn,
+    CommitPage,
+    CompactionIn,
+    ConsumerIn,
+    ConsumerList,
+    ConsumerOut,
+    DecisionPage,
+    DelegatedService,
+    DelegationOut,
+    DeliveryOut,
+    DeliveryPage,
+    DeliveryState,
+    DemandByGroup,
+    DiagnosisIn,
+    DiscoverIn,
+    DiscoveryOut,
+    EffectivePolicyOut,
+    EvaluationOut,
+    EventTypeList,
+    FinishExpansionIn,
+    Health,
+    HealthOut,
+    HeldLockOut,
+    HistoryOut,
+    IncidentCloseIn,
+    IncidentKind,
+    IncidentOut,
+    IncidentPage,
+    IncidentState,
+    JobDetail,
+    JobKind,
+    JobLog,
+    JobOut,
+    JobPage,
+    JobState,
+    LogLevel,
+    MetadataTableIn,
+    Order,
+    Outcome,
+    Overview,
+    PartitionTtlIn,
+    PatternPolicyIn,
+    PatternPolicyList,
+    PatternPolicyOut,
+    PauseIn,
+    PauseOut,
+    PlanPage,
+    PlanState,
+    PolicyIn,
+    PollOut,
+    ProblemType,
+    ProblemTypeList,
+    Readiness,
+    RepairIn,
+    ReplayIn,
+    ReplayOut,
+    RestoreIn,
+    RollbackIn,
+    SavepointIn,
+    SessionOut,
+    Severity,
+    SnapshotOut,
+    StandingKind,
+    StandingProblemPage,
+    SyncIn,
+    TableChange,
+    TableDetected,
+    TableIn,
+    TableOut,
+    TablePage,
+    TableState,
+    TableType,
+    TimelineOut,
+    Verdict,
+    WebhookChange,
+    WebhookCreated,
+    WebhookDetail,
+    WebhookIn,
+    WebhookOut,
+    WebhookPage,
+    WorkerList,
+    WorkerState,
+    WriterEngine,
+    WriterOptionsOut,
+    WritersStopped,
+)
+
+SubmitJobBody = (
+    CompactionIn
+    | CleaningIn
+    | ClusteringIn
+    | BucketExpansionIn
+    | BucketContractionIn
+    | FinishExpansionIn
+    | RepairIn
+    | ArchivalIn
+    | PartitionTtlIn
+    | SavepointIn
+    | RestoreIn
+    | RollbackIn
+    | MetadataTableIn
+    | SyncIn
+    | AuditIn
+    | DiagnosisIn
+)
+
+
+def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Call[BrokenLockOut]:
+    """Break a lock that a dead writer has left.
+
+    Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a
+    writer is alive and no job of this service holds it. **A holder that is alive all the same, and only slow,
+    then writes beside others**: the limit has to be far longer than any pause of a writer.
+
+    `reason`: Why its holder is dead; kept in the audit trail
+
+    `lock_id`: Break only the lock with this `id`
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, LockChangedError, LockEndsByItselfError,
+    LockFreeError, LockHeldByJobError, LockNotRemovableError, LockTooYoungError, NotAHudiTableError,
+    OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableNotFoundError, TableNotSupportedError,
+    TooManyReadsError, UnauthenticatedError, WritersAliveError.
+    """
+    return Call(
+        "DELETE", f"/v1/tables/{segment(table_id)}/lock", BrokenLockOut, query={"reason": reason, "lock_id": lock_id}
+    )
+
+
+def cancel_job(job_id: str) -> Call[JobOut]:
+    """Cancel a job.
+
+    Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JobAlreadyEndedError, JobNotFoundError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/jobs/{segment(job_id)}/cancel", JobOut)
+
+
+def change_table(table_id: str, body: TableChange, *, if_match: str | None = None) -> Call[TableOut]:
+    """Change the declarations of a table.
+
+    Verifies a new index on sampled record keys before it takes effect.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
+    StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("PATCH", f"/v1/tables/{segment(table_id)}", TableOut, headers={"If-Match": if_match}, body=body)
+
+
+def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None = None) -> Call[WebhookOut]:
+    """Change a webhook.
+
+    Pending deliveries go to the new URL, with the new headers.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError,
+    JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
+    """
+    return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, headers={"If-Match": if_match}, body=body)
+
+
+def close_incident(incident_id: str, body: IncidentCloseIn) -> Call[IncidentOut]:
+    """Close an incident by hand.
+
+    Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the
+    files that a repair needs. `because` keeps the caller and the reason.
+
+    Raises DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError, IncidentNotFoundError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/incidents/{segment(incident_id)}/close", IncidentOut, body=body)
+
+
+def confirm_writers_stopped(job_id: str, body: WritersStopped | None = None) -> Call[JobOut]:
+    """Confirm that the writers were stopped, for a job that waits for it.
+
+    Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call
+    changes nothing.
+
+    Raises DatabaseUnavailableError, FlinkStateReturnsError, ForbiddenError, JobNotFoundError,
+    JobNotWaitingError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/jobs/{segment(job_id)}/writers-stopped", JobOut, body=body)
+
+
+def create_webhook(body: WebhookIn) -> Call[WebhookCreated]:
+    """Create a webhook: send events to a URL, or write them to a Kafka topic.
+
+    Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery
+    is at least once, with the same `webhook-id` in every attempt, and in the order of events for each table.
+
+    Raises DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
+    KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
+    UnauthenticatedError, UrlNotAllowedError.
+    """
+    return Call("POST", "/v1/webhooks", WebhookCreated, body=body)
+
+
+def delegate_plans(
+    service: DelegatedService,
+    *,
+    action: Literal["REQUEST"],
+    basepath: str,
+    instant: str | None = None,
+    table_name: str | None = None,
+    queue: str | None = None,
+    resource: str | None = None,
+    parallelism: str | None = None,
+    execution_engine: str | None = None,
+    username: str | None = None,
+) -> Call[DelegationOut]:
+    """Delegate the pending plans of a table (called by Hudi's writers).
+
+    Stores the plans, and answers. A repeated request changes nothing, and a lost one is made up for by the
+    next: each names all pending plans. Credentials go into the URI of the writer's option, as
+    `http://writer:<token>@...`: the callback key if the service has one, otherwise any token.
+
+    `action`: Always `REQUEST`
+
+    `basepath`: Base path of the table, as the writer spells it
+
+    `instant`: All pending instants, separated by commas
+
+    `table_name`: Name of the table
+
+    `queue`: A wish: ignored if it is not usable
+
+    `resource`: A wish: ignored if it is not usable
+
+    `parallelism`: A wish: ignored if it is not usable
+
+    `execution_engine`: A wish: ignored if it is not usable
+
+    `username`: A wish: ignored if it is not usable
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        f"/v1/hoodie/service/{segment(service)}",
+        DelegationOut,
+        query={
+            "action": action,
+            "basepath": basepath,
+            "instant": instant,
+            "table_name": table_name,
+            "queue": queue,
+            "resource": resource,
+            "parallelism": parallelism,
+            "execution_engine": execution_engine,
+            "username": username,
+        },
+    )
+
+
+def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete a consumer, so that nothing is kept for it.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, ConsumerNotFoundError, DatabaseUnavailableError, ForbiddenError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call(
+        "DELETE", f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}", NoneType, headers={"If-Match": if_match}
+    )
+
+
+def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete the policy of a pattern.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/policies/{segment(pattern)}", NoneType, headers={"If-Match": if_match})
+
+
+def delete_table_policy(table_id: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete the policy of one table.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/tables/{segment(table_id)}/policy", NoneType, headers={"If-Match": if_match})
+
+
+def delete_webhook(webhook_id: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete a webhook and its deliveries.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
+    """
+    return Call("DELETE", f"/v1/webhooks/{segment(webhook_id)}", NoneType, headers={"If-Match": if_match})
+
+
+def detect_table(body: TableIn) -> Call[TableDetected]:
+    """Show what a registration would find.
+
+    Reads the table as a registration does, with the same refusals, and stores nothing.
+
+    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
+    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
+    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError, StorageError,
+    StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/tables/detect", TableDetected, body=body)
+
+
+def disable_webhook(webhook_id: str) -> Call[WebhookOut]:
+    """Disable a webhook.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
+    """
+    return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/disable", WebhookOut)
+
+
+def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
+    """Find the tables below a folder, and register them.
+
+    Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops
+    none of the others. Policies act on each registered table at once: see that its writers take the given lock.
+
+    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
+    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
+    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
+    StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/discover", DiscoveryOut, body=body)
+
+
+def enable_webhook(webhook_id: str) -> Call[WebhookOut]:
+    """Enable a webhook, and retry pending deliveries at once.
+
+    Does not send the events from the time while it was disabled; a replay sends them.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
+    """
+    return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/enable", WebhookOut)
+
+
+def evaluate_table(table_id: str) -> Call[EvaluationOut]:
+    """Show the decisions that a table would get now.
+
+    Starts nothing and stores nothing.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/tables/{segment(table_id)}/evaluate", EvaluationOut)
+
+
+def explain_problem(name: str) -> Call[ProblemType]:
+    """Explain a type of problem.
+
+    What it means, why it happens, what to do, and an example. The `type` of every problem document is the
+    address of such a page.
+
+    Raises ParamsInvalidError, RouteNotFoundError.
+    """
+    return Call("GET", f"/problems/{segment(name)}", ProblemType)
+
+
+def get_buckets(table_id: str, *, partitions: int | None = None) -> Call[BucketsOut]:
+    """Show the size of each bucket.
+
+    Returns bytes, rows and skew of the buckets of each partition.
+
+    `partitions`: Maximum number of partitions, largest first
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, SnapshotNotTakenError,
+    TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/buckets", BucketsOut, query={"partitions": partitions})
+
+
+def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
+    """Show a consumer.
+
+    Raises ConsumerNotFoundError, DatabaseUnavailableError, ForbiddenError, ParamsInvalidError,
+    TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}", ConsumerOut)
+
+
+def get_delivery(delivery_id: str) -> Call[DeliveryOut]:
+    """Show a delivery and its attempts.
+
+    Raises DatabaseUnavailableError, DeliveryNotFoundError, ForbiddenError, ParamsInvalidError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/deliveries/{segment(delivery_id)}", DeliveryOut)
+
+
+def get_demand(*, group: list[str] | None = None) -> Call[DemandByGroup]:
+    """Show what each worker group needs, for a scaler.
+
+    Lists a `group` that you name even if it has neither jobs nor workers.
+
+    With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of
+    workers.
+
+    `group`: Worker group; may be repeated
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/workers/demand", DemandByGroup, query={"group": group})
+
+
+def get_history(
+    table_id: str, *, since: datetime | None = None, until: datetime | None = None, limit: int | None = None
+) -> Call[HistoryOut]:
+    """Show how a table's backlog and files have developed.
+
+    Has a sample of each poll that found the timeline changed, but at most one of each five minutes of the last
+    day, of each hour of the last 30 days, and of each day before.
+
+    `since`: From this time on
+
+    `until`: Before this time
+
+    `limit`: The newest of the period
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        f"/v1/tables/{segment(table_id)}/history",
+        HistoryOut,
+        query={"since": since, "until": until, "limit": limit},
+    )
+
+
+def get_job(job_id: str, *, wait_seconds: float | None = None) -> Call[JobDetail]:
+    """Show a job, its attempts, and what it waits for.
+
+    With `wait_seconds` one call takes the place of many: repeat it until `state` is `succeeded`, `failed` or
+    `cancelled`.
+
+    `wait_seconds`: Answers when the job has ended, or after this time
+
+    Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, TooManyWaitsError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/jobs/{segment(job_id)}", JobDetail, query={"wait_seconds": wait_seconds})
+
+
+def get_job_log(
+    job_id: str,
+    *,
+    level: LogLevel | None = None,
+    format: Literal["json", "text"] | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[JobLog]:
+    """Read the log of a job.
+
+    Lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM. A
+    worker sends them with its heartbeats, so of one that was killed the last second may be missing. The newest
+    MiB of a job is kept, for as long as the job.
+
+    `level`: Only lines of this level and above
+
+    `format`: Default: text if `Accept` names `text/plain`, else json
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` or `position` of an earlier answer
+
+    Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        f"/v1/jobs/{segment(job_id)}/log",
+        JobLog,
+        query={"level": level, "format": format, "limit": limit, "cursor": cursor},
+    )
+
+
+def get_lineage_facet_schema() -> Call[dict[str, object]]:
+    """Read the JSON Schema of the OpenLineage facet `groundskeeper_job`.
+
+    The `_schemaURL` of the facet is the `$id` of this schema.
+
+    Raises ParamsInvalidError.
+    """
+    return Call("GET", "/openlineage/groundskeeper_job.json", dict[str, object])
+
+
+def get_lock(table_id: str) -> Call[HeldLockOut]:
+    """Show the table's lock, and who may hold it.
+
+    Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock.
+
+    Raises DatabaseUnavailableError, ForbiddenError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, StorageError, StorageNotSupportedError,
+    TableNotFoundError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/lock", HeldLockOut)
+
+
+def get_metrics() -> Call[str]:
+    """Show the metrics in the text format of Prometheus.
+
+    Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
+    callers in between get the last one.
+
+    Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/metrics", str)
+
+
+def get_overview(
+    *,
+    q: str | None = None,
+    health: list[Health] | None = None,
+    kind: list[StandingKind] | None = None,
+    table_type: list[TableType] | None = None,
+    state: list[TableState] | None = None,
+    sort: Order | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[Overview]:
+    """Show the state of everything, and a page of tables with their last jobs.
+
+    All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems
+    and backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
+    milliseconds.
+
+    `q`: A part of the name or path, in capitals or not
+
+    `health`: The most serious problem. May be repeated. Default: any
+
+    `kind`: A problem of this kind. May be repeated. Default: any
+
+    `table_type`: May be repeated. Default: any
+
+    `state`: May be repeated. Default: any
+
+    `sort`: `problems`: the most serious first; `backlog`: the most bytes of logs first; `commit`: the last
+    commit first; `silent`: the longest without a commit first; `registered`: the newest first
+
+    `limit`: Maximum number of tables on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/overview",
+        Overview,
+        query={
+            "q": q,
+            "health": health,
+            "kind": kind,
+            "table_type": table_type,
+            "state": state,
+            "sort": sort,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
+
+
+def get_pause() -> Call[PauseOut]:
+    """Show whether automatic jobs are paused.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/pause", PauseOut)
+
+
+def get_policy(pattern: str) -> Call[PatternPolicyOut]:
+    """Show the policy of a pattern.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, PolicyNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/policies/{segment(pattern)}", PatternPolicyOut)
+
+
+def get_session() -> Call[SessionOut]:
+    """Show who you are.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/session", SessionOut)
+
+
+def get_snapshot(table_id: str, *, partitions: int | None = None) -> Call[SnapshotOut]:
+    """Show the state of a table.
+
+    Returns the state as of the last observed change of the timeline.
+
+    `partitions`: Maximum number of partitions, largest first
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, SnapshotNotTakenError,
+    TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/snapshot", SnapshotOut, query={"partitions": partitions})
+
+
+def get_table(table_id: str) -> Call[TableOut]:
+    """Show a table.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}", TableOut)
+
+
+def get_table_policy(table_id: str) -> Call[EffectivePolicyOut]:
+    """Show the effective policy of a table.
+
+    Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/policy", EffectivePolicyOut)
+
+
+def get_timeline(table_id: str) -> Call[TimelineOut]:
+    """Show a table's active timeline.
+
+    Reads the table's storage now. Pending instants have their age and heartbeat.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError,
+    StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/timeline", TimelineOut)
+
+
+def get_webhook(webhook_id: str) -> Call[WebhookDetail]:
+    """Show a webhook.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError,
+    WebhookNotFoundError.
+    """
+    return Call("GET", f"/v1/webhooks/{segment(webhook_id)}", WebhookDetail)
+
+
+def get_writer_options(
+    table_id: str,
+    *,
+    engine: WriterEngine | None = None,
+    services: Literal["none", "delegated"] | None = None,
+    hudi_version: str | None = None,
+) -> Call[WriterOptionsOut]:
+    """Show the options that a writer of a table needs.
+
+    Options for writing beside this service: concurrency control with the table's own lock, the callback, no
+    inline services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL
+    too.
+
+    `engine`: The writer's engine
+
+    `services`: `delegated`: the writer plans compactions, and delegates them by Hudi's own protocol
+
+    `hudi_version`: Only options that this version of Hudi knows, under its names. Default: the declared version
+    of the table's writers, or 1.2.0
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        f"/v1/tables/{segment(table_id)}/writer-options",
+        WriterOptionsOut,
+        query={"engine": engine, "services": services, "hudi_version": hudi_version},
+    )
+
+
+def get_writer_options_of_new_table(
+    *,
+    engine: WriterEngine,
+    base_path: str,
+    table_name: str | None = None,
+    table_type: TableType | None = None,
+    record_key: str | None = None,
+    partition_by: str | None = None,
+    ordering_fields: str | None = None,
+    num_buckets: int | None = None,
+    hash_fields: str | None = None,
+    lock_provider: str | None = None,
+    services: Literal["none", "delegated"] | None = None,
+    hudi_version: str | None = None,
+) -> Call[WriterOptionsOut]:
+    """Show the options for a table that does not exist yet.
+
+    The same as for a registered table, and the options that the first writer fixes for good. Reads no storage.
+
+    `engine`: The writer's engine
+
+    `base_path`: The table's base path, an absolute path or a URI
+
+    `table_name`: Name of the table
+
+    `table_type`: Type of the new table
+
+    `record_key`: Columns, separated by commas
+
+    `partition_by`: Columns, separated by commas
+
+    `ordering_fields`: Columns, separated by commas
+
+    `num_buckets`: For a bucket index
+
+    `hash_fields`: Default: the record key
+
+    `lock_provider`: `filesystem`, `zookeeper`, or the full name of a Hudi LockProvider class
+
+    `services`: `delegated`: the writer plans compactions, and delegates them by Hudi's own protocol
+
+    `hudi_version`: Only options that this version of Hudi knows, under its names. Default: the declared version
+    of the table's writers, or 1.2.0
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/writer-options",
+        WriterOptionsOut,
+        query={
+            "engine": engine,
+            "base_path": base_path,
+            "table_name": table_name,
+            "table_type": table_type,
+            "record_key": record_key,
+            "partition_by": partition_by,
+            "ordering_fields": ordering_fields,
+            "num_buckets": num_buckets,
+            "hash_fields": hash_fields,
+            "lock_provider": lock_provider,
+            "services": services,
+            "hudi_version": hudi_version,
+        },
+    )
+
+
+def hudi_callback(body: CallbackIn, *, hudi_callback_key: str | None = None) -> Call[CallbackOut]:
+    """Report a writer's commit.
+
+    Accepts Hudi's own HTTP commit callback and requests a poll of the table. The answer does not wait for it.
+
+    `hudi_callback_key`: Required if the service has a callback key
+
+    Raises CallbackUnknownTableError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/callbacks/hudi", CallbackOut, headers={"hudi-callback-key": hudi_callback_key}, body=body)
+
+
+def is_alive() -> Call[HealthOut]:
+    """Check that the process is alive.
+
+    Raises ParamsInvalidError.
+    """
+    return Call("GET", "/healthz", HealthOut)
+
+
+def is_ready() -> Call[Readiness]:
+    """Check that the database can be used, and that no background task fails or stands still.
+
+    Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it
+    also checks that its files are still those that were opened, intact, and on a disk with space left. `checks`
+    says what was found, also with status 503. A service without workers is ready: it takes calls.
+
+    Raises DatabaseDamagedError, DatabaseUnavailableError, NotReadyError, ParamsInvalidError.
+    """
+    return Call("GET", "/readyz", Readiness)
+
+
+def list_audit_entries(
+    *,
+    who: str | None = None,
+    token_id: str | None = None,
+    operation: list[str] | None = None,
+    object_type: list[str] | None = None,
+    object_id: str | None = None,
+    outcome: list[Outcome] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[AuditPage]:
+    """List who changed what, newest first.
+
+    Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
+    writers; and for tokens that were created or revoked on the command line. An entry is written in the same
+    transaction as the change.
+
+    `who`: Name of the token of the caller
+
+    `token_id`: Id of the token of the caller
+
+    `operation`: `operationId` of the call. May be repeated. Default: any
+
+    `object_type`: Type of the object that was changed, such as `table`. May be repeated. Default: any
+
+    `object_id`: Id of the object that was changed
+
+    `outcome`: `done`, `refused` (status 400 to 499) or `failed` (500 and above). May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/audit",
+        AuditPage,
+        query={
+            "who": who,
+            "token_id": token_id,
+            "operation": operation,
+            "object_type": object_type,
+            "object_id": object_id,
+            "outcome": outcome,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
+
+
+def list_commits(
+    *,
+    table_id: str | None = None,
+    action: list[str] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[CommitPage]:
+    """List commits, latest first.
+
+    Lists every completed instant of every table, of writers and table services, by the time of completion.
+
+    `table_id`: Only those of the table with this id
+
+    `action`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/commits",
+        CommitPage,
+        query={
+            "table_id": table_id,
+            "action": action,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
+
+
+def list_consumers(table_id: str) -> Call[ConsumerList]:
+    """List the consumers of a table.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/tables/{segment(table_id)}/consumers", ConsumerList)
+
+
+def list_decisions(
+    table_id: str,
+    *,
+    kind: list[JobKind] | None = None,
+    verdict: list[Verdict] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    current: bool | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[DecisionPage]:
+    """List the decisions about a table, newest first.
+
+    Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select
+    those that were made or repeated then.
+
+    `kind`: May be repeated. Default: any
+
+    `verdict`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `current`: Only the current decisions: the last of each kind
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        f"/v1/tables/{segment(table_id)}/decisions",
+        DecisionPage,
+        query={
+            "kind": kind,
+            "verdict": verdict,
+            "since": since,
+            "until": until,
+            "current": current,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
+
+
+def list_delegated_plans(
+    *,
+    table_id: str | None = None,
+    state: list[PlanState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[PlanPage]:
+    """List the plans that writers have delegated, newest first.
+
+    `state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
+    request.
+
+    `table_id`: Id of the table
+
+    `state`: May be repeated. Default: any state
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/delegated-plans",
+        PlanPage,
+        query={"table_id": table_id, "state": state, "since": since, "until": until, "limit": limit, "cursor": cursor},
+    )
+
+
+def list_deliveries(
+    webhook_id: str,
+    *,
+    state: list[DeliveryState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[DeliveryPage]:
+    """List the deliveries to a webhook, newest first.
+
+    `since` and `until` are times of the events.
+
+    `state`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError,
+    WebhookNotFoundError.
+    """
+    return Call(
+        "GET",
+        f"/v1/webhooks/{segment(webhook_id)}/deliveries",
+        DeliveryPage,
+        query={"state": state, "since": since, "until": until, "limit": limit, "cursor": cursor},
+    )
+
+
+def list_event_types() -> Call[EventTypeList]:
+    """List the types of events.
+
+    Returns each type with the JSON Schema of its `data` and an example of the whole event.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/event-types", EventTypeList)
+
+
+def list_incidents(
+    *,
+    table_id: str | None = None,
+    kind: list[IncidentKind] | None = None,
+    state: list[IncidentState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[IncidentPage]:
+    """List incidents, newest first.
+
+    `since` and `until` are times of opening.
+
+    `table_id`: Only those of the table with this id
+
+    `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
+
+    `state`: May be repeated. Default: any state
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/incidents",
+        IncidentPage,
+        query={
+            "table_id": table_id,
+            "kind": kind,
+            "state": state,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
+
+
+def list_incidents_of_table(
+    table_id: str,
+    *,
+    kind: list[IncidentKind] | None = None,
+    state: list[IncidentState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[IncidentPage]:
+    """List the incidents of a table, newest first.
+
+    `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
+
+    `state`: May be repeated. Default: any state
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        f"/v1/tables/{segment(table_id)}/incidents",
+        IncidentPage,
+        query={"kind": kind, "state": state, "since": since, "until": until, "limit": limit, "cursor": cursor},
+    )
+
+
+def list_jobs(
+    *,
+    table_id: str | None = None,
+    kind: list[JobKind] | None = None,
+    state: list[JobState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[JobPage]:
+    """List jobs, newest first.
+
+    `since` and `until` are times of submission.
+
+    `table_id`: Only those of the table with this id
+
+    `kind`: May be repeated. Default: any
+
+    `state`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/jobs",
+        JobPage,
+        query={
+            "table_id": table_id,
+            "kind": kind,
+            "state": state,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
+
+
+def list_policies() -> Call[PatternPolicyList]:
+    """List the policies of patterns.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/policies", PatternPolicyList)
+
+
+def list_problem_types() -> Call[ProblemTypeList]:
+    """List the types of problems.
+
+    Raises ParamsInvalidError.
+    """
+    return Call("GET", "/problems", ProblemTypeList)
+
+
+def list_problems(
+    *,
+    table_id: str | None = None,
+    kind: list[StandingKind] | None = None,
+    severity: list[Severity] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[StandingProblemPage]:
+    """List what is wrong now, the most serious first.
+
+    Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy
+    has helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events
+    `problem.opened` and `problem.resolved` follow by a check every half minute. Equally serious problems are
+    listed oldest first. `since` and `until` are about their own `since`.
+
+    `table_id`: Only the problems of this table
+
+    `kind`: May be repeated. Default: any kind
+
+    `severity`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/problems",
+        StandingProblemPage,
+        query={
+            "table_id": table_id,
+            "kind": kind,
+            "severity": severity,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
+
+
+def list_tables(
+    *,
+    name: str | None = None,
+    path: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[TablePage]:
+    """List the registered tables, in the order of their registration.
+
+    `since` and `until` are times of registration.
+
+    `name`: A pattern of names with `*` and `?`, in upper or lower case
+
+    `path`: A base path, or a folder: lists the tables below it
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/tables",
+        TablePage,
+        query={"name": name, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor},
+    )
+
+
+def list_webhooks(
+    *,
+    description: str | None = None,
+    enabled: bool | None = None,
+    failing: bool | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Call[WebhookPage]:
+    """List the webhooks.
+
+    `since` and `until` are times of creation.
+
+    `description`: A pattern with `*` and `?`, in upper or lower case
+
+    `enabled`: Only those that are enabled, or disabled
+
+    `failing`: Only those whose last delivery failed, or succeeded
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `limit`: Maximum number of items on a page
+
+    `cursor`: `next_cursor` of the previous page
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/webhooks",
+        WebhookPage,
+        query={
+            "description": description,
+            "enabled": enabled,
+            "failing": failing,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
+    )
+
+
+def list_workers(
+    *,
+    group: list[str] | None = None,
+    state: list[WorkerState] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Call[WorkerList]:
+    """List the workers, most recently seen first.
+
+    Leaves out workers that were not seen for a day. `since` and `until` are times at which a worker was last
+    seen.
+
+    `group`: Worker group; may be repeated
+
+    `state`: May be repeated. Default: any
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET", "/v1/workers", WorkerList, query={"group": group, "state": state, "since": since, "until": until}
+    )
+
+
+def log_in() -> Call[SessionOut]:
+    """Log in: exchange a token for a cookie.
+
+    Send the token as `Authorization: Bearer <token>`. The answer sets a cookie for the dashboard, which ends
+    after GROUNDSKEEPER_SESSION_HOURS, with the token, or when you log out. Other clients send their token with
+    each call.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, LoginUnencryptedError, NoLoginError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/session", SessionOut)
+
+
+def log_out() -> Call[None]:
+    """Log out: end the session of the cookie.
+
+    A copy of the cookie is worth nothing afterwards. Without a session it changes nothing.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", "/v1/session", NoneType)
+
+
+def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[PauseOut]:
+    """Pause automatic jobs on all tables.
+
+    Withdraws automatic jobs that wait for their first worker; those that have begun go on. Posting still works.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("PUT", "/v1/pause", PauseOut, headers={"If-Match": if_match}, body=body)
+
+
+def poll_table(table_id: str) -> Call[PollOut]:
+    """Have a table polled now.
+
+    Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often;
+    and has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the
+    table's snapshot and problems.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/tables/{segment(table_id)}/poll", PollOut)
+
+
+def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None) -> Call[ConsumerOut]:
+    """Report how far a consumer has come.
+
+    Registers the consumer, or renews it. What was cleaned before is not brought back by an earlier instant.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    """
+    return Call(
+        "PUT",
+        f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}",
+        ConsumerOut,
+        headers={"If-Match": if_match},
+        body=body,
+    )
+
+
+def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
+    """Set the policy of all tables whose name matches.
+
+    Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, RouteNotFoundError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/policies/{segment(pattern)}", PatternPolicyOut, headers={"If-Match": if_match}, body=body)
+
+
+def put_table_by_path(body: TableIn, *, if_match: str | None = None) -> Call[TableOut]:
+    """Register a table, or change it to these declarations.
+
+    The same body again changes nothing, and returns the same table. The base path may be spelt in any way.
+    `name` and `index` keep their values if left out, as they were detected; everything else gets its default
+    then.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError,
+    OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
+    SecretKeyMissingError, ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError,
+    TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("PUT", "/v1/tables/by-path", TableOut, headers={"If-Match": if_match}, body=body)
+
+
+def put_table_policy(table_id: str, body: PolicyIn, *, if_match: str | None = None) -> Call[EffectivePolicyOut]:
+    """Set the policy of one table.
+
+    Replaces the previous policy of this table, and returns the new effective one.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    """
+    return Call(
+        "PUT", f"/v1/tables/{segment(table_id)}/policy", EffectivePolicyOut, headers={"If-Match": if_match}, body=body
+    )
+
+
+def register_table(body: TableIn) -> Call[TableOut]:
+    """Register a Hudi table.
+
+    Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table.
+
+    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
+    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
+    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
+    StorageError, StorageNotSupportedError, TableAlreadyRegisteredError, TableNotSupportedError,
+    TooManyReadsError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/tables", TableOut, body=body)
+
+
+def replay_delivery(delivery_id: str) -> Call[DeliveryOut]:
+    """Send an event again.
+
+    Keeps the `webhook-id`, and starts a new schedule of attempts.
+
+    Raises DatabaseUnavailableError, DeliveryNotFoundError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError.
+    """
+    return Call("POST", f"/v1/deliveries/{segment(delivery_id)}/replay", DeliveryOut)
+
+
+def replay_webhook(webhook_id: str, body: ReplayIn) -> Call[ReplayOut]:
+    """Send missed events to a webhook.
+
+    Sends events that were given up, and those from before the webhook was created or while it was disabled.
+    Does not touch pending deliveries, so a repeated call sends nothing twice.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
+    """
+    return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/replay", ReplayOut, body=body)
+
+
+def resume(*, if_match: str | None = None) -> Call[None]:
+    """End the pause.
+
+    Decides about every table anew, and starts a few jobs at a time.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", "/v1/pause", NoneType, headers={"If-Match": if_match})
+
+
+def retry_job(job_id: str, *, idempotency_key: str | None = None) -> Call[JobOut]:
+    """Submit a job again that failed or was cancelled.
+
+    Makes a new job with the same kind, parameters and table, as if it was submitted anew: it may be refused
+    now, and goes to the worker group of the table's policy. `retry_of` names the old one. While the new one has
+    not ended, a repeated call returns it.
+
+    `idempotency_key`: The same key on the same table returns the same job
+
+    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
+    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
+    JobNotFoundError, JobNotRetriableError, JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PlanUnusableError, RequestTooLargeError, SecretUnreadableError,
+    ServiceBusyError, TableNotFoundError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/jobs/{segment(job_id)}/retry", JobOut, headers={"idempotency-key": idempotency_key})
+
+
+def rotate_webhook_secret(webhook_id: str) -> Call[WebhookCreated]:
+    """Give a webhook a new secret.
+
+    For a day messages carry the signatures of both secrets.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
+    """
+    return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/rotate-secret", WebhookCreated)
+
+
+def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
+    """Give up a delivery that holds others up.
+
+    The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends
+    it later.
+
+    Raises DatabaseUnavailableError, DeliveryEndedError, DeliveryNotFoundError, ForbiddenError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", f"/v1/deliveries/{segment(delivery_id)}/skip", DeliveryOut)
+
+
+def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | None = None) -> Call[JobOut]:
+    """Submit a job.
+
+    Queues the job; a worker starts it within moments. `Location` is the job's URL.
+
+    `idempotency_key`: The same key on the same table returns the same job
+
+    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
+    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
+    JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
+    PlanUnusableError, RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call(
+        "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body
+    )
+
+
+def test_webhook(webhook_id: str) -> Call[DeliveryOut]:
+    """Send a test event to a webhook.
+
+    Sends one event of the type `webhook.test` once; GET /v1/deliveries/{id} shows the outcome.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
+    """
+    return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/test", DeliveryOut)
+
+
+def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None]:
+    """Unregister a table.
+
+    Deletes the registration and the ended jobs. Does not touch the table's data.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableBusyError, TableNotFoundError,
+    UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/tables/{segment(table_id)}", NoneType, headers={"If-Match": if_match})

@@ -1,0 +1,4684 @@
+"""The objects of the API. Generated from its OpenAPI document by `python -m service.client.generator`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import UNSET, UnsetType, field
+
+from groundskeeper_client.model import Model, Word
+
+
+class AboutOut(Model, frozen=True, kw_only=True):
+    """The object that has the problem."""
+
+    type: ObjectType
+    """What it is"""
+    id: str
+    """Of a worker group its name"""
+    name: str
+    """Its name"""
+
+
+class ActionOut(Model, frozen=True, kw_only=True):
+    """A call that helps. It needs the role that the call itself needs."""
+
+    label: str
+    """For a button"""
+    method: str
+    """Method of HTTP"""
+    path: str
+    """Address of the call"""
+    body: dict[str, Any] | None
+    """The JSON to send; null for none"""
+
+
+class ActiveJob(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the job"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    params: dict[str, Any]
+    """Parameters of the kind, with all defaults"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
+    state: JobState
+    """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
+    attempt: int
+    """Number of leases so far"""
+    max_attempts: int
+    """Attempts after which the job fails"""
+    cancel_requested: bool
+    """Whether somebody has asked to cancel it"""
+    priority: int
+    """Jobs with a higher one start first"""
+    worker_group: str
+    """Only workers of this group get the job"""
+    timeout_seconds: int | None
+    """Time limit of one attempt; null: the service's setting"""
+    requested_by: str | None
+    """The caller that submitted it, or `policy`"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    retry_of: str | None
+    """The job that it repeats; that may have been deleted"""
+    worker_id: str | None
+    """Id by which the worker calls itself; null if no worker has it"""
+    progress: ProgressOut | None
+    """What it does now; null before it runs"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
+    verdict: JobVerdict | None
+    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
+    another job only that it was refused, or had nothing to do
+    """
+    error: JobProblem | None
+    """Error of the last attempt"""
+    created_at: datetime
+    """When it was created"""
+    not_before: datetime
+    """No worker gets it earlier"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    started_at: datetime | None
+    """When it started; null before"""
+    finished_at: datetime | None
+    """When it ended, in whatever way; null until then"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    hand_over: HandOverOut | None
+    """Set if the job waits, or has waited, until the writers are stopped"""
+    waits_for: str | UnsetType | None = UNSET
+    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
+    `waits for`. Null if the job waits for nothing
+    """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+    table_name: str
+    """Name of the table"""
+
+
+class ActiveJobs(Model, frozen=True, kw_only=True):
+    queued: int
+    """Jobs that no worker has"""
+    leased: int
+    """Jobs that a worker has taken and not begun"""
+    running: int
+    """Jobs that a worker runs"""
+    forecast: dict[str, str]
+    """How long the queue of each worker group is, in words; without those that have no jobs"""
+    items: list[ActiveJob]
+    """At most 50: those that workers hold first, then the oldest"""
+
+
+class ArchivalIn(Model, frozen=True, kw_only=True):
+    """Moves the oldest instants of the timeline to the history, and says what keeps others from that."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["archival"] = "archival"
+    """Kind of job"""
+    params: ArchivalParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class ArchivalLimit(Model, frozen=True, kw_only=True):
+    """A reason to keep an instant and all later ones on the active timeline"""
+
+    type: str | UnsetType = UNSET
+    """Kind of the reason, such as `pending-instant`, `savepoint` or `consumer`"""
+    instant: str | UnsetType = UNSET
+    """The first instant that it keeps"""
+    reason: str | UnsetType = UNSET
+    """This case"""
+    remedy: str | UnsetType = UNSET
+    """What to do; empty where time alone helps"""
+
+
+class ArchivalParams(Model, frozen=True, kw_only=True):
+    retain: int | UnsetType = UNSET
+    """Completed commits to keep on the active timeline, at least"""
+
+
+class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    commits: int | UnsetType = UNSET
+    """More completed commits on the active timeline are archived"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    retain: int | UnsetType = UNSET
+    """Parameter of the job"""
+
+
+class ArchivalResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `archival`"""
+
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    retain: int | UnsetType = UNSET
+    """Commits to keep at least"""
+    instants: int | UnsetType = UNSET
+    """Instants on the active timeline"""
+    commits: int | UnsetType = UNSET
+    """Commits among them"""
+    candidates: list[str] | UnsetType = UNSET
+    """Instants that can be archived; only of a dry run"""
+    limits: list[ArchivalLimit] | UnsetType = UNSET
+    """What keeps more of them there"""
+    archived: int | UnsetType = UNSET
+    """Instants that were archived"""
+    last_archived: str | UnsetType | None = UNSET
+    """The last of them"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class AttemptOut(Model, frozen=True, kw_only=True):
+    attempt: int
+    """Number of the attempt, from 1"""
+    worker_id: str
+    """Id by which the worker calls itself; null if no worker has it"""
+    started_at: datetime
+    """When it started; null before"""
+    ended_at: datetime | None
+    """When it ended; null until then"""
+    outcome: AttemptOutcome | None
+    """How it ended; null until then"""
+    error: JobProblem | None
+    """What went wrong; null if nothing did"""
+
+
+class AttemptOutcome(Word):
+    """Outcomes of an attempt: those of `jobs.contract.Outcome`, and `LOST` for a worker that disappeared."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+    LOST = "lost"
+
+
+class AuditEntryOut(Model, frozen=True, kw_only=True):
+    """A call that changed something, or that was refused."""
+
+    id: int
+    """Number of the entry; grows with time"""
+    at: datetime
+    """When the call was made"""
+    who: str
+    """Name of the token; `anybody` while no token exists, `nobody` if the call had no valid one, `<user> on the
+    command line`
+    """
+    token_id: str | None
+    """Id of the token; null without one"""
+    role: Role | None
+    """Role of the token; null without one"""
+    address: str | None
+    """Of the caller; null for a command"""
+    method: str
+    """Of HTTP; `CLI` for a command"""
+    route: str
+    """Address of the call, with names for its variable parts"""
+    operation: str
+    """`operationId` of this documentation"""
+    object_type: str | None
+    """Type of the object; null if there is none"""
+    object_id: str | None
+    """Id of the object; null if there is none"""
+    object_name: str | None
+    """Name of the object; null if it has none"""
+    before: dict[str, Any] | None
+    """The object before the call, with masks for secrets; null if it did not exist"""
+    after: dict[str, Any] | None
+    """The object after the call; `before` and `after` are null if it did not change"""
+    outcome: Outcome
+    """`refused`: status 400 to 499; `failed`: 500 and above"""
+    status: int | None
+    """HTTP status; null for a command"""
+    problem: str | None
+    """Type of the problem"""
+    request_id: str | None
+    """`X-Request-Id` of the call; null for a command"""
+    repeats: int
+    """Calls of the same caller that were refused within the minute after this one and got no entry of their own;
+    rounded down to a power of two
+    """
+
+
+class AuditIn(Model, frozen=True, kw_only=True):
+    """Proves the table: what its commits, its metadata table and the storage say is the same, every row is in its
+    bucket, and no key is there twice.
+    """
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["audit"] = "audit"
+    """Kind of job"""
+    params: AuditParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class AuditPage(Model, frozen=True, kw_only=True):
+    items: list[AuditEntryOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class AuditParams(Model, frozen=True, kw_only=True):
+    rows: bool | UnsetType = UNSET
+    """Read the key of every row as well: rows in wrong buckets, duplicate keys, rows that filters miss"""
+
+
+class AuditPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    seconds: int | UnsetType = UNSET
+    """Since the last run"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    rows: bool | UnsetType = UNSET
+    """Parameter of the job"""
+
+
+class AuditResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `audit`"""
+
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: int | UnsetType = UNSET
+    """Number of file groups"""
+    partitions: int | UnsetType = UNSET
+    """Number of partitions"""
+    misplaced: int | UnsetType = UNSET
+    """Rows in a bucket that is not theirs"""
+    duplicates: int | UnsetType = UNSET
+    """Rows whose key exists in another one, too"""
+    buckets_with_several_file_groups: int | UnsetType | None = UNSET
+    """Buckets with more than one file group"""
+    file_groups_without_bucket: int | UnsetType | None = UNSET
+    """File groups whose names have no bucket"""
+    dangling_hashing_configs: list[str] | UnsetType = UNSET
+    """Hashing configs without a completed commit"""
+    stale_writes: list[StaleWrite] | UnsetType = UNSET
+    """Commits whose rows no reader sees"""
+    keys_hidden_by_statistics: int | UnsetType = UNSET
+    """Probed keys that a query with a filter does not find"""
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
+    """Checks that could not be made"""
+    readers: list[RowsOfReaders] | UnsetType = UNSET
+    """Partitions whose files differ by the metadata table and by listing"""
+    clean: bool | UnsetType = UNSET
+    """Whether nothing of this is wrong, and all checks were made"""
+    pending_instants: list[str] | UnsetType = UNSET
+    """Instants that have not completed"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class BacklogOut(Model, frozen=True, kw_only=True):
+    """What the services of a table have not done yet, at the last poll that found something new."""
+
+    log_bytes: int
+    """Of the log files of all partitions"""
+    base_bytes: int
+    """Of the latest base files of all partitions"""
+    commits: int
+    """Commits since the last compaction"""
+
+
+class Basis(Word):
+    """What an expected duration was learned from. All but the first are guesses."""
+
+    TABLE = "table"
+    SIZE = "size"
+    KIND = "kind"
+    DEFAULT = "default"
+
+
+class BlockedOut(Model, frozen=True, kw_only=True):
+    """A delivery that was tried in vain and will be tried again. Events of the same table wait behind it."""
+
+    delivery: DeliveryOut
+    """The delivery"""
+    waiting_behind: int
+    """Deliveries that are not sent before it"""
+
+
+class BreakerOut(Model, frozen=True, kw_only=True):
+    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a
+    tenth of the slots while others wait.
+    """
+
+    state: BreakerState
+    """`open`: the next attempt waits; `half_open`: it may start"""
+    failures: int
+    """Failed attempts in a row"""
+    slot_seconds: float
+    """Seconds for which they had a slot"""
+    since: datetime
+    """End of the first of them"""
+    next_try_at: datetime
+    """From then on an attempt may start"""
+    error: JobProblem | None
+    """Error of the last of them"""
+
+
+class BreakerState(Word):
+    """Closed is no state here: then there is no breaker."""
+
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class BriefProblem(Model, frozen=True, kw_only=True):
+    """`GET /v1/problems` has the whole of it, with what to do."""
+
+    id: str
+    """Id"""
+    kind: StandingKind
+    """Kind of job"""
+    severity: Severity
+    """How serious it is"""
+    title: str
+    """What it is, the same for every case"""
+    since: datetime
+    """As exact as the data allows"""
+
+
+class BrokenLockOut(Model, frozen=True, kw_only=True):
+    """The lock that was broken, as it was."""
+
+    table_id: str
+    """Id of the table"""
+    path: str | None
+    """The file that was removed"""
+    since: datetime | None
+    """Time at which it was taken"""
+    held_seconds: float | None
+    """For how long it was held"""
+    holder: str | None
+    """As far as it was known"""
+    reason: str
+    """Why, for other users"""
+    waiting_jobs: list[str]
+    """Jobs that waited for it. Those in the queue are due at once"""
+
+
+class BucketContractionIn(Model, frozen=True, kw_only=True):
+    """Gives a bucket-indexed table fewer buckets: the files of several become one, without a shuffle."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["bucket_contraction"] = "bucket_contraction"
+    """Kind of job"""
+    params: BucketContractionParams
+    """Parameters of the kind"""
+
+
+class BucketContractionParams(Model, frozen=True, kw_only=True):
+    """Exactly one of `num_buckets` and `factor`."""
+
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` it (the
+    write is rolled back, and its batch has to be written again), or `abort` the job
+    """
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment to commit"""
+    lock_seconds: int | UnsetType = UNSET
+    """How long writers may be kept waiting while the job rewrites what they changed"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
+    job fails, and nothing has changed
+    """
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
+    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
+    Hudi's readers
+    """
+    num_buckets: int | UnsetType | None = UNSET
+    """The new number, a divisor of the current one; partitions that have it are left alone"""
+    factor: int | UnsetType | None = UNSET
+    """The current number as a multiple of the new one, in each of the partitions"""
+    partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Partition paths as in storage; or `{"prefix": ...}` for all with that prefix, including later ones. Default:
+    the whole table
+    """
+    settle_seconds: int | UnsetType = UNSET
+    """How long the job watches afterwards for writers that still use the old number"""
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Compression of the new files. Default: the table's"""
+
+
+class BucketContractionResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `bucket_contraction`"""
+
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: FileGroupNumbers | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Those of them that were written by copying row groups, without decoding rows"""
+    merged: SlicesMerged | UnsetType = UNSET
+    """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """Who would merge them, as far as is known before; only of a dry run"""
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
+    """Why it would be Hudi's readers; only of a dry run"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were done again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were done again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out since writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    buckets: list[int] | UnsetType = UNSET
+    """Numbers of buckets before and after, of the partition with the most"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that were rewritten"""
+    rules: str | BucketRulesChange | UnsetType = UNSET
+    """Rules of the hashing config; of a dry run before and after"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class BucketExpansionIn(Model, frozen=True, kw_only=True):
+    """Gives a bucket-indexed table more buckets, without a shuffle."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["bucket_expansion"] = "bucket_expansion"
+    """Kind of job"""
+    params: BucketExpansionParams
+    """Parameters of the kind"""
+
+
+class BucketExpansionParams(Model, frozen=True, kw_only=True):
+    """Exactly one of `num_buckets` and `factor`."""
+
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` it (the
+    write is rolled back, and its batch has to be written again), or `abort` the job
+    """
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment to commit"""
+    lock_seconds: int | UnsetType = UNSET
+    """How long writers may be kept waiting while the job rewrites what they changed"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
+    job fails, and nothing has changed
+    """
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
+    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
+    Hudi's readers
+    """
+    num_buckets: int | UnsetType | None = UNSET
+    """The new number, a multiple of the current one"""
+    factor: int | UnsetType | None = UNSET
+    """The new number as a multiple of the current one"""
+    partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Partition paths as in storage; or `{"prefix": ...}` for all with that prefix, including later ones. Default:
+    the whole table
+    """
+    settle_seconds: int | UnsetType = UNSET
+    """How long the job watches afterwards for writers that still use the old number"""
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Compression of the new files. Default: the table's"""
+
+
+class BucketExpansionResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `bucket_expansion`"""
+
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: FileGroupNumbers | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Those of them that were written by copying row groups, without decoding rows"""
+    merged: SlicesMerged | UnsetType = UNSET
+    """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """Who would merge them, as far as is known before; only of a dry run"""
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
+    """Why it would be Hudi's readers; only of a dry run"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were done again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were done again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out since writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    buckets: list[int] | UnsetType = UNSET
+    """Numbers of buckets before and after, of the partition with the most"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that were rewritten"""
+    rules: str | BucketRulesChange | UnsetType = UNSET
+    """Rules of the hashing config; of a dry run before and after"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class BucketIndexIn(Model, frozen=True, kw_only=True):
+    """The writers' values of `hoodie.bucket.index.num.buckets` and `hoodie.bucket.index.hash.field`."""
+
+    type: Literal["bucket"] = "bucket"
+    """Type of the index"""
+    num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
+    hash_fields: list[str]
+    """Fields whose hash decides the bucket"""
+
+
+class BucketIndexKind(Word):
+    """`UNKNOWN`: there are no file groups yet, or they do not fit any kind."""
+
+    SIMPLE = "simple"
+    CONSISTENT_HASHING = "consistent_hashing"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+class BucketLayout(Model, frozen=True, kw_only=True):
+    """The bucket index that the file groups indicate.
+
+    `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` counts the
+    sampled record keys that were found in the bucket that the registered index computes for them (0: there was
+    nothing to check, or there is no index). `fixed_file_ids`: the file ids are those of non-blocking
+    concurrency control, the same in each partition. `hashing_config` is the instant of the hashing config in
+    force: the config, not the writers' options, sets each partition's number of buckets.
+    """
+
+    kind: BucketIndexKind
+    """What the names of the files indicate"""
+    file_groups: int | UnsetType = UNSET
+    """Number of file groups"""
+    highest_bucket: int | UnsetType | None = UNSET
+    """Highest number of a bucket; null without files"""
+    keys_checked: int | UnsetType = UNSET
+    """Sampled record keys that were found in their buckets"""
+    fixed_file_ids: bool | UnsetType = UNSET
+    """Whether the file ids are those of non-blocking concurrency control"""
+    hashing_config: str | UnsetType | None = UNSET
+    """Instant of the hashing config in force; null without one"""
+
+
+class BucketOut(Model, frozen=True, kw_only=True):
+    bucket: int
+    """Number of the bucket, from 0"""
+    bytes: int
+    """Size in bytes"""
+    rows: int | None
+    """Number of rows; null if it is not known"""
+
+
+class BucketRulesChange(Model, frozen=True, kw_only=True):
+    """Rules of the hashing config before and after a job"""
+
+    before: str | UnsetType = UNSET
+    """Before the job"""
+    after: str | UnsetType = UNSET
+    """After it"""
+
+
+class BucketsOfPartition(Model, frozen=True, kw_only=True):
+    path: str
+    """Path of the partition relative to the base path; empty without partitions"""
+    num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
+    bytes: int
+    """Size in bytes"""
+    rows: int | None
+    """Number of rows; null if it is not known"""
+    skew: float | None
+    """Size of the largest bucket divided by the mean of all, including empty ones; 1 is even"""
+    buckets: list[BucketOut]
+    """The buckets of the partition"""
+
+
+class BucketsOut(Model, frozen=True, kw_only=True):
+    """Empty for a table without a simple bucket index."""
+
+    taken_at: datetime
+    """When the service read this state of the table"""
+    num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
+    num_partitions: int
+    """Number of partitions"""
+    partitions: list[BucketsOfPartition]
+    """The largest ones"""
+
+
+class CallbackIn(Model, frozen=True, kw_only=True):
+    """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Only these two members are needed. The others differ
+    between versions, so unknown members are ignored.
+    """
+
+    commit_time: str = field(name="commitTime")
+    """Requested time of the commit"""
+    base_path: str = field(name="basePath")
+    """Base path of the table"""
+
+
+class CallbackOut(Model, frozen=True, kw_only=True):
+    table_id: str
+    """Id of the table"""
+    is_new: bool
+    """False if the commit is known, or a poll of the table is already requested"""
+
+
+class Check(Model, frozen=True, kw_only=True):
+    status: Literal["ok", "warning", "failing"]
+    """`warning`: the service is ready nevertheless"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+
+
+class CheckNotMade(Model, frozen=True, kw_only=True):
+    """A check that could not be made"""
+
+    check: str | UnsetType = UNSET
+    """The check"""
+    reason: ResultReason | UnsetType = UNSET
+    """Why it could not be made"""
+
+
+class Checks(Model, frozen=True, kw_only=True):
+    """What `/readyz` has checked."""
+
+    database: Check
+    """Whether it answers"""
+    scheduler: Check
+    """The background tasks of this process"""
+    workers: WorkersCheck
+    """Whether a worker takes jobs"""
+
+
+class CleaningIn(Model, frozen=True, kw_only=True):
+    """Deletes file slices that no retained instant needs."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["cleaning"] = "cleaning"
+    """Kind of job"""
+    params: CleaningParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class CleaningParams(Model, frozen=True, kw_only=True):
+    plans: list[str] | UnsetType | None = UNSET
+    """Pending plans: exactly these are executed"""
+    take_over: bool | UnsetType | None = UNSET
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
+    parallelism: int | UnsetType | None = UNSET
+    """With `plans`: most tasks at once"""
+    policy: CleaningPolicy | UnsetType = UNSET
+    """What `retain` counts"""
+    retain: int | UnsetType = UNSET
+    """Commits, hours or file versions to keep"""
+
+
+class CleaningPolicy(Word):
+    """Hudi's `HoodieCleaningPolicy` (1.2)."""
+
+    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
+class CleaningPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    trigger: Trigger | UnsetType = UNSET
+    """Which thresholds apply"""
+    commits: int | UnsetType = UNSET
+    """Since the last run"""
+    seconds: int | UnsetType = UNSET
+    """Since the last run"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    policy: CleaningPolicy | UnsetType = UNSET
+    """Parameter of the job"""
+    retain: int | UnsetType = UNSET
+    """Parameter of the job"""
+    consumer_hours: int | UnsetType = UNSET
+    """Nothing is kept for a consumer that has been silent for so long"""
+
+
+class CleaningResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `cleaning`"""
+
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
+    policy: str | UnsetType = UNSET
+    """The policy that was applied"""
+    retain: int | UnsetType = UNSET
+    """How much it retains, as asked for"""
+    retained: int | UnsetType = UNSET
+    """How much it retains, with what else needs it"""
+    consumers: list[ConsumerSeen] | UnsetType = UNSET
+    """Consumers for which more was kept"""
+    partitions: int | UnsetType = UNSET
+    """Partitions with files to delete"""
+    dropped_partitions: list[str] | UnsetType = UNSET
+    """Partitions that are deleted as a whole"""
+    paths: list[str] | UnsetType = UNSET
+    """Files that would be deleted; 1000 at most"""
+    rolled_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that were rolled back"""
+    late_files_deleted: int | UnsetType = UNSET
+    """Files of fenced writers that were removed"""
+    files_deleted: int | UnsetType = UNSET
+    """Files that were deleted"""
+    failed_deletes: int | UnsetType = UNSET
+    """Files that could not be deleted"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class ClockDisagreementOut(Model, frozen=True, kw_only=True):
+    """Two clocks by which writers name instants in turn."""
+
+    one_seconds: float
+    """From UTC to the one clock"""
+    other_seconds: float
+    """From UTC to the other"""
+    since: datetime
+    """Since when"""
+
+
+class ClockOut(Model, frozen=True, kw_only=True):
+    """The clock by which the writers name instants, as the last poll that found the timeline changed has measured
+    it. It counts writers' commits of two days, at most 100.
+    """
+
+    utc_offset_seconds: float | None
+    """From UTC to the clock, zone included; null if no file of the timeline tells of it"""
+    zone_seconds: int | None
+    """What looks like a time zone in it"""
+    ahead_seconds: float | None
+    """The rest: by this much the clock is ahead"""
+    since: datetime | None
+    """When the first of the latest commits by this clock appeared"""
+    samples: int
+    """Commits by this clock"""
+    disagreement: ClockDisagreementOut | None
+    """Two clocks, if writers name instants by both in turn: then jobs that write are refused"""
+    set_back: ClockSetBackOut | UnsetType | None = UNSET
+    """A clock that went back in the last two days, if one did: rows may be lost"""
+
+
+class ClockSetBackOut(Model, frozen=True, kw_only=True):
+    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+
+    instant: str
+    """Requested time of the instant"""
+    after: str
+    """The one that had completed before"""
+    seconds: float
+    """By so much it is earlier"""
+    since: datetime
+    """When the first one appeared"""
+    instants: int
+    """How many there are"""
+
+
+class CloudEvent(Model, frozen=True, kw_only=True):
+    """An event: CloudEvents 1.0, JSON"""
+
+    specversion: Literal["1.0"] = "1.0"
+    """Version of CloudEvents"""
+    id: str
+    """Id of the event"""
+    source: str
+    """The service"""
+    type: str
+    """Type of the event"""
+    time: datetime
+    """When it happened"""
+    sequence: str
+    """Sorts in the order of the events"""
+    datacontenttype: Literal["application/json"] = "application/json"
+    """Media type of `data`"""
+    subject: str | UnsetType = UNSET
+    """Id of the table"""
+    data: dict[str, Any]
+    """The event itself; GET /v1/event-types has its schema"""
+
+
+class ClusteringIn(Model, frozen=True, kw_only=True):
+    """Sorts the rows; inside each bucket when the table has a bucket index. Or merges small files."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["clustering"] = "clustering"
+    """Kind of job"""
+    params: ClusteringParams | GivenClusteringParams
+    """Parameters of the kind"""
+
+
+class ClusteringLayout(Word):
+    """The order of rows: by one column after the other, or along a space-filling curve over all columns."""
+
+    LINEAR = "linear"
+    ZORDER = "zorder"
+    HILBERT = "hilbert"
+
+
+class ClusteringParams(Model, frozen=True, kw_only=True):
+    """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
+
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` it (the
+    write is rolled back, and its batch has to be written again), or `abort` the job
+    """
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment to commit"""
+    lock_seconds: int | UnsetType = UNSET
+    """How long writers may be kept waiting while the job rewrites what they changed"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
+    job fails, and nothing has changed
+    """
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
+    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
+    Hudi's readers
+    """
+    sort_by: list[str] | UnsetType | None = UNSET
+    """Columns, the most important one first"""
+    layout: ClusteringLayout | UnsetType = UNSET
+    """How `sort_by` orders the rows"""
+    expansion_factor: int | UnsetType | None = UNSET
+    """Prepares a table with a bucket index for an expansion by this factor, or by one that divides it: rows that
+    it will separate lie in different row groups, each ordered by `sort_by`, and the expansion copies these
+    without decoding them. Lasts until the files are written again, as by a compaction
+    """
+    partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Paths of partitions, relative to the base path"""
+
+
+class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    sort_by: list[str] | UnsetType = UNSET
+    """Parameter of the job; without it only small files are merged"""
+    layout: ClusteringLayout | UnsetType = UNSET
+    """Parameter of the job"""
+    expansion_factor: int | UnsetType | None = UNSET
+    """Parameter of the job; or null"""
+    small_file_share: float | UnsetType | None = UNSET
+    """Share of base files that are small and not alone in their partition; or null"""
+    unsorted_bytes: int | UnsetType | None = UNSET
+    """Bytes written since the last clustering; or null"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    stale_plan_seconds: int | UnsetType = UNSET
+    """Age from which a pending plan causes a warning, and is executed if its runner is proved dead"""
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """Parameter of the job"""
+    wait_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    lock_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+
+
+class ClusteringResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `clustering`"""
+
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    file_groups: FileGroupNumbers | UnsetType = UNSET
+    """Number of file groups"""
+    files_read: int | UnsetType = UNSET
+    """Files that were read"""
+    files_written: int | UnsetType = UNSET
+    """Files that were written"""
+    files_copied: int | UnsetType = UNSET
+    """Those of them that were written by copying row groups, without decoding rows"""
+    merged: SlicesMerged | UnsetType = UNSET
+    """Who merged file slices with logs"""
+    engine: str | UnsetType = UNSET
+    """Who would merge them, as far as is known before; only of a dry run"""
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
+    """Why it would be Hudi's readers; only of a dry run"""
+    bytes_read: int | UnsetType = UNSET
+    """Bytes that were read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes that were written"""
+    rounds: int | UnsetType = UNSET
+    """Rounds in which changed slices were done again"""
+    rewritten_again: int | UnsetType = UNSET
+    """Slices that were done again"""
+    left_out: int | UnsetType = UNSET
+    """Slices that were left out since writers changed them"""
+    waited_seconds: float | UnsetType = UNSET
+    """Wait for a moment without writes in flight"""
+    locked_seconds: float | UnsetType = UNSET
+    """Time for which the table's lock was held"""
+    fenced: list[str] | UnsetType = UNSET
+    """Instants of writers that were rolled back"""
+    lock_lost: bool | UnsetType = UNSET
+    """Whether the lock was lost after the commit"""
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes that were repaired afterwards"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
+    inside_buckets: bool | UnsetType = UNSET
+    """Whether rows were ordered inside each bucket"""
+    left: WorkLeft | UnsetType = UNSET
+    """What is left to the next job"""
+    proof: KeyProof | UnsetType = UNSET
+    """The comparison of the rows before and after"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class Column(Model, frozen=True, kw_only=True):
+    """A column that is not one of Hudi's meta columns; `type` as Arrow spells it."""
+
+    name: str
+    """Name of the column"""
+    type: str
+    """Its type, as Arrow spells it"""
+
+
+class CommitOut(Model, frozen=True, kw_only=True):
+    """A completed instant. Counts are null where the action writes no data."""
+
+    id: int
+    """Number of the commit; grows in the order in which commits were seen"""
+    table_id: str
+    """Id of the table"""
+    requested_time: str
+    """The instant: its requested time, in the timeline's zone"""
+    action: str
+    """The completed action: a compaction is a `commit`"""
+    completion_time: str | None
+    """Null before table version 8, whose timelines do not contain it"""
+    completed_at: datetime
+    """When it completed"""
+    seen_at: datetime
+    """When a poll saw it"""
+    operation: str | None
+    """Hudi's WriteOperationType; null if the instant has none"""
+    rows_written: int | None
+    """Rows that it wrote"""
+    rows_deleted: int | None
+    """Rows that it deleted"""
+    bytes_written: int | None
+    """Bytes that it wrote"""
+    partitions: list[str]
+    """Partitions that it touched"""
+    file_groups: int
+    """File groups that it touched"""
+    schema_changed: bool
+    """Whether the schema differs from that of the commit before"""
+    is_news: bool
+    """False for instants from before the registration"""
+
+
+class CommitPage(Model, frozen=True, kw_only=True):
+    items: list[CommitOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class CompactionEngine(Word):
+    """The executor of compaction plans. `AUTO`: Arrow where its merge is proved to be equal to Hudi's, else
+    Hudi's.
+    """
+
+    AUTO = "auto"
+    ARROW = "arrow"
+    HUDI = "hudi"
+
+
+class CompactionIn(Model, frozen=True, kw_only=True):
+    """Merges log files into new base files."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["compaction"] = "compaction"
+    """Kind of job"""
+    params: CompactionParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class CompactionParams(Model, frozen=True, kw_only=True):
+    """Without `plans`: executes all pending plans, and schedules a plan for the rest; or as much of both as
+    `limit_bytes`, `limit_file_groups` and `partitions` allow.
+    """
+
+    plans: list[str] | UnsetType | None = UNSET
+    """Pending plans: exactly these are executed"""
+    take_over: bool | UnsetType | None = UNSET
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
+    limit_bytes: int | UnsetType | None = UNSET
+    """Bytes of base and log files to read at most, the newest partitions first; but one file group, or one pending
+    plan, in any case. The result says what is `left`
+    """
+    limit_file_groups: int | UnsetType | None = UNSET
+    """File groups to compact at most, in the same order. Together with `limit_bytes` both limits hold"""
+    partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Paths of partitions, relative to the base path"""
+    engine: CompactionEngine | UnsetType | None = UNSET
+    """Who executes a plan. `auto`, the default: Arrow, several times as fast, where its merge is proved to be
+    equal to Hudi's, else Hudi's own executor; the result says of each plan which it was, and why. `arrow`:
+    refuse what is not proved. `hudi`: always Hudi's own
+    """
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Compression of the new base files. Default: as the file that each of them replaces"""
+
+
+class CompactionPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    trigger: Trigger | UnsetType = UNSET
+    """Which thresholds apply"""
+    commits: int | UnsetType = UNSET
+    """Since the last run"""
+    seconds: int | UnsetType = UNSET
+    """Since the last run"""
+    log_ratio: float | UnsetType | None = UNSET
+    """Ratio of log bytes to base file bytes, in addition to the trigger; or null"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    stale_plan_seconds: int | UnsetType = UNSET
+    """Age from which a pending plan causes a warning, and is executed if its runner is proved dead"""
+    limit_bytes: int | UnsetType | None = UNSET
+    """Parameter of the job; what it leaves is due at once; null: no limit"""
+    limit_file_groups: int | UnsetType | None = UNSET
+    """Parameter of the job; what it leaves is due at once; null: no limit"""
+    engine: CompactionEngine | UnsetType = UNSET
+    """Parameter of the job"""
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Parameter of the job"""
+
+
+class CompactionResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `compaction`"""
+
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
+    file_groups: int | UnsetType = UNSET
+    """File groups with logs"""
+    log_files: int | UnsetType = UNSET
+    """Log files"""
+    log_bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    pending_plans: list[str] | UnsetType = UNSET
+    """Plans that were pending"""
+    left: WorkLeft | UnsetType = UNSET
+    """What is left to the next job"""
+    withheld_plans: list[WithheldPlan] | UnsetType = UNSET
+    """Why plans of others were not executed"""
+    proof: KeyProof | UnsetType = UNSET
+    """The comparison of the rows before and after"""
+    engines: list[EngineOfPlan] | UnsetType = UNSET
+    """Who executed each plan"""
+    engine: str | UnsetType = UNSET
+    """Who would execute a plan, as far as is known before; only of a dry run"""
+    engine_reasons: list[ResultReason] | UnsetType = UNSET
+    """Why it would be Hudi's executor; only of a dry run"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class CompletedOut(Model, frozen=True, kw_only=True):
+    requested_time: str
+    """The instant: its requested time, in the timeline's zone"""
+    action: str
+    """Action of the instant on the table's timeline"""
+    completion_time: str | None
+    """Completion time of the instant; null before table version 8"""
+
+
+class ConsumerIn(Model, frozen=True, kw_only=True):
+    instant: str
+    """The last commit that it has seen: `requested_time` of GET /v1/commits"""
+
+
+class ConsumerList(Model, frozen=True, kw_only=True):
+    items: list[ConsumerOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class ConsumerOut(Model, frozen=True, kw_only=True):
+    """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
+
+    name: str
+    """Name"""
+    instant: str
+    """Requested time of the instant"""
+    created_at: datetime
+    """When it was created"""
+    seen_at: datetime
+    """When it reported last"""
+    expires_at: datetime
+    """When nothing is kept for it any more, unless it reports before"""
+    stale: bool
+    """Whether it has been silent for too long, and nothing is kept for it"""
+
+
+class ConsumerSeen(Model, frozen=True, kw_only=True):
+    """A consumer of the table for which more is kept"""
+
+    name: str | UnsetType = UNSET
+    """Its name"""
+    instant: str | UnsetType = UNSET
+    """The last commit that it has seen"""
+
+
+class ContractionPolicyIn(Model, frozen=True, kw_only=True):
+    mode: Mode | UnsetType = UNSET
+    """`suggest` only records what it would do"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """Parameter of the job"""
+    wait_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    lock_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    settle_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Parameter of the job"""
+    min_bucket_bytes: int | UnsetType = UNSET
+    """Size below which the average bucket of a partition is too small"""
+
+
+class Cure(Model, frozen=True, kw_only=True):
+    """A job that cures a damage"""
+
+    kind: str | UnsetType = UNSET
+    """Kind of the job"""
+    params: dict[str, Any] | UnsetType = UNSET
+    """Its parameters"""
+
+
+class DamageFound(Model, frozen=True, kw_only=True):
+    """A damage that was found"""
+
+    type: str | UnsetType = UNSET
+    """Type of the damage"""
+    title: str | UnsetType = UNSET
+    """What is damaged"""
+    detail: str | UnsetType = UNSET
+    """Where"""
+    effect: str | UnsetType = UNSET
+    """What it does to readers, writers or services"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    check: str | UnsetType = UNSET
+    """The check that found it"""
+    cure: Cure | UnsetType | None = UNSET
+    """The job that cures it; null where none can"""
+
+
+class DecisionOut(Model, frozen=True, kw_only=True):
+    kind: JobKind
+    """Kind of job"""
+    verdict: Verdict
+    """`wait`: the job is due, but something blocks it"""
+    code: str
+    """The reason as a code"""
+    because: str
+    """The reason as a sentence"""
+    warning: str | None
+    """Something to look at, even though it works; null if there is nothing"""
+    params: dict[str, Any]
+    """Parameters of the job that was started or suggested"""
+    job_id: str | None
+    """Id of the job; null if there is none"""
+    first_at: datetime
+    """When it was first made"""
+    last_at: datetime
+    """Time of the latest such decision, and of the figures"""
+    count: int
+    """Number of such decisions in a row"""
+    wanted_since: datetime | None
+    """Time since which a waiting job has been due"""
+
+
+class DecisionPage(Model, frozen=True, kw_only=True):
+    items: list[DecisionOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class DelegatedService(Word):
+    """The services of the protocol, by the last part of their path."""
+
+    COMPACT = "compact"
+    CLUSTER = "cluster"
+    CLEAN = "clean"
+
+
+class DelegationOut(Model, frozen=True, kw_only=True):
+    """The answer to a writer, which reads only its status."""
+
+    table_id: str | None
+    """Null if no table is registered with this base path"""
+    stored: list[str]
+    """Instants that were not known before"""
+
+
+class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
+    at: datetime
+    """When"""
+    milliseconds: int
+    """Until the status arrived, or the attempt was given up"""
+    status: int | None
+    """HTTP status; null without an answer, and for Kafka"""
+    error: str | None
+    """Why it failed; null for an answer of HTTP"""
+    response: str
+    """The beginning of the answer's body; for Kafka, partition and offset"""
+    retry_at: datetime | None
+    """When it is tried again; null if it is not"""
+
+
+class DeliveryOut(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the delivery"""
+    webhook_id: str
+    """Id of the webhook"""
+    event_id: str
+    """The `webhook-id` of the message, the same in every attempt and replay"""
+    event_type: str
+    """Type of the event"""
+    table_id: str | None
+    """Id of the table"""
+    state: DeliveryState
+    """`pending`, `delivered`, or `dead`: given up unless replayed"""
+    created_at: datetime
+    """When it was created"""
+    ended_at: datetime | None
+    """When it ended; null until then"""
+    attempts: list[DeliveryAttemptOut]
+    """All attempts, first to last"""
+
+
+class DeliveryPage(Model, frozen=True, kw_only=True):
+    items: list[DeliveryOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class DeliveryState(Word):
+    """State of a delivery. `DEAD` is given up, unless it is replayed."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+
+
+class DemandByGroup(Model, frozen=True, kw_only=True):
+    groups: dict[str, DemandOut]
+    """The group `default`, those of the query, and all that have queued or running jobs or workers"""
+
+
+class DemandOut(Model, frozen=True, kw_only=True):
+    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
+
+    queued: int
+    """Queued jobs, also those that nothing can start yet"""
+    startable: int
+    """Queued jobs that a free slot would take at once"""
+    bytes: int
+    """Size of the tables of startable jobs, of each table once"""
+    oldest_seconds: float
+    """How long the oldest startable job has been due"""
+    running: int
+    """Jobs that workers hold"""
+    wanted_slots: int
+    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
+    slots: int
+    """Slots of the ready workers"""
+    workers: int
+    """Ready workers that were seen within a minute"""
+    waiting_workers: int
+    """Workers that start Spark, or wait for a first executor"""
+    goal_seconds: float
+    """How long a job may wait for a slot"""
+    work_seconds: float
+    """What the jobs that are due will take together"""
+    wait_seconds: float | None
+    """When the last of them will start; null without a slot"""
+    done_seconds: float | None
+    """When the last of them will have ended; null without a slot"""
+    held_back: int
+    """Queued jobs that are not due: between two attempts, or until the writers stop"""
+    guesses: int
+    """Jobs that are due, and of a kind that has not ended on their table yet"""
+    forecast: str
+    """In words"""
+
+
+class DiagnosisIn(Model, frozen=True, kw_only=True):
+    """Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["diagnosis"] = "diagnosis"
+    """Kind of job"""
+    params: DiagnosisParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class DiagnosisParams(Model, frozen=True, kw_only=True):
+    rows: bool | UnsetType = UNSET
+    """Read the key of every row as well: rows in wrong buckets, duplicate keys"""
+    index: BucketIndexIn | UnsetType | None = UNSET
+    """The writers' bucket index, for a table that contradicts it and is registered without one"""
+
+
+class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    seconds: int | UnsetType = UNSET
+    """Since the last run"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    rows: bool | UnsetType = UNSET
+    """Parameter of the job"""
+
+
+class DiagnosisResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `diagnosis`"""
+
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
+    """Checks that could not be made"""
+    healthy: bool | UnsetType = UNSET
+    """All checks were made, and none found anything"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class DiscoverIn(Model, frozen=True, kw_only=True):
+    root: str
+    """The folder: an absolute path or a URI (s3a://...)"""
+    pattern: str | UnsetType = UNSET
+    """A glob for the paths of tables relative to the root; `*` also matches slashes"""
+    register: bool | UnsetType = UNSET
+    """Registers every table that was found and is not registered yet, with the members below"""
+    limit: int | UnsetType = UNSET
+    """Most tables that this call looks at or registers, besides registered ones"""
+    lock: LockIn | UnsetType = UNSET
+    """The lock that the writers of all of them take"""
+    writers: WritersIn | UnsetType | None = UNSET
+    """What is known about the writers of all of them"""
+    readers: ReadersIn | UnsetType | None = UNSET
+    """What is known about the readers of all of them"""
+    hudi_options: dict[str, str] | UnsetType = UNSET
+    """Added to the Hudi client's options in every job"""
+
+
+class DiscoveryOut(Model, frozen=True, kw_only=True):
+    items: list[FoundTable]
+    """The tables that match, in the order of their paths"""
+    skipped: list[SkippedFolder]
+    """Folders that could not be looked into; 50 at most"""
+    is_complete: bool
+    """False if a limit of depth, number or time ended the search: repeat a call that registers, or name folders
+    further below
+    """
+
+
+class EffectivePolicyOut(Model, frozen=True, kw_only=True):
+    policy: dict[str, Any]
+    """The effective policy of the table, with every member"""
+    sources: dict[str, str]
+    """The source of each member: `default`, `pattern <glob>` or `table`"""
+
+
+class EngineOfPlan(Model, frozen=True, kw_only=True):
+    """Who executed a plan"""
+
+    instant: str | UnsetType = UNSET
+    """The plan"""
+    engine: str | UnsetType = UNSET
+    """Who executed it: arrow or hudi"""
+    reasons: list[ResultReason] | UnsetType = UNSET
+    """Why it was Hudi's executor"""
+
+
+class EstimatedCost(Model, frozen=True, kw_only=True):
+    """What the work would cost"""
+
+    bytes_read: int | UnsetType = UNSET
+    """Bytes to read"""
+    bytes_written: int | UnsetType = UNSET
+    """Bytes to write, at most"""
+    tasks: int | UnsetType = UNSET
+    """Tasks of Spark"""
+    requests: int | UnsetType = UNSET
+    """Requests to the storage"""
+    deletes: int | UnsetType = UNSET
+    """Files to delete"""
+
+
+class EvaluationOut(Model, frozen=True, kw_only=True):
+    looked_at: datetime | None
+    """Time of the last poll; null: never polled, so there is no decision"""
+    decisions: list[DecisionOut]
+    """What would be decided now, one for each kind"""
+
+
+class EventType(Word):
+    """Types of events. `service.api.event_catalogue` describes each."""
+
+    COMMIT_PUBLISHED = "commit.published"
+    JOB_QUEUED = "job.queued"
+    JOB_STARTED = "job.started"
+    JOB_SUCCEEDED = "job.succeeded"
+    JOB_FAILED = "job.failed"
+    JOB_CANCELLED = "job.cancelled"
+    EXPANSION_DRAINING = "expansion.draining"
+    EXPANSION_COMMITTED = "expansion.committed"
+    EXPANSION_ABORTED = "expansion.aborted"
+    TABLE_REGISTERED = "table.registered"
+    TABLE_UNHEALTHY = "table.unhealthy"
+    TABLE_RECOVERED = "table.recovered"
+    TABLE_INCIDENT_OPENED = "table.incident_opened"
+    TABLE_INCIDENT_CLOSED = "table.incident_closed"
+    TABLE_SUGGESTED = "table.suggested"
+    PROBLEM_OPENED = "problem.opened"
+    PROBLEM_RESOLVED = "problem.resolved"
+    WEBHOOK_DISABLED = "webhook.disabled"
+    WEBHOOK_TEST = "webhook.test"
+
+
+class EventTypeList(Model, frozen=True, kw_only=True):
+    items: list[EventTypeOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class EventTypeOut(Model, frozen=True, kw_only=True):
+    type: EventType
+    """The type"""
+    description: str
+    """When such an event is sent"""
+    data_schema: dict[str, Any]
+    """JSON Schema (2020-12) of the event's `data`"""
+    example: CloudEvent
+    """A whole event: CloudEvents 1.0, JSON"""
+
+
+class Examination(Model, frozen=True, kw_only=True):
+    """The checks of an audit that read no rows"""
+
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
+    """Checks that could not be made"""
+
+
+class ExpansionPolicyIn(Model, frozen=True, kw_only=True):
+    mode: Mode | UnsetType = UNSET
+    """`suggest` only records what it would do"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+    on_active_writers: OnActiveWriters | UnsetType = UNSET
+    """Parameter of the job"""
+    wait_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    lock_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    settle_seconds: int | UnsetType = UNSET
+    """Parameter of the job"""
+    codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
+    """Parameter of the job"""
+    max_bucket_bytes: int | UnsetType = UNSET
+    """Size limit of the largest bucket"""
+
+
+class ExpiredPartition(Model, frozen=True, kw_only=True):
+    """A partition that has expired"""
+
+    partition: str | UnsetType = UNSET
+    """Its path"""
+    since: str | UnsetType | None = UNSET
+    """The instant from which its age counts"""
+    modified: str | UnsetType | None = UNSET
+    """The instant that wrote to it last"""
+    file_groups: int | UnsetType = UNSET
+    """File groups in it"""
+    files: int | UnsetType = UNSET
+    """Files in it"""
+    rows: int | UnsetType | None = UNSET
+    """Rows in it"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+
+
+class FieldError(Model, frozen=True, kw_only=True):
+    field: str
+    """Name of the member or parameter, as a path"""
+    message: str
+    """What is wrong with it"""
+
+
+class FileGroupNumbers(Model, frozen=True, kw_only=True):
+    """Numbers of file groups before and after a job"""
+
+    before: int | UnsetType = UNSET
+    """Before the job"""
+    after: int | UnsetType | None = UNSET
+    """After it; null if not known"""
+
+
+class FilesOut(Model, frozen=True, kw_only=True):
+    """Totals of the latest file slices. `freed` files are in none of them: the most that cleaning could free."""
+
+    file_groups: int
+    """Number of file groups with a latest file slice"""
+    base_files: int
+    """Number of base files"""
+    base_bytes: int
+    """Size of the base files"""
+    log_files: int
+    """Number of log files that are not compacted"""
+    log_bytes: int
+    """Size of the log files"""
+    small_files: int
+    """Number of base files below `small_file_bytes` of the settings"""
+    small_bytes: int
+    """Size of the small base files"""
+    freed_files: int
+    """Number of files that are in no latest file slice"""
+    freed_bytes: int
+    """Size of these files"""
+    rows: int | None
+    """In base files; null if it is not known for every file"""
+
+
+class FinishExpansionIn(Model, frozen=True, kw_only=True):
+    """Retires the hashing config of an expansion once every writer has the new number of buckets as its own
+    option.
+    """
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["finish_expansion"] = "finish_expansion"
+    """Kind of job"""
+    params: FinishExpansionParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class FinishExpansionParams(Model, frozen=True, kw_only=True):
+    undo: bool | UnsetType = UNSET
+    """Restore the hashing config that was retired last"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
+    job fails, and nothing has changed
+    """
+
+
+class FinishExpansionResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `finish_expansion`"""
+
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    num_buckets: int | UnsetType | None = UNSET
+    """Number of buckets by the config; null without one"""
+    retired: list[str] | UnsetType = UNSET
+    """Folders of the configs that are retired, the last one at the end"""
+    in_force: bool | UnsetType = UNSET
+    """Whether a config is in force"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class FlinkIn(Model, frozen=True, kw_only=True):
+    """The Flink job that writes the table. The service stops it with a savepoint when a job has to wait for that.
+
+    Its host must be one of GROUNDSKEEPER_FLINK_HOSTS.
+    """
+
+    rest_url: str
+    """Address of the cluster's REST API"""
+    job: str
+    """Its name (`pipeline.name`) or its id"""
+    savepoint_folder: str | UnsetType | None = UNSET
+    """Default: `execution.checkpointing.savepoint-dir` of the cluster"""
+    restart: FlinkRestart | UnsetType = UNSET
+    """How you start the job again after each stop. Without a declared bucket index the service stops it only if
+    that is `without-state`: its state may hold the file group of each key
+    """
+
+
+class FlinkOut(Model, frozen=True, kw_only=True):
+    rest_url: str
+    """Address of the cluster's REST API"""
+    job: str
+    """Name or id of the job"""
+    savepoint_folder: str | None
+    """Folder of its savepoints; null for the cluster's own"""
+    restart: FlinkRestart
+    """How it is started again after each stop"""
+
+
+class FlinkRestart(Word):
+    """The way in which a Flink job has to be started after file groups were replaced.
+
+    With a bucket index it looks the file groups up when it starts. With any other index its state may hold the
+    file group of each key (`FLINK_STATE`, the default): then it has to begin without that state.
+    """
+
+    FROM_SAVEPOINT = "from-savepoint"
+    WITHOUT_STATE = "without-state"
+
+
+class ForecastOut(Model, frozen=True, kw_only=True):
+    """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
+
+    starts_at: datetime | None
+    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    ends_at: datetime | None
+    """Expected end of its attempt; null if the start is not known"""
+    seconds: float
+    """How long an attempt takes"""
+    learned_from: Basis
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all of this
+    `kind`; or nothing (`default`)
+    """
+    is_guess: bool
+    """Whether no job of this kind has ended on this table"""
+    held_back_by: HeldBack | None
+    """Why a queued job is not due; null if it is"""
+    text: str
+    """The same in words"""
+
+
+class FoundBeside(Model, frozen=True, kw_only=True):
+    """Work of others on the table"""
+
+    dead_writers: list[str] | UnsetType = UNSET
+    """Instants of dead writers"""
+    writers: list[str] | UnsetType = UNSET
+    """Instants that writers have in flight"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that are pending"""
+
+
+class FoundState(Word):
+    """`registered` is also the state of a table that this call has registered."""
+
+    REGISTERED = "registered"
+    CAN_BE_REGISTERED = "can-be-registered"
+    REFUSED = "refused"
+
+
+class FoundTable(Model, frozen=True, kw_only=True):
+    """A table below the root."""
+
+    base_path: str
+    """Canonical, as in a registration"""
+    name: str | None
+    """The name in its properties; null if they were not read"""
+    table_type: str | None
+    """As in its properties"""
+    table_version: int | None
+    """As in its properties"""
+    state: FoundState
+    """Whether it is, or can be, registered"""
+    is_new: bool
+    """Whether this call has registered it"""
+    table_id: str | None
+    """Null unless it is registered"""
+    reason: ReasonOut | None
+    """Why it is refused, else null"""
+
+
+class GivenClusteringParams(Model, frozen=True, kw_only=True):
+    """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
+
+    plans: list[str]
+    """Pending plans: exactly these are executed, and none is scheduled"""
+    take_over: bool | UnsetType | None = UNSET
+    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
+    parallelism: int | UnsetType | None = UNSET
+    """With `plans`: most tasks at once"""
+
+
+class GroupCheck(Model, frozen=True, kw_only=True):
+    ready: int
+    """Workers that take jobs"""
+    waiting: int
+    """Workers that start Spark, or wait for a first executor"""
+    queued: int
+    """Queued jobs"""
+
+
+class GroupWrittenTo(Model, frozen=True, kw_only=True):
+    """A replaced file group that a stale write wrote to"""
+
+    partition: str | UnsetType = UNSET
+    """Path of its partition"""
+    file_id: str | UnsetType = UNSET
+    """Its id"""
+    replaced_by: str | UnsetType = UNSET
+    """The instant that had replaced it"""
+
+
+class HandOverOut(Model, frozen=True, kw_only=True):
+    state: HandOverState
+    """`draining`: a user has to stop the writers; `stopping`: the service is stopping them"""
+    since: datetime
+    """Since when"""
+    deadline: datetime
+    """If the writers are not stopped by then, the job fails without any change"""
+    by: str | None
+    """The caller that stopped them, or `groundskeeper`"""
+    savepoint: str | None
+    """The savepoint with which the Flink job was stopped"""
+    restart: FlinkRestart
+    """How Flink has to be started afterwards"""
+    detail: str
+    """What is waited for, or what came of it"""
+
+
+class HandOverState(Word):
+    """States: draining (someone has to stop the writers) -> stopping (the service stops them) -> stopped |
+    expired.
+    """
+
+    DRAINING = "draining"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    EXPIRED = "expired"
+
+
+class Health(Word):
+    """The severity of the most serious problem of a table, or `healthy` without any."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    NOTICE = "notice"
+    HEALTHY = "healthy"
+
+
+class HealthOut(Model, frozen=True, kw_only=True):
+    status: Literal["ok"] = "ok"
+    """Always `ok`"""
+
+
+class HeldBack(Word):
+    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
+    table's lock is free, a pause ends, or a maintenance window opens.
+    """
+
+    NEXT_ATTEMPT = "next_attempt"
+    WRITERS = "writers"
+    LOCK = "lock"
+    PAUSE = "pause"
+    WINDOW = "window"
+
+
+class HeldLockOut(Model, frozen=True, kw_only=True):
+    """A table's lock, and what tells whether its holder is alive."""
+
+    table_id: str
+    """Id of the table"""
+    provider: str
+    """Class of Hudi's lock provider"""
+    state: LockState
+    """`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"""
+    detail: str | None
+    """Why the state is unknown"""
+    id: str | None
+    """Another one as soon as another holder has the lock, or the same one took it again"""
+    path: str | None
+    """File of the lock"""
+    since: datetime | None
+    """Time at which it was taken; null if that is not known"""
+    age_seconds: float | None
+    """Seconds since then"""
+    holder: str | None
+    """As far as the provider tells: Hudi does not sign its filesystem lock, this service does"""
+    ends_at: datetime | None
+    """Time at which it ends unless its holder renews it; null: never, or not known"""
+    ending: str
+    """How a lock of this provider ends if its holder never releases it"""
+    break_after_seconds: float
+    """Age from which it may be broken"""
+    is_breakable: bool
+    """Whether DELETE would break it now"""
+    refusal: RefusalOut | None
+    """Why not; null if it is breakable"""
+    writers: list[WriterBesideOut]
+    """The last heartbeats first; at most 100"""
+    pending: list[PendingOut]
+    """Pending instants of the table"""
+    jobs: list[JobBesideOut]
+    """Jobs of this service that may hold it or wait for it"""
+
+
+class HistoryOut(Model, frozen=True, kw_only=True):
+    items: list[SampleOut]
+    """Oldest first"""
+
+
+class IncidentCloseIn(Model, frozen=True, kw_only=True):
+    reason: str
+    """Kept with the incident, with the caller that closed it"""
+
+
+class IncidentCounts(Model, frozen=True, kw_only=True):
+    """Counts of unresolved incidents; `GET /v1/tables/{id}/incidents` lists them."""
+
+    open: int | UnsetType = UNSET
+    """Open incidents"""
+    suspected: int | UnsetType = UNSET
+    """Suspected incidents"""
+
+
+class IncidentDetails(Model, frozen=True, kw_only=True):
+    """Figures of an incident; which of them it has depends on its kind"""
+
+    rows: int | UnsetType | None = UNSET
+    """Rows that are astray; null if not known"""
+    file_groups: int | UnsetType = UNSET
+    """Replaced file groups that the commit wrote to"""
+    partitions: int | UnsetType = UNSET
+    """Number of partitions that it wrote to"""
+    groups: list[GroupWrittenTo] | UnsetType = UNSET
+    """The first of these file groups"""
+    doubt: str | UnsetType = UNSET
+    """Why nothing proves that the commit came after the replacement; absent on proof"""
+    by_partition: list[SuspectedPartition] | UnsetType = UNSET
+    """The first of the partitions"""
+    job_id: str | UnsetType = UNSET
+    """The job that found it, or fenced the write"""
+    job_kind: str | UnsetType = UNSET
+    """Kind of the job that fenced the write"""
+    type: str | UnsetType = UNSET
+    """Type of the damage"""
+    title: str | UnsetType = UNSET
+    """What is damaged"""
+    detail: str | UnsetType = UNSET
+    """Where"""
+    effect: str | UnsetType = UNSET
+    """What it does to readers, writers or services"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    check: str | UnsetType = UNSET
+    """The check that found it"""
+    cure: Cure | UnsetType | None = UNSET
+    """The job that cures it; null where none can"""
+
+
+class IncidentKind(Word):
+    """`STALE_WRITE`: a commit wrote to file groups that had been replaced, so no reader sees its rows there.
+    `OLD_NUMBER`: all rows that a commit wrote to a partition lie in buckets of the number before an expansion,
+    or some in buckets that a contraction took away. `LATE_FILES`: a fenced writer may be alive, and may still
+    write files that count once its rollback has been archived. `DAMAGE`: a diagnosis, an audit or the checks
+    after a job have found it; `details` are the finding, `instant` is when.
+    """
+
+    STALE_WRITE = "stale-write"
+    OLD_NUMBER = "old-number"
+    LATE_FILES = "late-files"
+    DAMAGE = "damage"
+
+
+class IncidentOut(Model, frozen=True, kw_only=True):
+    """An incident. `title`, `detail` and `hint` describe its effect on the table's readers, and the remedy."""
+
+    id: str
+    """Id of the incident"""
+    table_id: str
+    """Id of the table"""
+    kind: IncidentKind
+    """`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis"""
+    instant: str
+    """The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC"""
+    operation: str | None
+    """Hudi's WriteOperationType of that commit"""
+    state: IncidentState
+    """`suspected`: only the rows can prove it; a repair checks them"""
+    title: str
+    """What it means for readers"""
+    detail: str
+    """This case"""
+    hint: str
+    """The remedy"""
+    details: IncidentDetails
+    """Figures that depend on the kind"""
+    opened_at: datetime
+    """When it was found"""
+    closed_at: datetime | None
+    """When it was closed; null while it is open"""
+    because: str | None
+    """Why it was closed, and by whom if by hand"""
+
+
+class IncidentPage(Model, frozen=True, kw_only=True):
+    items: list[IncidentOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class IncidentState(Word):
+    """`SUSPECTED`: only the rows can prove it, and a repair checks them. `CLEARED`: there was nothing to repair,
+    or a user closed it.
+    """
+
+    SUSPECTED = "suspected"
+    OPEN = "open"
+    REPAIRED = "repaired"
+    CLEARED = "cleared"
+
+
+class IndexOut(Model, frozen=True, kw_only=True):
+    type: Literal["bucket"] = "bucket"
+    """Type of the index"""
+    num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
+    hash_fields: list[str]
+    """Fields whose hash decides the bucket"""
+
+
+class JobBesideOut(Model, frozen=True, kw_only=True):
+    """A job of this table that a worker has, or that went back to the queue because the lock was held."""
+
+    id: str
+    """Id"""
+    kind: JobKind
+    """Kind of job"""
+    state: JobState
+    """State"""
+    holds: bool
+    """Whether it has signed the lock. Known of a filesystem lock only"""
+    waits: bool
+    """Whether it waits for the lock, at its worker or in the queue"""
+    step: str | None
+    """Of its worker"""
+
+
+class JobDetail(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the job"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    params: dict[str, Any]
+    """Parameters of the kind, with all defaults"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
+    state: JobState
+    """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
+    attempt: int
+    """Number of leases so far"""
+    max_attempts: int
+    """Attempts after which the job fails"""
+    cancel_requested: bool
+    """Whether somebody has asked to cancel it"""
+    priority: int
+    """Jobs with a higher one start first"""
+    worker_group: str
+    """Only workers of this group get the job"""
+    timeout_seconds: int | None
+    """Time limit of one attempt; null: the service's setting"""
+    requested_by: str | None
+    """The caller that submitted it, or `policy`"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    retry_of: str | None
+    """The job that it repeats; that may have been deleted"""
+    worker_id: str | None
+    """Id by which the worker calls itself; null if no worker has it"""
+    progress: ProgressOut | None
+    """What it does now; null before it runs"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
+    verdict: JobVerdict | None
+    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
+    another job only that it was refused, or had nothing to do
+    """
+    error: JobProblem | None
+    """Error of the last attempt"""
+    created_at: datetime
+    """When it was created"""
+    not_before: datetime
+    """No worker gets it earlier"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    started_at: datetime | None
+    """When it started; null before"""
+    finished_at: datetime | None
+    """When it ended, in whatever way; null until then"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    hand_over: HandOverOut | None
+    """Set if the job waits, or has waited, until the writers are stopped"""
+    waits_for: str | UnsetType | None = UNSET
+    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
+    `waits for`. Null if the job waits for nothing
+    """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+    attempts: list[AttemptOut]
+    """All attempts, first to last"""
+    spent: SpentOut
+    """How long it waited and worked; the two add up to what it took"""
+
+
+class JobKind(Word):
+    """The table services, the repair of damages, and the jobs that only read the table: sync, audit and diagnosis."""
+
+    COMPACTION = "compaction"
+    CLEANING = "cleaning"
+    CLUSTERING = "clustering"
+    BUCKET_EXPANSION = "bucket_expansion"
+    BUCKET_CONTRACTION = "bucket_contraction"
+    FINISH_EXPANSION = "finish_expansion"
+    REPAIR = "repair"
+    ARCHIVAL = "archival"
+    PARTITION_TTL = "partition_ttl"
+    SAVEPOINT = "savepoint"
+    RESTORE = "restore"
+    ROLLBACK = "rollback"
+    METADATA_TABLE = "metadata_table"
+    SYNC = "sync"
+    AUDIT = "audit"
+    DIAGNOSIS = "diagnosis"
+
+
+class JobLog(Model, frozen=True, kw_only=True):
+    """Lines of the log of a job, the oldest first."""
+
+    items: list[LogLineOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Cursor of the next page, null if these are the last lines so far"""
+    position: str
+    """Cursor behind the last of these lines: pass it later to get only the lines that came since"""
+
+
+class JobOut(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the job"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    params: dict[str, Any]
+    """Parameters of the kind, with all defaults"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
+    state: JobState
+    """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
+    attempt: int
+    """Number of leases so far"""
+    max_attempts: int
+    """Attempts after which the job fails"""
+    cancel_requested: bool
+    """Whether somebody has asked to cancel it"""
+    priority: int
+    """Jobs with a higher one start first"""
+    worker_group: str
+    """Only workers of this group get the job"""
+    timeout_seconds: int | None
+    """Time limit of one attempt; null: the service's setting"""
+    requested_by: str | None
+    """The caller that submitted it, or `policy`"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    retry_of: str | None
+    """The job that it repeats; that may have been deleted"""
+    worker_id: str | None
+    """Id by which the worker calls itself; null if no worker has it"""
+    progress: ProgressOut | None
+    """What it does now; null before it runs"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
+    verdict: JobVerdict | None
+    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
+    another job only that it was refused, or had nothing to do
+    """
+    error: JobProblem | None
+    """Error of the last attempt"""
+    created_at: datetime
+    """When it was created"""
+    not_before: datetime
+    """No worker gets it earlier"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    started_at: datetime | None
+    """When it started; null before"""
+    finished_at: datetime | None
+    """When it ended, in whatever way; null until then"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    hand_over: HandOverOut | None
+    """Set if the job waits, or has waited, until the writers are stopped"""
+    waits_for: str | UnsetType | None = UNSET
+    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
+    `waits for`. Null if the job waits for nothing
+    """
+    forecast: ForecastOut | UnsetType | None = UNSET
+    """Null for one that has ended, or changed a moment ago"""
+    breaker: BreakerOut | UnsetType | None = UNSET
+    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+
+
+class JobPage(Model, frozen=True, kw_only=True):
+    items: list[JobOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class JobProblem(Model, frozen=True, kw_only=True):
+    type: str
+    """The type of the problem"""
+    title: str
+    """What it is, the same for every case"""
+    detail: str
+    """This case"""
+    hint: str
+    """What to do about it"""
+    retriable: bool
+    """Whether the same job may succeed later without a change"""
+
+
+class JobState(Word):
+    """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled.
+
+    After the last attempt a job may be `unknown` instead: its worker disappeared, or could not find out whether
+    it committed. The next poll of the table's timeline settles it (`service.queue.settlement`).
+    """
+
+    QUEUED = "queued"
+    LEASED = "leased"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+
+class JobVerdict(Word):
+    """What a job that has ended says of its work: a plan that can be executed, one that would be or was refused,
+    or that there was nothing to do.
+    """
+
+    READY = "ready"
+    REFUSED = "refused"
+    NOTHING_TO_DO = "nothing_to_do"
+
+
+class KeyProof(Model, frozen=True, kw_only=True):
+    """The comparison of the record keys before and after"""
+
+    rows_before: int | UnsetType = UNSET
+    """Rows in the base files before"""
+    key_digest_before: str | UnsetType = UNSET
+    """Digest of their keys"""
+    inserted: int | UnsetType = UNSET
+    """Keys that only the logs have"""
+    deleted: int | UnsetType = UNSET
+    """Keys that the logs delete"""
+    corrupt_log_blocks: int | UnsetType = UNSET
+    """Blocks of logs that were skipped as Hudi does"""
+    seconds: float | UnsetType = UNSET
+    """Time of the comparison"""
+    left_out: list[str] | UnsetType = UNSET
+    """File groups that were not compared"""
+
+
+class LockFound(Model, frozen=True, kw_only=True):
+    """The table's lock as a dry run found it"""
+
+    provider: str | UnsetType = UNSET
+    """The lock's provider"""
+    reachable: bool | UnsetType = UNSET
+    """Whether it can be reached"""
+    held: bool | UnsetType = UNSET
+    """Whether somebody holds it"""
+    holder: str | UnsetType | None = UNSET
+    """Who holds it, as far as its provider tells"""
+
+
+class LockIn(Model, frozen=True, kw_only=True):
+    """The lock that the table's writers take."""
+
+    provider: str | UnsetType = UNSET
+    """`filesystem`, `zookeeper`, or the full name of a Hudi LockProvider class"""
+    options: dict[str, str] | UnsetType = UNSET
+    """The provider's Hudi options, `hoodie.write.lock.*`"""
+    wait_seconds: float | UnsetType | None = UNSET
+    """How long a job waits for the lock while others hold it; then it goes back to the queue. Default:
+    GROUNDSKEEPER_LOCK_WAIT_SECONDS
+    """
+
+
+class LockOut(Model, frozen=True, kw_only=True):
+    provider: str
+    """`filesystem`, `zookeeper`, or a LockProvider class"""
+    options: dict[str, str]
+    """The provider's options, secrets masked"""
+    wait_seconds: float | None
+    """How long a job waits for it; null for the service's setting"""
+
+
+class LockState(Word):
+    """`UNKNOWN`: its provider keeps it where the service cannot read it, or its file is not Hudi's."""
+
+    HELD = "held"
+    FREE = "free"
+    UNKNOWN = "unknown"
+
+
+class LogLevel(Word):
+    """Levels of Python's `logging`."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+    CRITICAL = "CRITICAL"
+
+
+class LogLineOut(Model, frozen=True, kw_only=True):
+    at: datetime
+    """By the clock of the worker"""
+    level: LogLevel
+    """How serious it is"""
+    logger: str
+    """The module of the worker, or the Java class"""
+    message: str
+    """With the stack trace, if there is one; without secrets"""
+    attempt: int
+    """The attempt that wrote it"""
+
+
+class MetadataTableIn(Model, frozen=True, kw_only=True):
+    """Compares the metadata table with the storage, or builds it anew; for that the writers must be stopped."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["metadata_table"] = "metadata_table"
+    """Kind of job"""
+    params: MetadataTableParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class MetadataTableParams(Model, frozen=True, kw_only=True):
+    action: Literal["validate", "rebuild"] | UnsetType = UNSET
+    """`validate` compares it with the storage, `rebuild` builds it anew"""
+
+
+class MetadataTableResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `metadata_table`"""
+
+    partitions: list[str] | UnsetType = UNSET
+    """Partitions of the metadata table"""
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Differences from the storage"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class Mode(Word):
+    """Mode of a table service. `SUGGEST` only shows the proposal."""
+
+    AUTO = "auto"
+    SUGGEST = "suggest"
+    OFF = "off"
+
+
+class ObjectType(Word):
+    TABLE = "table"
+    GROUP = "group"
+    WORKER = "worker"
+    WEBHOOK = "webhook"
+    SERVICE = "service"
+
+
+class OnActiveWriters(Word):
+    """The reaction of a job that replaces file groups to a write that is in flight when the job wants to commit.
+
+    `FENCE` rolls the write back, so its batch must be written again.
+    """
+
+    WAIT = "wait"
+    FENCE = "fence"
+    ABORT = "abort"
+
+
+class Order(Word):
+    """`PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`: the last commit
+    first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal rank go
+    by name.
+    """
+
+    PROBLEMS = "problems"
+    NAME = "name"
+    BACKLOG = "backlog"
+    COMMIT = "commit"
+    SILENT = "silent"
+    REGISTERED = "registered"
+
+
+class Outcome(Word):
+    """`DONE` below status 400, `FAILED` from 500 on."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class Overview(Model, frozen=True, kw_only=True):
+    at: datetime
+    """The service's time of this answer"""
+    event_id: int
+    """The newest event then: a stream goes on here, with `after`"""
+    problems: ProblemsNow
+    """Everything that is wrong"""
+    pause: PauseOut
+    """Of automatic jobs on all tables"""
+    jobs: ActiveJobs
+    """Jobs that have not ended"""
+    incidents: IncidentCounts
+    """Unresolved incidents of all tables"""
+    suggestions: list[SuggestionOut]
+    """At most 20"""
+    webhooks: WebhookSummary
+    """Webhooks and their deliveries"""
+    workers: WorkerSummary
+    """Workers of all groups"""
+    tables: TableRows
+    """One page of tables"""
+
+
+class PartitionExtractor(Word):
+    """Hudi's `PartitionValueExtractor`s (1.2, `org.apache.hudi.hive`).
+
+    `PARTS`: one value for each part of a path; `WHOLE`: the path is one value; `DAY`, `HOUR`: `2026/01/31`, or
+    with an hour, is one value.
+    """
+
+    NONE = "none"
+    PARTS = "parts"
+    WHOLE = "whole"
+    DAY = "day"
+    HOUR = "hour"
+
+
+class PartitionOut(Model, frozen=True, kw_only=True):
+    file_groups: int
+    """Number of file groups with a latest file slice"""
+    base_files: int
+    """Number of base files"""
+    base_bytes: int
+    """Size of the base files"""
+    log_files: int
+    """Number of log files that are not compacted"""
+    log_bytes: int
+    """Size of the log files"""
+    small_files: int
+    """Number of base files below `small_file_bytes` of the settings"""
+    small_bytes: int
+    """Size of the small base files"""
+    freed_files: int
+    """Number of files that are in no latest file slice"""
+    freed_bytes: int
+    """Size of these files"""
+    rows: int | None
+    """In base files; null if it is not known for every file"""
+    path: str
+    """Path of the partition relative to the base path; empty without partitions"""
+    num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
+    buckets: int
+    """Buckets that have rows"""
+    largest_bucket: int | None
+    """Number of the largest bucket; null without any"""
+    largest_bucket_bytes: int
+    """Size of the largest bucket"""
+
+
+class PartitionPrefix(Model, frozen=True, kw_only=True):
+    """All partitions whose path has this prefix."""
+
+    prefix: str
+    """Beginning of paths of partitions"""
+
+
+class PartitionTtlIn(Model, frozen=True, kw_only=True):
+    """Drops partitions that were not modified, or created, for a number of days. Cleaning removes their files
+    later.
+    """
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["partition_ttl"] = "partition_ttl"
+    """Kind of job"""
+    params: PartitionTtlParams
+    """Parameters of the kind"""
+
+
+class PartitionTtlParams(Model, frozen=True, kw_only=True):
+    days_retain: int
+    """Partitions that are older are dropped"""
+    strategy: TtlStrategy | UnsetType = UNSET
+    """`KEEP_BY_TIME`: days since the last modification, also by a table service that rewrites files;
+    `KEEP_BY_CREATION_TIME`: days since the commit that created the partition
+    """
+    partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
+    """Paths of partitions, relative to the base path"""
+    limit_partitions: int | UnsetType = UNSET
+    """Partitions to drop at most, the oldest first. The result says what is `left`"""
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment at which nobody writes to these partitions"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
+    job fails, and nothing has changed
+    """
+
+
+class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    days_retain: int | UnsetType | None = UNSET
+    """Parameter of the job; without it nothing is ever dropped"""
+    strategy: TtlStrategy | UnsetType = UNSET
+    """Parameter of the job"""
+    partitions: list[str | PrefixOfPolicy] | UnsetType = UNSET
+    """Parameter of the job; empty: all"""
+    limit_partitions: int | UnsetType = UNSET
+    """Parameter of the job; what it leaves is due at once"""
+    seconds: int | UnsetType = UNSET
+    """Since the last run"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+
+
+class PartitionTtlResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `partition_ttl`"""
+
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    strategy: str | UnsetType = UNSET
+    """How the age of a partition is determined"""
+    days_retain: float | UnsetType = UNSET
+    """Age at which a partition expires, in days"""
+    partitions: list[ExpiredPartition] | UnsetType = UNSET
+    """Partitions that were, or would be, dropped"""
+    withheld: list[WithheldPartition] | UnsetType = UNSET
+    """Partitions that have expired and stay, with the reason"""
+    left: WorkLeft | UnsetType = UNSET
+    """What is left to the next job"""
+    kept_unchanged: bool | UnsetType = UNSET
+    """Whether the file slices of all other partitions stayed as they were"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class PastJobOut(Model, frozen=True, kw_only=True):
+    """One of a table's last jobs. `GET /v1/jobs/{id}` has the whole of it."""
+
+    id: str
+    """Id"""
+    kind: JobKind
+    """Kind of job"""
+    state: JobState
+    """State"""
+    dry_run: bool
+    """Whether it changes nothing"""
+    verdict: JobVerdict | None
+    """As of `GET /v1/jobs/{id}`"""
+    created_at: datetime
+    """When it was submitted"""
+    started_at: datetime | None
+    """When its last attempt began; null before the first"""
+    finished_at: datetime | None
+    """Null while it is active"""
+    error: str | None
+    """The title of the error of its last attempt, also of one that is repeated"""
+
+
+class PatternPolicyIn(Model, frozen=True, kw_only=True):
+    """A policy as for one table, with a precedence."""
+
+    paused: bool | UnsetType = UNSET
+    """No job starts automatically; running jobs go on"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    worker_group: str | UnsetType = UNSET
+    """Only workers of this group get the table's jobs, including submitted ones"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt of a job, unless the job sets its own; null: that of the service"""
+    time_zone: str | UnsetType = UNSET
+    """Time zone of the windows and of the cron expressions"""
+    windows: list[WindowIn] | UnsetType = UNSET
+    """When jobs may start; empty: at any time"""
+    compaction: CompactionPolicyIn | UnsetType = UNSET
+    """When log files are merged into base files"""
+    cleaning: CleaningPolicyIn | UnsetType = UNSET
+    """When old versions of files are deleted"""
+    clustering: ClusteringPolicyIn | UnsetType = UNSET
+    """When rows are ordered or small files merged"""
+    bucket_expansion: ExpansionPolicyIn | UnsetType = UNSET
+    """When a table gets more buckets"""
+    bucket_contraction: ContractionPolicyIn | UnsetType = UNSET
+    """When a table gets fewer buckets"""
+    repair: RepairPolicyIn | UnsetType = UNSET
+    """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
+    archival: ArchivalPolicyIn | UnsetType = UNSET
+    """When the active timeline is shortened"""
+    partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
+    """When partitions expire"""
+    audit: AuditPolicyIn | UnsetType = UNSET
+    """When the table is proved"""
+    diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
+    """When the table is searched for damages"""
+    sync: SyncPolicyIn | UnsetType = UNSET
+    """When a Hive metastore is brought up to the table"""
+    precedence: int | UnsetType = UNSET
+    """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
+
+
+class PatternPolicyList(Model, frozen=True, kw_only=True):
+    items: list[PatternPolicyOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class PatternPolicyOut(Model, frozen=True, kw_only=True):
+    pattern: str
+    """Glob for names of tables"""
+    precedence: int
+    """Of two patterns that match, the higher one wins"""
+    settings: PolicyIn
+    """As they were sent"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+
+
+class PauseIn(Model, frozen=True, kw_only=True):
+    reason: str | UnsetType = UNSET
+    """Shown to other users"""
+
+
+class PauseOut(Model, frozen=True, kw_only=True):
+    paused: bool
+    """Whether automatic jobs are paused on all tables"""
+    since: datetime | UnsetType | None = UNSET
+    """Since when"""
+    by: str | UnsetType | None = UNSET
+    """Who paused them"""
+    reason: str | UnsetType = UNSET
+    """Why; empty if nobody said"""
+
+
+class PendingOut(Model, frozen=True, kw_only=True):
+    requested_time: str
+    """The instant: its requested time, in the timeline's zone"""
+    action: str
+    """Action of the instant"""
+    state: str
+    """`REQUESTED` or `INFLIGHT`"""
+    is_plan: bool
+    """A compaction or clustering that is scheduled and can be executed"""
+    requested_at: datetime | None
+    """When it was requested"""
+    age_seconds: float | None
+    """Time since it was requested"""
+    heartbeat_at: datetime | None
+    """Last heartbeat of its writer, if it sends any"""
+    heartbeat_age_seconds: float | None
+    """Time since the last heartbeat of its writer; null without any"""
+
+
+class PlanOut(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the plan"""
+    base_path: str
+    """The table's base path, an absolute path or a URI"""
+    table_id: str | None
+    """Id of the table"""
+    table_name: str
+    """Name of the table"""
+    service: DelegatedService
+    """The delegated service"""
+    instant: str
+    """Requested time of the instant"""
+    is_metadata: bool
+    """A plan of the table's metadata table"""
+    state: PlanState
+    """State of the plan"""
+    because: str | None
+    """The reason for the state"""
+    hint: str | None
+    """The remedy, for a table that is not registered"""
+    job_id: str | None
+    """The last job that was submitted for it"""
+    queue: str | None
+    """The worker group that its writer asks for"""
+    resource: str | None
+    """A wish of the writer; shown only"""
+    parallelism: int | None
+    """A wish of the writer; shown only"""
+    engine: str | None
+    """Engine that the writer names"""
+    username: str | None
+    """User that the writer names"""
+    requested_by: str
+    """The caller that delegated it"""
+    requested_at: datetime
+    """When it was requested"""
+    last_requested_at: datetime
+    """When it was last named by a request"""
+    ended_at: datetime | None
+    """When it ended; null until then"""
+
+
+class PlanPage(Model, frozen=True, kw_only=True):
+    items: list[PlanOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class PlanState(Word):
+    """`UNREGISTERED`: no table has the base path. `WAITING`: it will be executed. `SUBMITTED`: a job executes it.
+    `WITHHELD`: it is not executed, and `because` says why. `DONE`: it has completed. `GONE`: it has left the
+    timeline without completing, or its table has it no longer.
+    """
+
+    UNREGISTERED = "unregistered"
+    WAITING = "waiting"
+    SUBMITTED = "submitted"
+    WITHHELD = "withheld"
+    DONE = "done"
+    GONE = "gone"
+
+
+class PolicyIn(Model, frozen=True, kw_only=True):
+    """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
+
+    paused: bool | UnsetType = UNSET
+    """No job starts automatically; running jobs go on"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    worker_group: str | UnsetType = UNSET
+    """Only workers of this group get the table's jobs, including submitted ones"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt of a job, unless the job sets its own; null: that of the service"""
+    time_zone: str | UnsetType = UNSET
+    """Time zone of the windows and of the cron expressions"""
+    windows: list[WindowIn] | UnsetType = UNSET
+    """When jobs may start; empty: at any time"""
+    compaction: CompactionPolicyIn | UnsetType = UNSET
+    """When log files are merged into base files"""
+    cleaning: CleaningPolicyIn | UnsetType = UNSET
+    """When old versions of files are deleted"""
+    clustering: ClusteringPolicyIn | UnsetType = UNSET
+    """When rows are ordered or small files merged"""
+    bucket_expansion: ExpansionPolicyIn | UnsetType = UNSET
+    """When a table gets more buckets"""
+    bucket_contraction: ContractionPolicyIn | UnsetType = UNSET
+    """When a table gets fewer buckets"""
+    repair: RepairPolicyIn | UnsetType = UNSET
+    """Whether rows of stale writes are brought back at once"""
+    rollback: RollbackPolicyIn | UnsetType = UNSET
+    """When writes of dead writers are rolled back"""
+    archival: ArchivalPolicyIn | UnsetType = UNSET
+    """When the active timeline is shortened"""
+    partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
+    """When partitions expire"""
+    audit: AuditPolicyIn | UnsetType = UNSET
+    """When the table is proved"""
+    diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
+    """When the table is searched for damages"""
+    sync: SyncPolicyIn | UnsetType = UNSET
+    """When a Hive metastore is brought up to the table"""
+
+
+class PollOut(Model, frozen=True, kw_only=True):
+    table_id: str
+    """Id of the table"""
+    is_new: bool
+    """False if a poll was already about to begin"""
+
+
+class PrefixOfPolicy(Model, frozen=True, kw_only=True):
+    """As `PartitionPrefix`, in a level of a policy, which is stored as it was sent."""
+
+    prefix: str
+    """Beginning of paths of partitions"""
+
+
+class ProblemExample(Model, frozen=True, kw_only=True):
+    """A problem document; that of the error of a job has no `status`."""
+
+    type: str
+    """The type of the problem"""
+    title: str
+    """What it is, the same for every case"""
+    status: int | UnsetType = UNSET
+    """HTTP status"""
+    detail: str
+    """This case"""
+    hint: str | UnsetType | None = UNSET
+    """What to do about it"""
+    instance: str | UnsetType | None = UNSET
+    """Address of the call"""
+    request_id: str | UnsetType | None = UNSET
+    """As in the header `X-Request-Id`; the service's log has it"""
+    errors: list[FieldError] | UnsetType | None = UNSET
+    """Each value that is wrong"""
+    checks: Checks | UnsetType | None = UNSET
+    """Of `/readyz`"""
+
+
+class ProblemType(Model, frozen=True, kw_only=True):
+    """A type of problem: of answers to calls, of jobs, or of both."""
+
+    type: str
+    """The last part of `type` in a problem document"""
+    title: str
+    """What happened"""
+    why: str
+    """Why it happens"""
+    hint: str
+    """What to do"""
+    status: int | None
+    """HTTP status of such an answer; null for a type that only the `error` of a job has"""
+    example: ProblemExample
+    """A problem document of this type"""
+
+
+class ProblemTypeList(Model, frozen=True, kw_only=True):
+    """All types of problems, in alphabetical order."""
+
+    items: list[ProblemType]
+    """The types"""
+
+
+class ProblemsNow(Model, frozen=True, kw_only=True):
+    as_of: datetime
+    """When the problems and backlogs were computed. An answer that is older than a few seconds has started a new
+    computation, for the next call
+    """
+    counts: SeverityCounts
+    """Of all problems, whatever the filter of the tables"""
+    items: list[StandingProblemOut]
+    """The 20 most serious ones; `GET /v1/problems` lists all"""
+
+
+class ProgressOut(Model, frozen=True, kw_only=True):
+    step: str
+    """What the job does now"""
+    tasks_done: int
+    """Tasks of Spark that have ended"""
+    tasks_total: int
+    """Tasks of Spark in this step, as far as known"""
+    bytes_done: int
+    """Bytes that have been worked off"""
+    bytes_total: int
+    """Bytes of this step; 0 if not known"""
+
+
+class ReadersIn(Model, frozen=True, kw_only=True):
+    """The programs that read the table, such as Trino, Athena or Hive: each brings a version of Hudi."""
+
+    hudi_version: str
+    """The oldest one among them"""
+
+
+class ReadersOut(Model, frozen=True, kw_only=True):
+    hudi_version: str | None
+    """The declared version of Hudi; null if not declared"""
+
+
+class Readiness(Model, frozen=True, kw_only=True):
+    status: Literal["ok"] = "ok"
+    """Always `ok`: else the answer is a problem document"""
+    checks: Checks
+    """The checks, one by one"""
+
+
+class ReasonOut(Model, frozen=True, kw_only=True):
+    """Why a folder or a table is left out."""
+
+    type: str
+    """Type of the problem"""
+    title: str
+    """What it is"""
+    detail: str
+    """This case"""
+    hint: str
+    """What to do"""
+
+
+class RefusalOut(Model, frozen=True, kw_only=True):
+    """The problem with which the service would answer now if it were asked to break the lock."""
+
+    type: str
+    """Name of its type: GET /problems/{name} explains it"""
+    title: str
+    """What it is, the same for every case"""
+    detail: str
+    """Why, in this case; may be empty"""
+    hint: str
+    """What to do"""
+
+
+class RepairIn(Model, frozen=True, kw_only=True):
+    """Recovers the rows of commits that wrote to replaced file groups, or with an old number of buckets."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["repair"] = "repair"
+    """Kind of job"""
+    params: RepairParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class RepairParams(Model, frozen=True, kw_only=True):
+    instants: list[str] | UnsetType | None = UNSET
+    """Completed instants to repair, also without proof, in addition to those that are proved to be stale. Default:
+    all that seem to be, unless an overwrite or a deletion replaced their file groups
+    """
+    accepted: list[str] | UnsetType | None = UNSET
+    """Instants that count as repaired: their deletes were lost and have been run again, or nothing proves that
+    their rows are astray, and these shall stay where they are
+    """
+    leftovers: bool | UnsetType | None = UNSET
+    """Instead remove what a diagnosis names as left behind: markers of writes that have ended, files of writes
+    that were rolled back, and hashing configs without a commit, if no row was written by them
+    """
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for a moment without writes"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
+    job fails, and nothing has changed
+    """
+
+
+class RepairPolicyIn(Model, frozen=True, kw_only=True):
+    mode: Mode | UnsetType = UNSET
+    """`suggest` only records what it would do"""
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+
+
+class RepairResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `repair`"""
+
+    repaired: list[str] | UnsetType = UNSET
+    """Stale writes whose rows were brought back"""
+    cleared: list[str] | UnsetType = UNSET
+    """Suspected writes that had done no harm"""
+    left: list[str] | UnsetType = UNSET
+    """Stale writes that nothing proves and nobody named, so they were left alone"""
+    waived: list[str] | UnsetType = UNSET
+    """Such writes that are settled now, since `accepted` names them"""
+    rows: int | UnsetType = UNSET
+    """Rows that were brought back"""
+    deletes: int | UnsetType = UNSET
+    """Deletes that were done again"""
+    superseded: int | UnsetType = UNSET
+    """Rows that were newer in the table"""
+    moved: int | UnsetType = UNSET
+    """Rows that were moved to their buckets"""
+    stale: list[str] | UnsetType = UNSET
+    """Stale writes that would be repaired; only of a dry run"""
+    suspects: list[str] | UnsetType = UNSET
+    """Writes that would be checked; only of a dry run"""
+    file_groups: int | UnsetType = UNSET
+    """File groups of these writes"""
+    late_files: int | UnsetType = UNSET
+    """Files of fenced writers; with `leftovers`"""
+    markers: list[str] | UnsetType = UNSET
+    """Instants whose markers are left behind; with `leftovers`"""
+    hashing_configs: list[str] | UnsetType = UNSET
+    """Dangling hashing configs; with `leftovers`"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class ReplayIn(Model, frozen=True, kw_only=True):
+    since: datetime
+    """Events from this time on"""
+    until: datetime | UnsetType | None = UNSET
+    """Default: now"""
+    with_delivered: bool | UnsetType = UNSET
+    """Also events that were delivered already"""
+
+
+class ReplayOut(Model, frozen=True, kw_only=True):
+    replayed: int
+    """Deliveries that were started again"""
+    is_complete: bool
+    """False if there is more: repeat the same call"""
+
+
+class RestoreIn(Model, frozen=True, kw_only=True):
+    """Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["restore"] = "restore"
+    """Kind of job"""
+    params: RestoreParams
+    """Parameters of the kind"""
+
+
+class RestoreParams(Model, frozen=True, kw_only=True):
+    savepoint: str
+    """The instant of the savepoint"""
+    table_name: str
+    """The table's name, typed in: rows are removed for good"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
+    job fails, and nothing has changed
+    """
+
+
+class RestoreResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `restore`"""
+
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    savepoint: str | UnsetType = UNSET
+    """The savepoint"""
+    rolled_back: list[str] | UnsetType = UNSET
+    """Commits that are undone"""
+    writers_commits: int | UnsetType = UNSET
+    """Those among them that brought rows"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class ResultReason(Model, frozen=True, kw_only=True):
+    """A reason against something, as a problem"""
+
+    type: str | UnsetType = UNSET
+    """Type of the problem"""
+    title: str | UnsetType = UNSET
+    """What it is"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    retriable: bool | UnsetType = UNSET
+    """Whether it may pass by itself"""
+
+
+class Role(Word):
+    """reader < operator < admin: each includes the rights of the one before. A worker may only lease, send
+    heartbeats and report.
+    """
+
+    READER = "reader"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    WORKER = "worker"
+
+
+class RollbackIn(Model, frozen=True, kw_only=True):
+    """Rolls back a pending instant that nobody works on, or the latest completed commit."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["rollback"] = "rollback"
+    """Kind of job"""
+    params: RollbackParams
+    """Parameters of the kind"""
+
+
+class RollbackParams(Model, frozen=True, kw_only=True):
+    instant: str
+    """A pending instant, or the latest completed commit"""
+    table_name: str | UnsetType | None = UNSET
+    """Needed for a completed instant: the table's name"""
+    hand_over_seconds: int | UnsetType = UNSET
+    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
+    job fails, and nothing has changed
+    """
+
+
+class RollbackPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    after_seconds: int | UnsetType = UNSET
+    """Time without a heartbeat after which a writer is taken for dead"""
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+
+
+class RollbackResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `rollback`"""
+
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    instant: str | UnsetType = UNSET
+    """The instant that is undone"""
+    action: str | UnsetType | None = UNSET
+    """Its action"""
+    state: str | UnsetType | None = UNSET
+    """Its state"""
+    operation: str | UnsetType | None = UNSET
+    """Its operation"""
+    file_groups: int | UnsetType | None = UNSET
+    """File groups that it wrote"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class RowsOfReaders(Model, frozen=True, kw_only=True):
+    """The rows of a partition by both kinds of readers"""
+
+    partition: str | UnsetType = UNSET
+    """Partition path"""
+    rows_by_metadata_table: int | UnsetType = UNSET
+    """Rows that readers with the metadata table find"""
+    rows_by_listing: int | UnsetType = UNSET
+    """Rows that readers find who list the storage"""
+    same_keys: bool | UnsetType = UNSET
+    """Whether both find the same keys"""
+
+
+class SampleOut(Model, frozen=True, kw_only=True):
+    """The state at one time. Between two samples nothing has changed, or they were thinned."""
+
+    at: datetime
+    """When"""
+    log_bytes: int
+    """Size of the current log files, which wait for a compaction"""
+    base_bytes: int
+    """Size of the current base files"""
+    log_ratio: float | None
+    """Log bytes divided by base bytes; null without base files"""
+    delta_commits: int
+    """Commits of writers since the last compaction; 0 of a copy-on-write table"""
+    file_groups: int
+    """Number of file groups"""
+    base_files: int
+    """Number of current base files"""
+    small_files: int
+    """Base files below GROUNDSKEEPER_SMALL_FILE_BYTES"""
+    freed_bytes: int
+    """Size of files in no latest slice: the most that cleaning could free"""
+    timeline_commits: int
+    """Completed commits on the active timeline"""
+    compacted_at: datetime | None
+    """Completion of the last compaction"""
+
+
+class SavepointIn(Model, frozen=True, kw_only=True):
+    """Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["savepoint"] = "savepoint"
+    """Kind of job"""
+    params: SavepointParams | UnsetType = UNSET
+    """Parameters of the kind"""
+
+
+class SavepointOfTable(Model, frozen=True, kw_only=True):
+    """A savepoint"""
+
+    instant: str | UnsetType = UNSET
+    """The commit whose files are kept"""
+    by: str | UnsetType | None = UNSET
+    """Who created it"""
+    comment: str | UnsetType | None = UNSET
+    """Why"""
+    files: int | UnsetType = UNSET
+    """Number of files that are kept"""
+
+
+class SavepointParams(Model, frozen=True, kw_only=True):
+    action: Literal["create", "list", "delete"] | UnsetType = UNSET
+    """What to do with savepoints"""
+    instant: str | UnsetType | None = UNSET
+    """The commit. Default when creating: the latest completed one"""
+    comment: str | UnsetType = UNSET
+    """Why, for others"""
+    wait_seconds: int | UnsetType = UNSET
+    """How long to wait for writes that began before it"""
+
+
+class SavepointResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `savepoint`"""
+
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    savepoint: str | UnsetType = UNSET
+    """The savepoint that was created"""
+    deleted: str | UnsetType = UNSET
+    """The savepoint that was deleted"""
+    savepoints: list[SavepointOfTable] | UnsetType = UNSET
+    """All savepoints of the table"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class SessionOut(Model, frozen=True, kw_only=True):
+    """The caller, as the service sees it."""
+
+    who: str
+    """Name of the token"""
+    token_id: str | None
+    """Id of the token; null without one"""
+    role: Role
+    """What the caller may do"""
+    way: Way
+    """How the caller is known"""
+    expires_at: datetime | None
+    """When the session ends, or the token; null: never"""
+
+
+class Severity(Word):
+    """`CRITICAL`: readers get wrong rows or none, or nothing is done any more. `WARNING`: it becomes worse by
+    itself. `NOTICE`: it costs something, and can wait.
+    """
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+class SeverityCounts(Model, frozen=True, kw_only=True):
+    """Counts of all problems that match the filter, not only of this page."""
+
+    critical: int | UnsetType = UNSET
+    """Critical problems"""
+    warning: int | UnsetType = UNSET
+    """Warnings"""
+    notice: int | UnsetType = UNSET
+    """Notices"""
+
+
+class SightingOut(Model, frozen=True, kw_only=True):
+    """The detection of an engine."""
+
+    first_seen: datetime
+    """When it was first seen"""
+    last_seen: datetime
+    """When it was last seen"""
+    instant: str | None
+    """The latest instant with evidence; null if the evidence is in the table itself"""
+    evidence: str
+    """What shows that the engine writes the table"""
+
+
+class SinceOut(Model, frozen=True, kw_only=True):
+    """Commits of writers since the last run of a table service, or since the beginning if there was none."""
+
+    commits: int
+    """Commits of writers"""
+    bytes_written: int
+    """Bytes that they wrote"""
+    at: datetime | None
+    """When the last run completed; null if there was none"""
+
+
+class SizeClassOut(Model, frozen=True, kw_only=True):
+    """A class of file sizes. It begins where the one before it ends."""
+
+    below_bytes: int | None
+    """Null in the last class"""
+    files: int
+    """Number of files in it"""
+
+
+class SkippedFolder(Model, frozen=True, kw_only=True):
+    """A folder that could not be looked into."""
+
+    path: str
+    """Relative to the root"""
+    reason: ReasonOut
+    """Why"""
+
+
+class SlicesMerged(Model, frozen=True, kw_only=True):
+    """Who merged file slices with logs"""
+
+    arrow: int | UnsetType = UNSET
+    """File slices with logs that Arrow merged, those that were done again included"""
+    hudi: int | UnsetType = UNSET
+    """Those that Hudi's readers merged"""
+    reasons: list[ResultReason] | UnsetType = UNSET
+    """Why Hudi's readers merged some"""
+
+
+class SnapshotOut(Model, frozen=True, kw_only=True):
+    """The state of a table. `partitions` are the largest ones."""
+
+    table_id: str
+    """Id of the table"""
+    taken_at: datetime
+    """When the service read this state of the table"""
+    table_type: TableType
+    """Type of the table"""
+    last_commit: str | None
+    """The last instant that wrote rows; null without any"""
+    last_commit_at: datetime | None
+    """When it completed"""
+    first_commit_at: datetime | None
+    """When the first known one completed"""
+    since_compaction: SinceOut
+    """Commits of writers since the last compaction"""
+    since_cleaning: SinceOut
+    """Commits of writers since the last cleaning"""
+    since_clustering: SinceOut
+    """Commits of writers since the last clustering"""
+    pending: list[PendingOut]
+    """Instants that have not completed"""
+    num_buckets: int
+    """Number of buckets; 0 without a bucket index"""
+    small_file_bytes: int
+    """Base files below this size count as small"""
+    timeline_commits: int
+    """Completed commits on the active timeline, which archival shortens"""
+    log_ratio: float | None
+    """Log bytes divided by base file bytes"""
+    total: FilesOut
+    """Totals of all partitions"""
+    base_file_sizes: list[SizeClassOut]
+    """The base files by size, in ten classes. Empty until a partition was listed that has any"""
+    num_partitions: int
+    """Number of partitions"""
+    partitions: list[PartitionOut]
+    """The largest partitions"""
+    watch: WatchOut
+    """State of the polling of the table"""
+
+
+class SpentOut(Model, frozen=True, kw_only=True):
+    """Seconds from the submission of the job to its end, or until now."""
+
+    waited_seconds: float
+    """Before its first attempt and between attempts"""
+    worked_seconds: float
+    """In all of its attempts together"""
+    took_seconds: float
+    """Both together"""
+
+
+class StaleWrite(Model, frozen=True, kw_only=True):
+    """A commit that wrote rows to replaced file groups"""
+
+    instant: str | UnsetType = UNSET
+    """The commit"""
+    operation: str | UnsetType | None = UNSET
+    """Hudi's WriteOperationType of that commit"""
+    file_groups: int | UnsetType = UNSET
+    """Replaced file groups that it wrote to"""
+    doubt: str | UnsetType | None = UNSET
+    """Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of completion
+    not known, `clocks` that disagree
+    """
+
+
+class StandingKind(Word):
+    """Each is defined, with its text and its threshold, beside the function of `service.standing` that finds it."""
+
+    TABLE_UNREADABLE = "table-unreadable"
+    TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
+    COMMITS_VANISHED = "commits-vanished"
+    COMMITS_MISSED = "commits-missed"
+    INCIDENT_STANDING = "incident-standing"
+    DEAD_WRITER = "dead-writer"
+    PLAN_STUCK = "plan-stuck"
+    OTHER_RUNNER = "other-runner"
+    CLOCKS_DISAGREE = "clocks-disagree"
+    COMPACTION_BEHIND = "compaction-behind"
+    COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
+    CLEANING_BEHIND = "cleaning-behind"
+    TIMELINE_LONG = "timeline-long"
+    BUCKET_TOO_LARGE = "bucket-too-large"
+    BUCKETS_SKEWED = "buckets-skewed"
+    SMALL_FILES = "small-files"
+    POLICY_CANNOT_ACT = "policy-cannot-act"
+    POLICY_WARNING = "policy-warning"
+    JOBS_HELD_UP = "jobs-held-up"
+    JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
+    JOB_UNSETTLED = "job-unsettled"
+    LOCK_AWAITED = "lock-awaited"
+    LOCK_HELD_LONG = "lock-held-long"
+    GROUP_WITHOUT_WORKER = "group-without-worker"
+    WORKER_LOST = "worker-lost"
+    WEBHOOK_FAILING = "webhook-failing"
+    WEBHOOK_DISABLED = "webhook-disabled"
+    DELIVERIES_GIVEN_UP = "deliveries-given-up"
+    JOBS_PAUSED = "jobs-paused"
+
+
+class StandingProblemOut(Model, frozen=True, kw_only=True):
+    """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
+
+    id: str
+    """The same while it stands, and when it comes back"""
+    kind: StandingKind
+    """Kind of problem"""
+    severity: Severity
+    """`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse by
+    itself; `notice`: it can wait
+    """
+    about: AboutOut
+    """The object that has the problem"""
+    table_id: str | None
+    """Null unless it is about a table"""
+    since: datetime
+    """As exact as the data allows"""
+    title: str
+    """What is wrong"""
+    detail: str
+    """The evidence in a sentence"""
+    evidence: dict[str, str | float | bool | list[str] | None]
+    """Figures that depend on the kind"""
+    consequence: str
+    """What happens if nobody does anything"""
+    remedy: str
+    """What to do"""
+    command: str
+    """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
+    be replaced; a shell refuses the line before
+    """
+    action: ActionOut | None
+    """The call that does it, where there is one"""
+
+
+class StandingProblemPage(Model, frozen=True, kw_only=True):
+    items: list[StandingProblemOut]
+    """The items of this page, or all if there are no pages"""
+    counts: SeverityCounts
+    """Numbers by severity, of all pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class SuggestionOut(Model, frozen=True, kw_only=True):
+    """A table that is not registered although its writer delegates table services."""
+
+    base_path: str
+    """The table's base path, an absolute path or a URI"""
+    table_name: str
+    """Name of the table"""
+    plans: int
+    """Plans that it has delegated"""
+    hint: str
+    """The remedy"""
+
+
+class SuspectedPartition(Model, frozen=True, kw_only=True):
+    """A partition that a writer with the old number of buckets may have written to"""
+
+    partition: str | UnsetType = UNSET
+    """Its path"""
+    rows: int | UnsetType = UNSET
+    """Rows that the commit wrote there"""
+    buckets: list[int] | UnsetType = UNSET
+    """The numbers of buckets before and after the change"""
+    since: str | UnsetType = UNSET
+    """The instant that changed the number"""
+
+
+class SyncIn(Model, frozen=True, kw_only=True):
+    """Brings a Hive metastore up to the table: columns, partitions, and the commit that was synced last."""
+
+    dry_run: bool | UnsetType = UNSET
+    """Return the plan, and change nothing"""
+    priority: int | UnsetType = UNSET
+    """Jobs with a higher value are handed out first"""
+    timeout_seconds: int | UnsetType | None = UNSET
+    """Time limit of one attempt. Default: that of the table's policy, else that of the service"""
+    kind: Literal["sync"] = "sync"
+    """Kind of job"""
+    params: SyncParams
+    """Parameters of the kind"""
+
+
+class SyncParams(Model, frozen=True, kw_only=True):
+    metastore_uris: str
+    """Of the Hive metastore, separated by commas; the administrator names the hosts that are allowed"""
+    database: str | UnsetType = UNSET
+    """Database of the metastore"""
+    table: str | UnsetType | None = UNSET
+    """Name in the metastore. Default: the table's own"""
+    strategy: SyncStrategy | UnsetType = UNSET
+    """Of a merge-on-read table. `ALL`: the table under its name and with `_rt` (merged), and with `_ro` (without
+    its logs); `RT`: only merged, `RO`: only without logs, under its name
+    """
+    partition_fields: list[str] | UnsetType | None = UNSET
+    """Default: those of the table's own config"""
+    partition_extractor: PartitionExtractor | UnsetType | None = UNSET
+    """How the values are taken from a partition path. Default: as the table's paths are"""
+    create_database: bool | UnsetType = UNSET
+    """Create the database if there is none"""
+
+
+class SyncPolicyIn(Model, frozen=True, kw_only=True):
+    enabled: bool | UnsetType = UNSET
+    """Whether jobs of this kind start automatically"""
+    metastore_uris: str | UnsetType | None = UNSET
+    """Parameter of the job; null: no sync"""
+    database: str | UnsetType = UNSET
+    """Parameter of the job"""
+    table: str | UnsetType | None = UNSET
+    """Parameter of the job"""
+    strategy: SyncStrategy | UnsetType = UNSET
+    """Parameter of the job"""
+    cron: str | UnsetType | None = UNSET
+    """Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the thresholds;
+    null: the thresholds apply
+    """
+    min_interval_seconds: int | UnsetType = UNSET
+    """Minimum from the end of one job to the start of the next"""
+
+
+class SyncResult(Model, frozen=True, kw_only=True):
+    """The result of a job of kind `sync`"""
+
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
+    metastore: str | UnsetType = UNSET
+    """The metastore"""
+    changed: bool | UnsetType = UNSET
+    """Whether there was anything to do"""
+    tables: list[SyncedTable] | UnsetType = UNSET
+    """The tables in the metastore"""
+    last_instant: str | UnsetType | None = UNSET
+    """The last instant that it knows"""
+    warnings: list[str] | UnsetType = UNSET
+    """What to see to; only of a dry run"""
+    lock: LockFound | UnsetType = UNSET
+    """The table's lock; only of a dry run"""
+    beside: FoundBeside | UnsetType = UNSET
+    """Work of others on the table; only of a dry run"""
+    would_roll_back: list[str] | UnsetType = UNSET
+    """Instants of dead writers that the job would roll back; only of a dry run"""
+    notes: list[str] | UnsetType = UNSET
+    """What of it matters to the job, in sentences; only of a dry run"""
+    estimated_cost: EstimatedCost | UnsetType = UNSET
+    """What the work would cost; only of a dry run"""
+    audit: Examination | UnsetType = UNSET
+    """What the checks of an audit found after it had replaced file groups"""
+    found_completed: str | UnsetType = UNSET
+    """The instant of an earlier attempt, which had completed: nothing was left to do"""
+
+
+class SyncStrategy(Word):
+    """Hudi's `HoodieSyncTableStrategy` (1.2): the metastore tables of a merge-on-read table."""
+
+    ALL = "ALL"
+    RO = "RO"
+    RT = "RT"
+
+
+class SyncedInstants(Model, frozen=True, kw_only=True):
+    """The last instants that a table of the metastore has"""
+
+    before: str | UnsetType | None = UNSET
+    """Before the job"""
+    after: str | UnsetType | None = UNSET
+    """After it"""
+
+
+class SyncedTable(Model, frozen=True, kw_only=True):
+    """A table in the metastore"""
+
+    table: str | UnsetType = UNSET
+    """Database and name"""
+    created: bool | UnsetType = UNSET
+    """Whether it was created"""
+    columns_added: list[str] | UnsetType = UNSET
+    """Columns that were added, with their types"""
+    columns_changed: list[str] | UnsetType = UNSET
+    """Columns that changed, with both types"""
+    partitions_added: int | UnsetType = UNSET
+    """Number of partitions that were added"""
+    partitions_moved: int | UnsetType = UNSET
+    """Number of partitions whose folder changed"""
+    partitions_dropped: int | UnsetType = UNSET
+    """Number of partitions that were dropped"""
+    added_partitions: list[str] | UnsetType = UNSET
+    """The first hundred that were added"""
+    moved_partitions: list[str] | UnsetType = UNSET
+    """The first hundred whose folder changed"""
+    dropped_partitions: list[str] | UnsetType = UNSET
+    """The first hundred that were dropped"""
+    synced: SyncedInstants | UnsetType = UNSET
+    """The last instant that it has"""
+
+
+class TableChange(Model, frozen=True, kw_only=True):
+    """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
+    default.
+    """
+
+    name: str | UnsetType | None = UNSET
+    """Name"""
+    index: BucketIndexIn | UnsetType | None = UNSET
+    """The table's bucket index; null if it has none"""
+    lock: LockIn | UnsetType | None = UNSET
+    """The lock that the table's writers take; null for the default"""
+    writers: WritersIn | UnsetType | None = UNSET
+    """What is declared about the table's writers"""
+    readers: ReadersIn | UnsetType | None = UNSET
+    """What is declared about the table's readers"""
+    hudi_options: dict[str, str] | UnsetType | None = UNSET
+    """Replaces all options; a masked value stands for the stored one"""
+
+
+class TableDetected(Model, frozen=True, kw_only=True):
+    """The findings of a registration with the same body."""
+
+    name: str
+    """Name"""
+    base_path: str
+    """Canonical: absolute, links and `..` resolved"""
+    index: IndexOut | None
+    """The bucket index that sampled record keys prove, or the one given"""
+    profile: TableProfile
+    """Type, version, partitioning, keys and columns, as in GET /v1/tables/{id}"""
+    registered_as: str | None
+    """The table that is registered at this path already"""
+
+
+class TableIn(Model, frozen=True, kw_only=True):
+    base_path: str
+    """An absolute path or a URI (s3a://...)"""
+    name: str | UnsetType | None = UNSET
+    """Default: the name in hoodie.properties"""
+    index: BucketIndexIn | UnsetType | None = UNSET
+    """Verified on sampled record keys. Default: detected"""
+    lock: LockIn | UnsetType = UNSET
+    """The lock that the table's writers take"""
+    writers: WritersIn | UnsetType | None = UNSET
+    """What is known about the table's writers"""
+    readers: ReadersIn | UnsetType | None = UNSET
+    """What is known about the table's readers"""
+    hudi_options: dict[str, str] | UnsetType = UNSET
+    """Added to the Hudi client's options in every job"""
+
+
+class TableOut(Model, frozen=True, kw_only=True):
+    """A registered table. Values of options that look like secrets, by their names or by themselves, are masked."""
+
+    id: str
+    """Id of the table"""
+    name: str
+    """Name"""
+    base_path: str
+    """Canonical: absolute, links and `..` resolved"""
+    index: IndexOut | None
+    """The table's bucket index; null if it has none"""
+    lock: LockOut
+    """The lock that the table's writers take"""
+    writers: WritersOut
+    """What is declared about the table's writers"""
+    readers: ReadersOut
+    """What is declared about the table's readers"""
+    hudi_options: dict[str, str]
+    """Options added to those of the Hudi client in every job"""
+    profile: TableProfile
+    """Detected when the table was last examined"""
+    incidents: IncidentCounts
+    """Unresolved incidents"""
+    clock: ClockOut | None
+    """The writers' clock; null before the first poll"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+
+
+class TablePage(Model, frozen=True, kw_only=True):
+    items: list[TableOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class TableProfile(Model, frozen=True, kw_only=True):
+    """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
+
+    `timeline_path` is relative to the base path. `ordering_fields` are called precombine field up to table
+    version 6. `columns` is empty until the table has data. `pending_instants` counts requested and inflight
+    ones. `warnings` are sentences for the owner.
+    """
+
+    table_type: TableType | UnsetType = UNSET
+    """Type of the table"""
+    table_version: int | UnsetType = UNSET
+    """Version of the table"""
+    timeline_layout: int | UnsetType = UNSET
+    """1, or 2 from table version 8 on"""
+    timeline_path: str | UnsetType = UNSET
+    """Folder of the timeline, relative to the base path"""
+    bucket_layout: BucketLayout | UnsetType = UNSET
+    """The bucket index that the file groups indicate"""
+    partition_fields: list[str] | UnsetType = UNSET
+    """Fields of the partition path"""
+    record_key_fields: list[str] | UnsetType = UNSET
+    """Fields of the record key"""
+    ordering_fields: list[str] | UnsetType = UNSET
+    """Fields that order rows of the same key"""
+    key_generator: str | UnsetType | None = UNSET
+    """Class or type of the key generator; null if not stored"""
+    metadata_partitions: list[str] | UnsetType = UNSET
+    """Partitions of the metadata table"""
+    base_file_format: str | UnsetType = UNSET
+    """Format of the base files"""
+    populates_meta_fields: bool | UnsetType = UNSET
+    """Whether rows have Hudi's meta columns"""
+    drops_partition_columns: bool | UnsetType = UNSET
+    """Whether files lack the partition columns"""
+    hive_style_partitioning: bool | UnsetType = UNSET
+    """Whether paths are like `region=eu`"""
+    url_encoded_partitions: bool | UnsetType = UNSET
+    """Whether paths are URL-encoded"""
+    columns: list[Column] | UnsetType = UNSET
+    """Columns besides Hudi's; empty until the table has data"""
+    pending_instants: int | UnsetType = UNSET
+    """Instants that had not completed"""
+    warnings: list[str] | UnsetType = UNSET
+    """Sentences for the owner"""
+
+
+class TableRow(Model, frozen=True, kw_only=True):
+    """One table. The problems and the backlog are those of `as_of`; everything else is of this moment."""
+
+    id: str
+    """Id"""
+    name: str
+    """Name"""
+    base_path: str
+    """Canonical: absolute, links and `..` resolved"""
+    table_type: str | None
+    """Null if it was not detected"""
+    table_version: int | None
+    """Null if it was not detected"""
+    declared_buckets: int | None
+    """The writers' number; null without a bucket index"""
+    buckets: int | None
+    """The number in force, which a hashing config on the table may have changed"""
+    state: TableState
+    """`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of it"""
+    health: Health
+    """The severity of its most serious problem, `healthy` without any"""
+    problems: list[BriefProblem]
+    """The five most serious ones, these first"""
+    problem_count: int
+    """All of them"""
+    warnings: list[str]
+    """Found when the table was last examined, at most 10"""
+    incidents: IncidentCounts
+    """Unresolved incidents"""
+    backlog: BacklogOut | None
+    """Null before the first poll"""
+    last_commit_at: datetime | None
+    """Null if there is none, or before the first poll"""
+    jobs: list[PastJobOut]
+    """The last 20, the newest first, dry runs included"""
+
+
+class TableRows(Model, frozen=True, kw_only=True):
+    items: list[TableRow]
+    """The items of this page, or all if there are no pages"""
+    total: int
+    """All registered tables"""
+    matching: int
+    """Those that the filter selects"""
+    before: int
+    """Those of them that earlier pages have"""
+    next_cursor: str | None
+    """For the next page, with the same filter and order; null at the end"""
+
+
+class TableState(Word):
+    """The first that holds. `UNREADABLE`: polls fail. `UNPOLLED`: registered, and not polled yet. `BUSY`: workers
+    hold jobs of it.
+    """
+
+    UNREADABLE = "unreadable"
+    UNPOLLED = "unpolled"
+    BUSY = "busy"
+    IDLE = "idle"
+
+
+class TableType(Word):
+    """Hudi's `HoodieTableType`."""
+
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class TimelineOut(Model, frozen=True, kw_only=True):
+    """The active timeline, read for this request."""
+
+    pending: list[PendingOut]
+    """Instants that have not completed"""
+    completed: list[CompletedOut]
+    """In the order of completion"""
+    watch: WatchOut
+    """State of the polling of the table"""
+
+
+class Trigger(Word):
+    """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
+
+    COMMITS = "commits"
+    SECONDS = "seconds"
+    BOTH = "both"
+    EITHER = "either"
+
+
+class TtlStrategy(Word):
+    """Hudi's `PartitionTTLStrategyType` (1.2): a partition's age counts from its last modification, or from its
+    creation.
+    """
+
+    KEEP_BY_TIME = "KEEP_BY_TIME"
+    KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
+
+
+class Verdict(Word):
+    RUN = "run"
+    WAIT = "wait"
+    SUGGEST = "suggest"
+    SKIP = "skip"
+
+
+class WatchOut(Model, frozen=True, kw_only=True):
+    """State of the polling of the table."""
+
+    looked_at: datetime | None
+    """Time of the last poll that found the timeline changed"""
+    next_poll_at: datetime
+    """When it is polled next"""
+    failures: int
+    """Failed polls since the last successful one"""
+    error: str | None
+    """Why the last poll failed; null if it did not"""
+    gap_at: datetime | None
+    """Time at which instants were last found to be archived before a poll saw them"""
+
+
+class Way(Word):
+    """`open`: no token exists, and the caller needs none."""
+
+    OPEN = "open"
+    BEARER = "bearer"
+    SESSION = "session"
+
+
+class WebhookChange(Model, frozen=True, kw_only=True):
+    """Members that are left out do not change."""
+
+    url: str | UnsetType | None = UNSET
+    """Where the events are sent: https, or a Kafka topic"""
+    types: list[str] | UnsetType | None = UNSET
+    """Types of events that are sent; `*` matches anything"""
+    tables: list[str] | UnsetType | None = UNSET
+    """Ids of tables or patterns of their names; empty for all"""
+    headers: dict[str, str] | UnsetType | None = UNSET
+    """Replaces all of them; a masked value stands for the stored one"""
+    description: str | UnsetType | None = UNSET
+    """Free text of whoever created it"""
+
+
+class WebhookCreated(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the webhook"""
+    url: str
+    """Complete for admins only, because many services accept any caller that knows it"""
+    types: list[str]
+    """Types of events that are sent; `*` matches anything"""
+    tables: list[str]
+    """Ids of tables or patterns of their names; empty for all"""
+    headers: dict[str, str]
+    """The values are masked"""
+    description: str
+    """Free text of whoever created it"""
+    enabled: bool
+    """Whether anything is sent"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Deliveries that wait for an attempt or a retry"""
+    dead: int
+    """Deliveries that were given up and not replayed"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    secret: str
+    """Secret for checking signatures. Not shown again"""
+
+
+class WebhookDetail(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the webhook"""
+    url: str
+    """Complete for admins only, because many services accept any caller that knows it"""
+    types: list[str]
+    """Types of events that are sent; `*` matches anything"""
+    tables: list[str]
+    """Ids of tables or patterns of their names; empty for all"""
+    headers: dict[str, str]
+    """The values are masked"""
+    description: str
+    """Free text of whoever created it"""
+    enabled: bool
+    """Whether anything is sent"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Deliveries that wait for an attempt or a retry"""
+    dead: int
+    """Deliveries that were given up and not replayed"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    blocked: list[BlockedOut]
+    """What holds other deliveries up, the oldest event first; at most 20"""
+
+
+class WebhookIn(Model, frozen=True, kw_only=True):
+    url: str
+    """https; a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`; or an OpenLineage endpoint, which
+    gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`
+    """
+    types: list[str] | UnsetType = UNSET
+    """Types of events; `*` matches anything: `job.*`"""
+    tables: list[str] | UnsetType = UNSET
+    """Ids of tables, or patterns of their names. Default: all tables, and events without a table"""
+    headers: dict[str, str] | UnsetType = UNSET
+    """Sent with every message, never shown again. To Kafka, `Authorization: Basic ...` logs in (SASL)"""
+    description: str | UnsetType = UNSET
+    """Free text of whoever created it"""
+
+
+class WebhookOut(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the webhook"""
+    url: str
+    """Complete for admins only, because many services accept any caller that knows it"""
+    types: list[str]
+    """Types of events that are sent; `*` matches anything"""
+    tables: list[str]
+    """Ids of tables or patterns of their names; empty for all"""
+    headers: dict[str, str]
+    """The values are masked"""
+    description: str
+    """Free text of whoever created it"""
+    enabled: bool
+    """Whether anything is sent"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Deliveries that wait for an attempt or a retry"""
+    dead: int
+    """Deliveries that were given up and not replayed"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+
+
+class WebhookPage(Model, frozen=True, kw_only=True):
+    items: list[WebhookOut]
+    """The items of this page, or all if there are no pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
+class WebhookSummary(Model, frozen=True, kw_only=True):
+    total: int
+    """All of them"""
+    failing: int
+    """Enabled ones whose last delivery failed"""
+    disabled: int
+    """Ones to which nothing is sent"""
+    pending: int
+    """Deliveries that are due, or wait for their next attempt"""
+    given_up: int
+    """Deliveries that can be replayed"""
+
+
+class WindowIn(Model, frozen=True, kw_only=True):
+    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on
+    the next day.
+    """
+
+    start: str
+    """Time of day at which it opens"""
+    end: str
+    """Time of day at which it closes, on the next day if it is not later"""
+    days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] | UnsetType = UNSET
+    """Days on which it opens; all if left out"""
+
+
+class WithheldPartition(Model, frozen=True, kw_only=True):
+    """A partition that has expired and stays, with the reason"""
+
+    partition: str | UnsetType = UNSET
+    """Its path"""
+    type: str | UnsetType = UNSET
+    """Type of the problem"""
+    title: str | UnsetType = UNSET
+    """What it is"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    retriable: bool | UnsetType = UNSET
+    """Whether it may pass by itself"""
+
+
+class WithheldPlan(Model, frozen=True, kw_only=True):
+    """A plan that was not executed, with the reason"""
+
+    instant: str | UnsetType = UNSET
+    """The plan"""
+    type: str | UnsetType = UNSET
+    """Type of the problem"""
+    title: str | UnsetType = UNSET
+    """What it is"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+    hint: str | UnsetType = UNSET
+    """What to do"""
+    retriable: bool | UnsetType = UNSET
+    """Whether it may pass by itself"""
+
+
+class WorkLeft(Model, frozen=True, kw_only=True):
+    """Work that a job with a limit leaves to the next one"""
+
+    file_groups: int | UnsetType = UNSET
+    """File groups that are left to the next job"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that are left to the next job"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that are left"""
+
+
+class WorkerList(Model, frozen=True, kw_only=True):
+    items: list[WorkerOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class WorkerOut(Model, frozen=True, kw_only=True):
+    """A worker as it describes itself; null where it gave no value."""
+
+    id: str
+    """Id by which it calls itself"""
+    version: str | None
+    """Version of Groundskeeper"""
+    master: str | None
+    """Spark master"""
+    slots: int | None
+    """Jobs that it runs at once"""
+    driver_memory: str | None
+    """Memory of its driver"""
+    group: str
+    """The worker gets the jobs of tables whose policy names this group"""
+    state: WorkerState | None
+    """Only a worker that is `ready` takes jobs; others start Spark, wait for a first executor, or have `failed` to
+    start and ended
+    """
+    executors: int | None
+    """Executors of its Spark application; null if its driver runs the tasks"""
+    spark_conf: dict[str, str]
+    """Options of Spark that it was given, and those of its resources; secrets are masked"""
+    error: JobProblem | None
+    """Why Spark did not start"""
+    first_seen: datetime
+    """When it was first seen"""
+    last_seen: datetime
+    """Exact to a few seconds"""
+    job_ids: list[str]
+    """Jobs that it has leased"""
+
+
+class WorkerState(Word):
+    """Only a worker that is `READY` asks for jobs. Others start Spark, have not a single executor, or `FAILED` to
+    start and have ended.
+    """
+
+    FAILED = "failed"
+    STARTING = "starting"
+    WAITS_FOR_EXECUTORS = "waits_for_executors"
+    READY = "ready"
+
+
+class WorkerSummary(Model, frozen=True, kw_only=True):
+    alive: int
+    """Workers that were seen within a minute"""
+    ready: int
+    """Those of them that take jobs"""
+    slots: int
+    """Jobs that the ready ones can run at once"""
+    busy: int
+    """Jobs that they hold"""
+
+
+class WorkersCheck(Model, frozen=True, kw_only=True):
+    status: Literal["ok", "warning", "failing"]
+    """`warning`: the service is ready nevertheless"""
+    detail: str | UnsetType = UNSET
+    """This case"""
+    groups: dict[str, GroupCheck]
+    """The group `default`, and all that have queued jobs, or workers that were seen within a minute"""
+
+
+class WriterBesideOut(Model, frozen=True, kw_only=True):
+    """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
+
+    instant: str
+    """Of the write"""
+    heartbeat_at: datetime
+    """Time of the last one"""
+    heartbeat_age_seconds: float
+    """Seconds since then"""
+    is_alive: bool
+    """Whether it is less than five minutes old"""
+    job_id: str | None
+    """The job of this service whose instant it is"""
+
+
+class WriterEngine(Word):
+    """An engine that writes a table.
+
+    `SPARK_SQL` means statements that carry row locations: `UPDATE`, `DELETE`, some `MERGE`s.
+    """
+
+    SPARK = "spark"
+    SPARK_SQL = "spark-sql"
+    FLINK = "flink"
+
+
+class WriterOptionsOut(Model, frozen=True, kw_only=True):
+    engine: WriterEngine
+    """Engine of the writer"""
+    options: dict[str, str]
+    """Options of the writer, by the engine's own names"""
+    session_conf: dict[str, str]
+    """For the start of the Spark session: `SET` comes too late"""
+    sql: dict[str, str]
+    """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL"""
+    notes: list[str]
+    """What else to see to"""
+
+
+class WritersIn(Model, frozen=True, kw_only=True):
+    """The Hudi version of the table's writers, or that none is running; and their engines."""
+
+    hudi_version: str | UnsetType | None = UNSET
+    """The declared version of Hudi; null if not declared"""
+    stopped: bool | UnsetType = UNSET
+    """No writer is running"""
+    retry_conflicts: bool | UnsetType = UNSET
+    """Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"""
+    query_pruning_off: bool | UnsetType | None = UNSET
+    """Hudi's `hoodie.bucket.index.query.pruning` is false wherever SQL reads the table. With Spark SQL among the
+    writers the first bucket expansion requires it. Left out of a PATCH, the stored value stays
+    """
+    engines: list[WriterEngine] | UnsetType | None = UNSET
+    """All engines that write the table: `spark` (DataFrames), `spark-sql` (statements), `flink`. Detected engines
+    count too. In a PATCH it discards earlier detections; left out or null there, the stored value stays.
+    """
+    flink: FlinkIn | UnsetType | None = UNSET
+    """Left out of a PATCH, the stored value stays; null removes it"""
+
+
+class WritersOut(Model, frozen=True, kw_only=True):
+    hudi_version: str | None
+    """The declared version of Hudi; null if not declared"""
+    stopped: bool
+    """Declared: no writer is running"""
+    retry_conflicts: bool
+    """Declared: all writers write a batch again when it conflicts"""
+    query_pruning_off: bool
+    """Declared: Hudi's pruning by buckets is off wherever SQL reads the table"""
+    engines: list[WriterEngine] | None
+    """As declared; null if not declared"""
+    flink: FlinkOut | None
+    """The Flink job that writes the table; null if not declared"""
+    detected: dict[str, SightingOut]
+    """Detected on the table since `engines` was last declared"""
+
+
+class WritersStopped(Model, frozen=True, kw_only=True):
+    """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
+
+    savepoint: str | UnsetType | None = UNSET
+    """The savepoint with which the Flink job was stopped"""
+    restart: FlinkRestart | UnsetType = UNSET
+    """How the Flink job will be started again. Without a declared bucket index it must be `without-state`"""

@@ -1,0 +1,98 @@
+"""Questions about a table that sensors ask again and again, for clients of both kinds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from groundskeeper_client import ClientError, calls
+from groundskeeper_client.generated.models import CommitOut, IncidentState, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from groundskeeper_client import Call, Client
+
+_WRITING = {"commit", "deltacommit", "replacecommit"}
+# Hudi's operations that ingest no rows (1.2).
+_SERVICES = {"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX"}
+
+
+class TableUnknownError(ClientError):
+    """No table has this id, name or base path, or several have it."""
+
+
+class Question(Protocol):
+    """`calls` are sent in this order, and `answer` gets what they brought: None as long as it is not so."""
+
+    def calls(self) -> Sequence[Call[Any]]: ...
+
+    def answer(self, brought: Sequence[Any]) -> dict[str, Any] | None: ...
+
+
+@dataclass(frozen=True)
+class TableHealthy:
+    """Whether the table has no open incident, and no problem that is critical (`strict`: or a warning)."""
+
+    table_id: str
+    strict: bool = False
+
+    def calls(self) -> Sequence[Call[Any]]:
+        severities = [Severity.CRITICAL, *([Severity.WARNING] if self.strict else [])]
+        return [
+            # A table that is not there has no problems either.
+            calls.get_table(self.table_id),
+            calls.list_incidents(table_id=self.table_id, state=[IncidentState.OPEN], limit=1),
+            calls.list_problems(table_id=self.table_id, severity=severities, limit=1),
+        ]
+
+    def answer(self, brought: Sequence[Any]) -> dict[str, Any] | None:
+        table, incidents, problems = brought
+        return None if incidents.items or problems.items else {"table_id": table.id, "table": table.name}
+
+
+@dataclass(frozen=True)
+class CommitSeen:
+    """Whether the table has a commit that completed at `since` or later, and was begun at the instant `instant` or
+    later. By default only commits of writers count, not those of table services."""
+
+    table_id: str
+    since: datetime | None = None
+    instant: str | None = None
+    of_services: bool = False
+
+    def calls(self) -> Sequence[Call[Any]]:
+        return [
+            calls.get_table(self.table_id),
+            calls.list_commits(table_id=self.table_id, since=self.since, limit=100),
+        ]
+
+    def answer(self, brought: Sequence[Any]) -> dict[str, Any] | None:
+        for commit in brought[1].items:
+            if self._counts(commit):
+                return {
+                    "table_id": self.table_id,
+                    "instant": commit.requested_time,
+                    "action": commit.action,
+                    "completed_at": commit.completed_at.isoformat(),
+                }
+        return None
+
+    def _counts(self, commit: CommitOut) -> bool:
+        is_late_enough = self.instant is None or commit.requested_time >= self.instant
+        return is_late_enough and (self.of_services or is_of_writer(commit))
+
+
+def is_of_writer(commit: CommitOut) -> bool:
+    return commit.action in _WRITING and commit.operation not in _SERVICES and commit.file_groups > 0
+
+
+def id_of(client: Client, wanted: str) -> str:
+    """Returns the id of the table with this id, name or base path. Raises TableUnknownError."""
+    path, tables = wanted.rstrip("/"), client.items(calls.list_tables(limit=500))
+    fitting = [table.id for table in tables if wanted in (table.id, table.name) or path == table.base_path]
+    if len(fitting) != 1:
+        how_many = "Several tables have" if fitting else "No table has"
+        raise TableUnknownError(f"{how_many} the id, name or base path {wanted!r}.")
+    return fitting[0]

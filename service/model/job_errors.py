@@ -1,0 +1,120 @@
+"""Errors of jobs and of incidents, which hold jobs up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jobs import errors as errors_of_jobs
+from service.model.errors import ConflictError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class JobNotFoundError(NotFoundError):
+    type = "job-not-found"
+    title = "No job with this id is known"
+    hint = "GET /v1/jobs lists the jobs."
+    why = (
+        "The id is not the id of a known job. Ended jobs are deleted after GROUNDSKEEPER_HISTORY_DAYS, and all jobs of"
+        " a table when it is unregistered."
+    )
+    example = "There is no job job_4be1c0d2f6a89b37."
+
+
+class IncidentNotFoundError(NotFoundError):
+    type = "incident-not-found"
+    title = "No incident with this id is known"
+    hint = "GET /v1/incidents lists the incidents."
+    why = (
+        "The id is not the id of a known incident. Closed incidents are deleted once their commit has left the table's"
+        " active timeline."
+    )
+    example = "There is no incident inc_8c1d0e5f2a7b4963."
+
+
+class JobConflictError(ConflictError):
+    type = "job-conflict"
+    title = "This job conflicts with another active job of the table"
+    hint = "Wait for that job (`job_id`) to end, or cancel it first."
+    why = (
+        "On one table at most one job of each kind is active, and at most one of those that replace file groups, such"
+        " as compaction, clustering and expansion: they would undo each other's work."
+    )
+    example = "Job job_4be1c0d2f6a89b37 (compaction) is running."
+    example_members: ClassVar[Mapping[str, Any]] = {"job_id": "job_4be1c0d2f6a89b37"}
+
+
+class IncidentOpenError(ConflictError):
+    """`extensions["incident_ids"]` are those that prevent the job."""
+
+    type = "incident-open"
+    title = "Rows of the table are astray, and this job might delete what their repair needs"
+    hint = "Run a `repair` job first, or close the incidents (POST /v1/incidents/{id}/close) if nothing is wrong."
+    why = (
+        "A commit wrote rows to file groups that had been replaced, where no reader sees them. Cleaning, archival and"
+        " some other jobs would delete the files from which a repair brings them back."
+    )
+    example = "1 incident of this table is open."
+    example_members: ClassVar[Mapping[str, Any]] = {"incident_ids": ["inc_8c1d0e5f2a7b4963"]}
+
+
+class IncidentClosedError(ConflictError):
+    type = "incident-already-closed"
+    title = "The incident is already closed"
+    hint = "GET /v1/incidents shows its state and why it was closed."
+    why = "The incident was repaired by a job, or somebody closed it before this call; an incident is closed once."
+    example = "inc_8c1d0e5f2a7b4963 is repaired: 20260101120030000 brought its rows over"
+
+
+class JobNotWaitingError(ConflictError):
+    type = "job-not-waiting"
+    title = "This job is not waiting for writers to be stopped"
+    hint = "GET /v1/jobs/{id} shows its state, and `hand_over` whether it waits."
+    why = (
+        "A confirmation that writers were stopped counts only for a job that waits for that. This job has gone on"
+        " meanwhile, has ended, or never needed a confirmation."
+    )
+    example = "job_4be1c0d2f6a89b37 is running."
+
+
+class FenceLosesFlinkError(ConflictError):
+    type = "fence-loses-flink-batches"
+    title = "A Flink job writes this table, and fencing would lose its batch"
+    hint = (
+        "Leave `on_active_writers` at `wait`: the job waits until the Flink job has been stopped with a savepoint."
+        ' If no Flink job writes the table any more, PATCH it with `{"writers": {"engines": [...]}}`.'
+    )
+    why = (
+        "Fencing rolls back the write that is in flight. Spark writes its batch again, but a Flink job has already"
+        " completed its checkpoint, so the rows of the batch would be lost."
+    )
+    example = "flink writes the table."
+
+
+class JobNotCancellableError(ConflictError):
+    type = "job-already-ended"
+    title = "The job has already ended"
+    hint = "Only queued, leased and running jobs can be cancelled."
+    why = "The job succeeded, failed or was cancelled before this call; what it committed stays."
+    example = "job_4be1c0d2f6a89b37 is succeeded."
+
+
+class IdempotencyKeyReusedError(ConflictError):
+    type = "idempotency-key-reused"
+    title = "This Idempotency-Key was used for another job of this table"
+    hint = "Use a new key for a new job; repeat the same request to get the first response again (`job_id`)."
+    why = (
+        "An Idempotency-Key stands for one job of one table. The same key came with another kind or other parameters,"
+        " so the first job would be the wrong answer, and so would be a second one."
+    )
+    example = "The key belongs to job_4be1c0d2f6a89b37 (compaction)."
+    example_members: ClassVar[Mapping[str, Any]] = {"job_id": "job_4be1c0d2f6a89b37"}
+
+
+class LeaseLostError(ConflictError):
+    type = "lease-lost"
+    title = "This attempt no longer holds the job"
+    hint = "Stop and write nothing: another attempt may be running, or the job has ended."
+    why = errors_of_jobs.LeaseLostError.why
+    example = errors_of_jobs.LeaseLostError.example

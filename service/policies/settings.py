@@ -1,0 +1,310 @@
+"""The settings of a table's upkeep, one class for each kind of job that a policy decides about.
+
+The values here are defaults; patterns of names and single tables override them. A setting with the name of a parameter
+of the job is that parameter: the bounds are those of the declaration in `jobs.kinds`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from jobs.job_params import (
+    CleaningPolicy,
+    ClusteringLayout,
+    CompactionEngine,
+    OnActiveWriters,
+    SyncStrategy,
+    TtlStrategy,
+)
+from jobs.kinds.archival import ArchivalParams
+from jobs.kinds.audit import AuditParams
+from jobs.kinds.bucket_contraction import BucketContractionParams
+from jobs.kinds.bucket_expansion import BucketExpansionParams, RescaleParams
+from jobs.kinds.cleaning import CleaningParams
+from jobs.kinds.clustering import ClusteringParams
+from jobs.kinds.compaction import CompactionParams
+from jobs.kinds.diagnosis import DiagnosisParams
+from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.partition_ttl import PartitionTtlParams
+from jobs.kinds.repair import RepairParams
+from jobs.kinds.rollback import RollbackParams
+from jobs.kinds.sync import SyncParams
+from jobs.kinds.words import PartitionChoice  # noqa: TC001 - the API reads it at run time
+
+MIB = 1024**2
+GIB = 1024**3
+
+
+# The defaults of the jobs' parameters; what is required has any value.
+_ARCHIVAL, _CLEANING, _CLUSTERING = ArchivalParams(), CleaningParams(), ClusteringParams()
+_EXPANSION, _TTL = BucketExpansionParams(factor=2), PartitionTtlParams(days_retain=1)
+_SYNC = SyncParams(metastore_uris="")
+
+
+class Trigger(StrEnum):
+    """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
+
+    COMMITS = "commits"
+    SECONDS = "seconds"
+    BOTH = "both"
+    EITHER = "either"
+
+
+class Mode(StrEnum):
+    """Mode of a table service. `SUGGEST` only shows the proposal."""
+
+    AUTO = "auto"
+    SUGGEST = "suggest"
+    OFF = "off"
+
+
+class CronExpression:
+    """Metadata of a text: five fields, which match at least one time."""
+
+
+Enabled = Annotated[bool, Spec("Whether jobs of this kind start automatically")]
+SuggestOr = Annotated[Mode, Spec("`suggest` only records what it would do")]
+WhichThresholds = Annotated[Trigger, Spec("Which thresholds apply")]
+Commits = Annotated[int, Spec("Since the last run", ge=1, le=1_000_000)]
+Seconds = Annotated[int, Spec("Since the last run", ge=1, le=31_536_000)]
+Interval = Annotated[int, Spec("Minimum from the end of one job to the start of the next", ge=0, le=31_536_000)]
+StalePlan = Annotated[
+    int,
+    Spec(
+        "Age from which a pending plan causes a warning, and is executed if its runner is proved dead",
+        ge=60,
+        le=31_536_000,
+    ),
+]
+Cron = Annotated[
+    Annotated[str, Spec(max_length=200), CronExpression] | None,
+    Spec(
+        "Five fields, in the policy's time zone. It runs at these times if there is work, and ignores the "
+        "thresholds; null: the thresholds apply"
+    ),
+]
+Limit = Annotated[int | None, Spec("Parameter of the job; what it leaves is due at once; null: no limit")]
+
+
+class Section:
+    """The settings of one kind of job. `params` are the parameters of the job."""
+
+    params: ClassVar[type[Parameters]]
+
+    def job_params(self, **more: Any) -> dict[str, Any]:
+        """Returns the parameters of a job by these settings and `more`, in JSON: with the defaults of the job, without
+        what is None or empty."""
+        shared = {name: getattr(self, name) for name in self.params.__struct_fields__ if hasattr(self, name)}
+        given = {name: value for name, value in {**shared, **more}.items() if value not in (None, ())}
+        params: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.params(**given)))
+        return {name: value for name, value in params.items() if value not in (None, [])}
+
+
+@dataclass(frozen=True)
+class CompactionSettings(Section):
+    """A plan pending for `stale_plan_seconds` causes a job that executes it if its runner is proved dead. What the
+    limits leave is due at once."""
+
+    params = CompactionParams
+
+    enabled: Enabled = True
+    trigger: WhichThresholds = Trigger.COMMITS
+    commits: Commits = 5
+    seconds: Seconds = 3600
+    log_ratio: Annotated[
+        float | None,
+        Spec("Ratio of log bytes to base file bytes, in addition to the trigger; or null", gt=0, le=1000),
+    ] = None
+    cron: Cron = None
+    min_interval_seconds: Interval = 60
+    stale_plan_seconds: StalePlan = 6 * 3600
+    limit_bytes: Limit = None
+    limit_file_groups: Limit = None
+    engine: CompactionEngine = CompactionEngine.AUTO
+    codec: str | None = None
+
+
+@dataclass(frozen=True)
+class CleaningSettings(Section):
+    """A consumer that has been silent for `consumer_hours` is not waited for any more, by cleaning and archival."""
+
+    params = CleaningParams
+
+    enabled: Enabled = True
+    trigger: WhichThresholds = Trigger.COMMITS
+    commits: Commits = 10
+    seconds: Seconds = 86_400
+    cron: Cron = None
+    min_interval_seconds: Interval = 600
+    policy: CleaningPolicy = CleaningPolicy.KEEP_LATEST_COMMITS
+    retain: int = _CLEANING.retain
+    consumer_hours: Annotated[
+        int, Spec("Nothing is kept for a consumer that has been silent for so long", ge=1, le=87_600)
+    ] = 168
+
+
+@dataclass(frozen=True)
+class ClusteringSettings(Section):
+    """`small_file_share` and `unsorted_bytes` count separately, None not at all; with `cron` neither counts."""
+
+    params = ClusteringParams
+
+    enabled: Enabled = False
+    sort_by: Annotated[tuple[str, ...], Spec("Parameter of the job; without it only small files are merged")] = ()
+    layout: ClusteringLayout = ClusteringLayout.LINEAR
+    expansion_factor: Annotated[int | None, Spec("Parameter of the job; or null")] = None
+    small_file_share: Annotated[
+        float | None,
+        Spec("Share of base files that are small and not alone in their partition; or null", gt=0, le=1),
+    ] = 0.5
+    unsorted_bytes: Annotated[int | None, Spec("Bytes written since the last clustering; or null", ge=1, lt=2**53)] = (
+        4 * GIB
+    )
+    cron: Cron = None
+    min_interval_seconds: Interval = 86_400
+    stale_plan_seconds: StalePlan = 6 * 3600
+    on_active_writers: OnActiveWriters = _CLUSTERING.on_active_writers
+    wait_seconds: int = _CLUSTERING.wait_seconds
+    lock_seconds: int = _CLUSTERING.lock_seconds
+    hand_over_seconds: int = _CLUSTERING.hand_over_seconds
+
+
+@dataclass(frozen=True)
+class RescaleSettings(Section):
+    """The settings of both changes of the number of buckets. With `cron` the sizes are only checked at those times."""
+
+    params = RescaleParams
+
+    mode: SuggestOr = Mode.OFF
+    cron: Cron = None
+    min_interval_seconds: Interval = 86_400
+    on_active_writers: OnActiveWriters = _EXPANSION.on_active_writers
+    wait_seconds: int = _EXPANSION.wait_seconds
+    lock_seconds: int = _EXPANSION.lock_seconds
+    hand_over_seconds: int = _EXPANSION.hand_over_seconds
+    settle_seconds: int = _EXPANSION.settle_seconds
+    codec: str | None = None
+
+
+@dataclass(frozen=True)
+class ExpansionSettings(RescaleSettings):
+    """`max_bucket_bytes` is the largest size of a bucket, base file and log files together."""
+
+    params = BucketExpansionParams
+
+    mode: SuggestOr = Mode.SUGGEST
+    max_bucket_bytes: Annotated[int, Spec("Size limit of the largest bucket", ge=MIB, lt=2**53)] = 3 * GIB
+
+
+@dataclass(frozen=True)
+class ContractionSettings(RescaleSettings):
+    """Contracts where the average bucket has less than `min_bucket_bytes`, base file and log files together. Off by
+    default: a partition that is still being filled is small as well."""
+
+    params = BucketContractionParams
+
+    min_interval_seconds: Interval = 7 * 86_400
+    min_bucket_bytes: Annotated[
+        int, Spec("Size below which the average bucket of a partition is too small", ge=1024, lt=2**53)
+    ] = 32 * MIB
+
+
+@dataclass(frozen=True)
+class RepairSettings(Section):
+    """Settings of the repair of rows that are astray (`service.incidents.incident`)."""
+
+    params = RepairParams
+
+    mode: SuggestOr = Mode.AUTO
+    min_interval_seconds: Interval = 30
+
+
+@dataclass(frozen=True)
+class RollbackSettings(Section):
+    """Rolls back a write whose writer has sent heartbeats, and none for `after_seconds`: nothing that has committed."""
+
+    params = RollbackParams
+
+    enabled: Enabled = True
+    after_seconds: Annotated[
+        int, Spec("Time without a heartbeat after which a writer is taken for dead", ge=180, le=31_536_000)
+    ] = 600
+    min_interval_seconds: Interval = 30
+
+
+@dataclass(frozen=True)
+class ArchivalSettings(Section):
+    """Off by default, because a writer of Hudi archives by itself unless it was told not to."""
+
+    params = ArchivalParams
+
+    enabled: Enabled = False
+    commits: Annotated[int, Spec("More completed commits on the active timeline are archived", ge=2, le=1_000_000)] = 60
+    cron: Cron = None
+    min_interval_seconds: Interval = 3600
+    retain: int = _ARCHIVAL.retain
+
+
+@dataclass(frozen=True)
+class PartitionTtlSettings(Section):
+    """Off by default, and without a default number of days, since rows are removed for good."""
+
+    params = PartitionTtlParams
+
+    enabled: Enabled = False
+    days_retain: Annotated[int | None, Spec("Parameter of the job; without it nothing is ever dropped")] = None
+    strategy: TtlStrategy = TtlStrategy.KEEP_BY_TIME
+    partitions: Annotated[tuple[PartitionChoice, ...], Spec("Parameter of the job; empty: all", max_length=1000)] = ()
+    limit_partitions: Annotated[int, Spec("Parameter of the job; what it leaves is due at once")] = (
+        _TTL.limit_partitions
+    )
+    seconds: Seconds = 86_400
+    cron: Cron = None
+    min_interval_seconds: Interval = 3600
+
+
+@dataclass(frozen=True)
+class DiagnosisSettings(Section):
+    """Looks for damages every `seconds`. Off by default: each one lists all folders of the table in the storage, which
+    an object store charges for, and takes a worker's slot."""
+
+    params = DiagnosisParams
+
+    enabled: Enabled = False
+    seconds: Seconds = 86_400
+    cron: Cron = None
+    min_interval_seconds: Interval = 3600
+    rows: bool = False
+
+
+@dataclass(frozen=True)
+class AuditSettings(Section):
+    """Proves the table every `seconds`. On by default without rows: a listing of the storage is compared with what the
+    commits and the metadata table say."""
+
+    params = AuditParams
+
+    enabled: Enabled = True
+    seconds: Seconds = 86_400
+    cron: Cron = None
+    min_interval_seconds: Interval = 3600
+    rows: bool = False
+
+
+@dataclass(frozen=True)
+class SyncSettings(Section):
+    """Syncs after each commit, or with `cron` at these times."""
+
+    params = SyncParams
+
+    enabled: Enabled = False
+    metastore_uris: Annotated[str | None, Spec("Parameter of the job; null: no sync")] = None
+    database: str = _SYNC.database
+    table: str | None = None
+    strategy: SyncStrategy = SyncStrategy.ALL
+    cron: Cron = None
+    min_interval_seconds: Interval = 60

@@ -1,0 +1,35 @@
+"""Inputs of all policies about one table; each takes those that it needs (`propose` in the module of its kind)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from service.catalog.consumer import Consumer
+    from service.incidents.incident import Incident
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import Policy
+    from service.scheduling.bucket_expansion import WriterHazard
+    from service.scheduling.trigger_context import TriggerContext
+
+
+@dataclass(frozen=True)
+class PolicyInputs:
+    """The state of a table, and what is known about its jobs and writers.
+
+    `context` is that of the kind. `tried` are the instants in the parameters of the last successful repair. `hazard` is
+    what writers would do with another number of buckets. `unproved` is why no writer of the table can be proved dead.
+    """
+
+    policy: Policy
+    snapshot: TableSnapshot
+    context: TriggerContext
+    incidents: Sequence[Incident]
+    tried: Sequence[str]
+    hazard: WriterHazard
+    consumers: Sequence[Consumer]
+    must_stop_flink: bool
+    unproved: str | None

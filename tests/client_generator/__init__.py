@@ -1,1 +1,0 @@
-"""Writes `service/client/generated` from the API's OpenAPI document: `python -m tests.client_generator`."""

@@ -1,8 +1,0 @@
-"""Writes the generated part of the client into the source tree."""
-
-from __future__ import annotations
-
-from tests.client_generator.writing import FOLDER, files
-
-for name, text in files().items():
-    (FOLDER / name).write_text(text)
