@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from jobs.errors import FileMissingError, JobError
+from jobs.hudi.local_files import use_local_files
 from jobs.hudi.near_engine import near_engine
 from jobs.hudi.storage_reads import storage_reads
 from jobs.lock_errors import TableLockedError
@@ -90,6 +91,7 @@ class Jvm:
 
     @cached_property
     def _storage_conf(self) -> Any:
+        use_local_files(self)
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.hadoop_conf)
 
     def nothing(self) -> Any:

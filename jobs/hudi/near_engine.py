@@ -198,6 +198,7 @@ class NearData extends JavaRDD {
     this.values = values;
   }
 
+  // Spark would look through the byte code of the function's class, which takes milliseconds.
   public JavaRDD map(Function function) {
     List found = new ArrayList();
     try {
@@ -207,7 +208,7 @@ class NearData extends JavaRDD {
     } catch (Exception e) {
       throw new HoodieException(e.getMessage(), e);
     }
-    return new NearData(super.map(function), found);
+    return new NearData(JavaSparkContext.fromSparkContext(rdd().context()).parallelize(found, 1), found);
   }
 
   public List collect() {

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi.boundaries import inside
+from jobs.hudi.boundaries import check_links, inside, relative
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import INGESTION, FileSlice, file_slice_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Instant, Touched
@@ -47,13 +48,14 @@ class SliceListing:
 
     def listed(self, *, from_metadata: bool) -> list[FileSlice]:
         table, jvm = self._table, self._table.jvm
-        with translated("listing the file slices"):
-            config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder()
-            view = jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
-                jvm.engine_context, table.meta, config.enable(from_metadata).build()
-            )
+        with translated("listing the file slices"), listing(table, from_metadata=from_metadata) as reader:
+            # A reader keeps what it has read of the metadata table, so partitions and files take one look-up.
+            is_usual = from_metadata == table.is_listed_by_metadata
+            partitions = partitions_by(table, reader) if is_usual else table.partitions()
+            timeline = table.meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+            view = jvm.hudi.common.table.view.HoodieTableFileSystemView(reader, table.meta, timeline)
             try:
-                read = jvm.reads.slices(view, jvm.list(table.partitions()))
+                read = jvm.reads.slices(view, jvm.list(partitions))
                 found = [file_slice_of(item) for item in json.loads(read)]
             finally:
                 view.close()
@@ -61,6 +63,30 @@ class SliceListing:
             # The metadata table names the files.
             inside(table.base_path, item.base_file or "", "a file slice")
         return found
+
+
+@contextmanager
+def listing(table: HudiTable, *, from_metadata: bool) -> Iterator[Any]:
+    """Yields Hudi's reader of partitions and files (`HoodieTableMetadata`): of the metadata table as it is now, or one
+    that lists the storage."""
+    jvm = table.jvm
+    with translated("opening the metadata table"):
+        config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(from_metadata).build()
+        readers, storage = table.meta.getTableFormat().getMetadataFactory(), table.meta.getStorage()
+        found = readers.create(jvm.engine_context, storage, config, table.base_path, True)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def partitions_by(table: HudiTable, reader: Any) -> list[str]:
+    """Returns the partition paths by a reader of `listing`. Raises PathOutsideTableError if one leads out of the
+    table."""
+    with translated("listing the partitions"):
+        found = sorted(relative(path, "a partition path") for path in table.jvm.read(reader.getAllPartitionPaths()))
+    check_links(table.base_path, found)
+    return found
 
 
 class _LateWrites:

@@ -10,7 +10,7 @@ from jobs.contract import WriterEngine
 from jobs.errors import CommitLostError, FileMissingError, HudiError, JobError, TableUpgradedError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import hashing_config, indexes, whole_instants
-from jobs.hudi.boundaries import check_folders, check_links, relative
+from jobs.hudi.boundaries import check_folders
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_times import ListedFile, listed
 from jobs.hudi.flink_mark import flink_mark
@@ -30,7 +30,7 @@ from jobs.hudi.records import (
     commit_of,
     touched_of,
 )
-from jobs.hudi.slice_listing import SliceListing
+from jobs.hudi.slice_listing import SliceListing, listing, partitions_by
 from jobs.hudi.table_clock import TableClock
 from jobs.hudi.table_properties import TableProperties
 from jobs.table_errors import TableGoneError
@@ -312,13 +312,8 @@ class HudiTable(TableProperties):
 
     def partitions(self) -> list[str]:
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
-        with translated("listing the partitions"):
-            listed = self.jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(
-                self.jvm.engine_context, self.meta, self.is_listed_by_metadata
-            )
-            found = sorted(relative(path, "a partition path") for path in self.jvm.read(listed))
-        check_links(self.base_path, found)
-        return found
+        with listing(self, from_metadata=self.is_listed_by_metadata) as reader:
+            return partitions_by(self, reader)
 
     def files_in(self, partition: str) -> set[str]:
         """Returns the names of all files in the folder of a partition; empty without that folder."""

@@ -48,6 +48,11 @@ PARAMS: dict[str, dict[str, Any]] = {
     EXPANSION: {"factor": 2, "settle_seconds": 1},
 }
 LOGS = 3
+# Hudi's session compiles as any does; our workers do so later.
+JAVAS_DEFAULTS = (
+    "-XX:Tier4InvocationThreshold=5000 -XX:Tier4MinInvocationThreshold=600 -XX:Tier4CompileThreshold=15000"
+    " -XX:Tier4BackEdgeThreshold=40000"
+)
 MEMORY = "2g"
 
 
@@ -231,10 +236,12 @@ def _call(spark: SparkSession, kind: str, shape: Small, base: Path, number: int)
         case _:
             table = f"small_{kind}_{number}"
             spark.sql(f"create table {table} using hudi location '{base}'")
-            call = "run_clean(table => '{}', retain_commits => 1)"
+            call = "run_clean(table => '{}', retain_commits => 1, options => '{}')"
             if kind == CLUSTERING:
-                call = "run_clustering(table => '{}', op => 'scheduleAndExecute', order => 'city')"
-            assert spark.sql(f"call {call.format(table)}").collect(), f"{kind} of {base} did nothing"
+                call = "run_clustering(table => '{}', op => 'scheduleAndExecute', order => 'city', options => '{}')"
+            assert spark.sql(f"call {call.format(table, start.NO_NEW_INDEX)}").collect(), (
+                f"{kind} of {base} did nothing"
+            )
             spark.sql(f"drop table {table}")
 
 
@@ -257,7 +264,8 @@ def fresh(fleet: Fleet, folder: Path, tables: int) -> Figures:
 
 def run(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     kinds = given.kinds.split(",")
-    spark = start_session(master="local[2,4]", driver_memory=MEMORY, conf={"spark.sql.shuffle.partitions": "2"})
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": JAVAS_DEFAULTS}
+    spark = start_session(master="local[2,4]", driver_memory=MEMORY, conf=conf)
     fleet = Fleet(spark, given.folder or folder / "models", given.shapes.split(","))
     found = [hudis(spark, fleet, folder, kind, given.tables, given.warm_up) for kind in kinds]
     for slots in map(int, given.slots.split(",")):

@@ -1,0 +1,54 @@
+"""Files of this machine are made without a process for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.local_files import replace_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def files(spark: SparkSession) -> Any:
+    return Jvm(spark).java.org.apache.hadoop.fs
+
+
+@pytest.fixture
+def shared(spark: SparkSession, files: Any) -> Any:
+    """The file system that workers have: the tests' session has another one, which knows no permissions."""
+    jvm = Jvm(spark)
+    conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
+    conf.set("fs.file.impl", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")
+    found = files.FileSystem.newInstance(jvm.java.java.net.URI.create("file:///"), conf)
+    replace_in(jvm, found)
+    return found
+
+
+def test_permissions_are_set_by_the_jvm_itself(files: Any, shared: Any, tmp_path: Path) -> None:
+    assert shared.getRawFileSystem().getClass().getName() == "groundskeeper.LocalFiles"
+    shared.create(files.Path(f"{tmp_path}/file")).close()
+    shared.setPermission(files.Path(f"{tmp_path}/file"), files.permission.FsPermission("640"))
+    shared.mkdirs(files.Path(f"{tmp_path}/folder"), files.permission.FsPermission("750"))
+    # Bits that Java cannot set are left to Hadoop.
+    shared.setPermission(files.Path(f"{tmp_path}/folder"), files.permission.FsPermission("1750"))
+    assert [oct((tmp_path / name).stat().st_mode) for name in ("file", "folder")] == ["0o100640", "0o41750"]
+
+
+def test_errors_are_hadoops(files: Any, shared: Any, tmp_path: Path) -> None:
+    with pytest.raises(Py4JJavaError, match=r"chmod: cannot access .*No such file or directory"):
+        shared.setPermission(files.Path(f"{tmp_path}/none"), files.permission.FsPermission("640"))
+
+
+def test_a_file_is_still_not_renamed_onto_another(files: Any, shared: Any, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).write_text(name)
+    assert not shared.rename(files.Path(f"{tmp_path}/one"), files.Path(f"{tmp_path}/other"))
+    assert (tmp_path / "other").read_text() == "other"
