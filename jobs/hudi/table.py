@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import WriterEngine
 from jobs.errors import CommitLostError, FileMissingError, HudiError, JobError, TableUpgradedError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config, indexes, whole_instants
+from jobs.hudi import azure_instants, hashing_config, indexes
 from jobs.hudi.boundaries import check_folders
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_times import ListedFile, listed
@@ -77,8 +77,8 @@ class HudiTable(TableProperties):
     def reload(self) -> None:
         try:
             with translated("opening the table"):
-                if self.base_path.startswith(f"{whole_instants.SCHEME}:"):
-                    whole_instants.complete_at_once(self.jvm)
+                if self.base_path.startswith(f"{azure_instants.SCHEME}:"):
+                    azure_instants.complete_at_once(self.jvm)
                 builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
                 self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
         except HudiError as error:

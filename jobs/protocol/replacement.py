@@ -26,7 +26,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import INGESTION, REPLACE
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
-from jobs.protocol.replaced import Replaced
+from jobs.protocol.replacement_outcome import Replaced
 from jobs.protocol.stale_writer_watch import Before
 from jobs.protocol.writers import Writers, quiet_seconds, seconds_until_next_write
 

@@ -21,7 +21,7 @@ from jobs.errors import CancelledError
 from jobs.format.stale_writes import KNOWN_KEY
 from jobs.hudi.lock import for_at_most
 from jobs.hudi.records import INGESTION, REPLACE
-from jobs.protocol.switch import Verdict
+from jobs.protocol.file_group_change import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.protocol.switch import Switch
+    from jobs.protocol.file_group_change import Switch
     from jobs.protocol.writers import Writers
 
 logger = logging.getLogger(__name__)

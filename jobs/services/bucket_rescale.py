@@ -24,10 +24,10 @@ from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.protocol import preflight, recovery, writer_engines
+from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
 from jobs.protocol.stale_writer_watch import Before
-from jobs.protocol.switch import Switch
 from jobs.services import repair, rewrite_engines
 from jobs.services.rewrite_engines import RewriteEngines
 

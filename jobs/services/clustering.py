@@ -24,9 +24,9 @@ from jobs.hudi.lock import TableLock
 from jobs.kinds.clustering import ClusteringParams, GivenClusteringParams
 from jobs.problems.tables import COLUMN_NOT_SORTABLE, COLUMN_UNKNOWN
 from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
+from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.protocol.switch import Switch
 from jobs.services import given_clusterings, hudis_clustering, repair, rewrite_engines
 from jobs.services.held_groups import Held
 from jobs.services.rewrite_engines import RewriteEngines

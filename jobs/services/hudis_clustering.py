@@ -23,9 +23,9 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans
 from jobs.job_params import ClusteringLayout
 from jobs.protocol import unique_keys
+from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.protocol.switch import Switch
 from jobs.services import repair
 from jobs.services.key_proof import KeyProof
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.clustering import ClusteringParams
-    from jobs.protocol.replaced import Replaced
+    from jobs.protocol.replacement_outcome import Replaced
 
 HOLDING = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
 """Actions whose pending plans keep file groups from being clustered."""

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.words import BesideWriters
+    from jobs.protocol.file_group_change import Switch
     from jobs.protocol.replacement import Rewriter
     from jobs.protocol.stale_writer_watch import Before
-    from jobs.protocol.switch import Switch
     from jobs.protocol.writers import Fenced
 
 

@@ -51,7 +51,7 @@ from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
 from service.api.traces import Traces
 from service.db.probe import Probe
-from service.observability.scrape import Scrapes
+from service.metrics.scrape import Scrapes
 
 _DESCRIPTION = """
 Runs compaction, cleaning, clustering and bucket expansion on Apache Hudi tables, under the table's own lock.

@@ -15,7 +15,7 @@ from service.access.audit_entry import AuditEntry, shown
 from service.access.refusals import Refusals, Repeats
 from service.api import entity_tags
 from service.api.audit_objects import look, object_of
-from service.db import companion
+from service.db import audit_record
 from service.db.engine import writing
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError
 
@@ -36,7 +36,7 @@ _OF_DATABASE = {DatabaseUnavailableError.type, DatabaseDamagedError.type}
 
 class CallRecord:
     """The entry of one call. It is added by the first transaction that the call commits, as if the call had succeeded,
-    with its object as it was at both ends of the transaction (`service.db.companion.Companion`)."""
+    with its object as it was at both ends of the transaction (`service.db.audit_record.Companion`)."""
 
     def __init__(self, context: AppContext, route: APIRoute, scope: Scope, values: dict[str, Any]) -> None:
         self._context = context
@@ -149,13 +149,13 @@ class AuditTrail:
         if problem in _OF_DATABASE or (record.entry_id is not None and status == record.presumed):
             return
         # The record does not accompany its own transaction.
-        accompanied = companion.current.set(None)
+        accompanied = audit_record.current.set(None)
         try:
             self._end(record, status, problem)
         except GroundskeeperError as error:
             log.warning("The audit trail lacks the outcome of %s: %s %s", record.operation, error.title, error.detail)
         finally:
-            companion.current.reset(accompanied)
+            audit_record.current.reset(accompanied)
 
     def _end(self, record: CallRecord, status: int, problem: str | None) -> None:
         if record.entry_id is not None:

@@ -20,18 +20,18 @@ from service.access.session import Session
 from service.access.token import Role, Token
 from service.delivery.guard import Guard
 from service.events.notifier import Notifier
+from service.health.cached_problems import Board
 from service.lake.reader_pool import InProcess, Readers
+from service.metrics.process_metrics import ProcessMetrics
 from service.model.backoff import BackOff
 from service.model.clock import Clock, utc_now
 from service.model.errors import ForbiddenError
 from service.model.rounds import Rounds
-from service.observability.process_metrics import ProcessMetrics
 from service.observation.poll_requests import PollRequests
 from service.queue.forecaster import Forecaster
 from service.queue.leases import LeaseConfig
 from service.registration.registry import Examine
 from service.scheduling import scheduler
-from service.standing.board import Board
 
 CALLBACK_PATH = "/v1/callbacks/hudi"
 DELEGATION_PATH = "/v1/hoodie/service/"

@@ -20,7 +20,7 @@ from service.api.problems import problem_uri
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.statuses import documented
 from service.catalog import table_store
-from service.db import companion
+from service.db import audit_record
 from service.db.engine import reading
 from service.lake.location import canonical
 from service.model import table_errors
@@ -243,7 +243,7 @@ def _new(base_path: str, wanted: DiscoverIn, context: AppContext, caller: Caller
             hudi_options=wanted.hudi_options,
         )
         # Each registration has an entry of its own in the audit trail.
-        with companion.separate():
+        with audit_record.separate():
             table = tables.register_table(body, context, caller)
         return FoundTable.known(base_path, table.id, seen, is_new=True)
     except table_errors.TableAlreadyRegisteredError as error:

@@ -15,9 +15,9 @@ from service.api.observed import PendingOut
 from service.api.patterns import A_REASON, SOME_TEXT
 from service.api.statuses import documented
 from service.api.tables import TableId
-from service.lock_desk import errors as reasons
-from service.lock_desk.desk import LockDesk
-from service.lock_desk.held_lock import HeldLock, Writer, awaits_lock, refusal
+from service.locks import errors as reasons
+from service.locks.held_lock import HeldLock, Writer, awaits_lock, refusal
+from service.locks.lock_breaking import LockDesk
 from service.model import errors, storage_errors, table_errors
 from service.model.lock_state import LockState
 from service.queue.job import Job, JobState

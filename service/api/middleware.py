@@ -14,14 +14,14 @@ from starlette.datastructures import MutableHeaders
 from service.api.errors import ServiceBusyError
 from service.api.problems import answer
 from service.api.statuses import status_of
-from service.db import companion
+from service.db import audit_record
 from service.model.errors import GroundskeeperError, RequestTooLargeError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from service.api.audit_trail import AuditTrail
-    from service.observability.process_metrics import ProcessMetrics
+    from service.metrics.process_metrics import ProcessMetrics
 
 audit = logging.getLogger("groundskeeper.audit")
 
@@ -115,7 +115,7 @@ class AuditLog:
                 await send(held)
             await send(message)
 
-        accompanied = companion.current.set(record)
+        accompanied = audit_record.current.set(record)
         try:
             await self._app(scope, receive, watch)
         except Exception:
@@ -123,7 +123,7 @@ class AuditLog:
                 await run_in_threadpool(self._trail.end, record, status, GroundskeeperError.type)
             raise
         finally:
-            companion.current.reset(accompanied)
+            audit_record.current.reset(accompanied)
             caller = state.get("caller")
             line = {
                 "who": caller.name if caller else None,

@@ -29,6 +29,9 @@ from service.api.statuses import documented
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
+from service.health import overview, overview_store
+from service.health.overview import Filter, Health, Order, TableState
+from service.health.problem import StandingKind
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
@@ -37,9 +40,6 @@ from service.policies import pause_store
 from service.queue import worker_store
 from service.queue.job import JobState
 from service.queue.waiting import waits_of
-from service.standing import overview, overview_store
-from service.standing.overview import Filter, Health, Order, TableState
-from service.standing.problem import StandingKind
 
 router = APIRouter(prefix="/v1", tags=["problems"])
 

@@ -14,13 +14,13 @@ from service.api.policy_models import PauseOut
 from service.api.responses import IncidentCounts, JobOut
 from service.api.standing_problems import SeverityCounts, StandingProblemOut
 from service.delivery.webhook import DeliveryState
+from service.health import overview
+from service.health.cached_problems import Known, TableBacklog
+from service.health.overview import Health, ListedTable, TableState
+from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
+from service.health.problem import Severity, StandingKind, StandingProblem
 from service.incidents.incident import IncidentState
 from service.queue.job import Job, JobState, JobVerdict
-from service.standing import overview
-from service.standing.board import Known, TableBacklog
-from service.standing.overview import Health, ListedTable, TableState
-from service.standing.overview_store import PastJob, Shape, Suggestion, WebhookCounts
-from service.standing.problem import Severity, StandingKind, StandingProblem
 
 _MOST_WARNINGS = 10
 _MOST_PROBLEMS = 5

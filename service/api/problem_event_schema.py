@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from service.api.json_schemas import COUNT, MOMENT, TEXT, object_of, or_null
-from service.standing.problem import ObjectType, Severity, StandingKind
+from service.health.problem import ObjectType, Severity, StandingKind
 
 OPEN_PROBLEM = object_of(
     id={**TEXT, "description": "The same when it opens, when it is resolved, and in GET /v1/problems"},

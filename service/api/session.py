@@ -15,7 +15,7 @@ from service.access.token import Role
 from service.api import session_cookie
 from service.api.dependencies import AppContextDep, Caller, CallerDep, needs
 from service.api.statuses import CREATED, NOTHING, documented
-from service.db import companion
+from service.db import audit_record
 from service.db.engine import writing
 
 router = APIRouter(prefix="/v1/session", tags=["access"])
@@ -64,7 +64,7 @@ def log_in(request: Request, response: Response, context: AppContextDep, caller:
     is_secure = session_cookie.must_be_secure(request, context)
     cookie, session = opened(caller.token, context.clock(), context.session_lifetime)
     with writing(context.engine) as connection:
-        companion.about("session", session.id)
+        audit_record.about("session", session.id)
         session_store.add(connection, session)
     session_cookie.set_cookie(response, cookie, session, is_secure=is_secure, request=request)
     return SessionOut.of(caller, expires_at=session.expires_at)
@@ -91,6 +91,6 @@ def log_out(request: Request, response: Response, context: AppContextDep, caller
     """A copy of the cookie is worth nothing afterwards. Without a session it changes nothing."""
     if caller.session is not None:
         with writing(context.engine) as connection:
-            companion.about("session", caller.session.id)
+            audit_record.about("session", caller.session.id)
             session_store.remove(connection, caller.session.id)
     session_cookie.clear(response, request)

@@ -14,10 +14,10 @@ from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.statuses import documented
 from service.api.tables import CursorText, Limit
+from service.health import problems
+from service.health.problem import ObjectType, Severity, StandingKind, StandingProblem
+from service.health.problem_search import look
 from service.model import errors
-from service.standing import problems
-from service.standing.look import look
-from service.standing.problem import ObjectType, Severity, StandingKind, StandingProblem
 
 router = APIRouter(prefix="/v1", tags=["problems"])
 

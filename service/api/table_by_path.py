@@ -18,7 +18,7 @@ from service.api.responses import TableOut
 from service.api.statuses import CREATED, documented
 from service.catalog import table_secrets, table_store
 from service.catalog.registration import Registration, Writers
-from service.db import companion
+from service.db import audit_record
 from service.db.engine import reading
 from service.lake.location import canonical
 from service.model import table_errors
@@ -70,7 +70,7 @@ def _changed(
     with reading(context.engine) as connection:
         stored = table_store.get(connection, table_id)
         entity_tags.check(condition, look(connection, context.cipher, "table", table_id), creates=True)
-    companion.exists("table", table_id)
+    audit_record.exists("table", table_id)
     changes = _differences(wanted, stored, context)
     if not changes:
         return stored

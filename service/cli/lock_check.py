@@ -10,9 +10,9 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import StandingKind
 from service.cli.check import ABSENT, FAILED, OK, Check
 from service.cli.client.failure import CommandError, ExitCode
+from service.health.locks import HELD_AFTER
 from service.model.formatting import count, duration
 from service.model.lock_state import LockState
-from service.standing.locks import HELD_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

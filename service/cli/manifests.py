@@ -107,7 +107,7 @@ def print_secrets(
 
 
 def _of_monitoring(template: str) -> str:
-    return (files("service.observability") / "templates" / template).read_text()
+    return (files("service.metrics") / "templates" / template).read_text()
 
 
 def _image(given: str | None) -> str:

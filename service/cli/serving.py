@@ -11,7 +11,7 @@ import typer
 
 from jobs import tracing
 from jobs.logs import LogFormat, configure
-from service.access import given_tokens, token_store
+from service.access import deployment_tokens, token_store
 from service.access.token import Role
 from service.api.dependencies import is_loopback
 from service.cli.database import shown
@@ -56,11 +56,11 @@ def _accept_tokens(engine: Engine, chosen: Settings) -> bool:
     admin, of_worker, file = chosen.admin_token, chosen.worker_token, chosen.first_token_file
     with writing(engine) as connection:
         if admin:
-            given_tokens.accept(
+            deployment_tokens.accept(
                 connection, "GROUNDSKEEPER_ADMIN_TOKEN", admin.get_secret_value(), Role.ADMIN, utc_now()
             )
         if admin and of_worker:
-            given_tokens.accept(
+            deployment_tokens.accept(
                 connection,
                 "GROUNDSKEEPER_WORKER_TOKEN",
                 of_worker.get_secret_value(),
@@ -69,7 +69,7 @@ def _accept_tokens(engine: Engine, chosen: Settings) -> bool:
                 groups=(chosen.worker_group,),
             )
         if file and not is_loopback(chosen.host) and not token_store.exist(connection):
-            given_tokens.make_first(connection, file, utc_now())
+            deployment_tokens.make_first(connection, file, utc_now())
             typer.echo(f"The first token, with the role admin, is in {file}.", err=True)
         return token_store.exist(connection)
 

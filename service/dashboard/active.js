@@ -4,7 +4,7 @@ import { all, get, jobPath, post, Refused } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { between, bytes, isActive, kindName, moment, number, seconds } from "./format.js";
-import { badge, card, jobTitle, tableLink } from "./parts.js";
+import { badge, card, jobTitle, tableLink } from "./components.js";
 import { may } from "./role.js";
 
 const STATES = ["running", "leased", "queued"];

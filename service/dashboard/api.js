@@ -103,7 +103,7 @@ async function exchange(url, options) {
   throw new Refused(answer.status, problem);
 }
 
-/** The answer that `early.js` has asked for, once; null for any other call. */
+/** The answer that `preload.js` has asked for, once; null for any other call. */
 async function askedEarly(url) {
   const { early } = window;
   if (early?.url !== url.href) return null;

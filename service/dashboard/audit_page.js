@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { moment, sentence } from "./format.js";
-import { card, field, grid, pairs, select, time } from "./parts.js";
+import { card, field, grid, pairs, select, time } from "./components.js";
 
 const PAGE = 50;
 const HEADINGS = ["When", "Who", "What", "Object", "Outcome"];

@@ -3,7 +3,7 @@
 
 import { h, svg } from "./dom.js";
 import { moment } from "./format.js";
-import { grid } from "./parts.js";
+import { grid } from "./components.js";
 
 /** Units across a drawing, whatever its width on the page. */
 export const WIDTH = 1000;

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { bytes, number, sentence } from "./format.js";
-import { card, grid, time } from "./parts.js";
+import { card, grid, time } from "./components.js";
 
 const SHOWN = 10;
 const HEADINGS = ["Commit", "Instant", "When", "Rows", "Bytes", "Partitions"];

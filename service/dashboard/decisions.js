@@ -3,7 +3,7 @@
 import { get, tablePath } from "./api.js";
 import { h } from "./dom.js";
 import { count, kindName, moment, sentence } from "./format.js";
-import { jobLink, time } from "./parts.js";
+import { jobLink, time } from "./components.js";
 
 const VERDICTS = { run: "started", wait: "waits", suggest: "suggested", skip: "not now" };
 const PAGE = 20;

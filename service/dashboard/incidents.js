@@ -5,7 +5,7 @@ import { command } from "./command.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count } from "./format.js";
-import { jobLink, time } from "./parts.js";
+import { jobLink, time } from "./components.js";
 import { may } from "./role.js";
 
 const MOST_LISTED = 5;

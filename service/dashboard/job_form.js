@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { sentence } from "./format.js";
 import { JOB_KINDS } from "./job_kinds.js";
 import { KINDS } from "./kinds.js";
-import { card, field, problem, select } from "./parts.js";
+import { card, field, problem, select } from "./components.js";
 
 // Types without an order.
 const UNSORTABLE = /^(list|large_list|map|struct|fixed_size_list)</;

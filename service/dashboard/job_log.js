@@ -3,7 +3,7 @@
 import { get, jobPath, Refused } from "./api.js";
 import { h } from "./dom.js";
 import { count, isActive, moment } from "./format.js";
-import { card, field, select } from "./parts.js";
+import { card, field, select } from "./components.js";
 
 const PAGE = 500;
 // The service keeps about so many pages of a job's log.

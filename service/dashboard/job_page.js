@@ -6,7 +6,7 @@ import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { JobLog } from "./job_log.js";
 import { between, isActive, kindName, moment, seconds, sentence } from "./format.js";
-import { badge, card, dryRun, grid, jobLink, pairs, problem, tableLink, time } from "./parts.js";
+import { badge, card, dryRun, grid, jobLink, pairs, problem, tableLink, time } from "./components.js";
 import { result, values } from "./result.js";
 import { may } from "./role.js";
 

@@ -4,7 +4,7 @@ import { get, tablePath } from "./api.js";
 import { asTable, box, drawing, tracks, WIDTH } from "./chart.js";
 import { h } from "./dom.js";
 import { bytes, count, number } from "./format.js";
-import { card } from "./parts.js";
+import { card } from "./components.js";
 
 const MOST_PARTITIONS = 30;
 // More buckets share a cell, which shows the largest one.

@@ -4,7 +4,7 @@ import { get, problemOf, Refused, send, tablePath } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { kindName, moment, seconds, sentence } from "./format.js";
-import { card, field, jobLink, pairs, problem, time } from "./parts.js";
+import { card, field, jobLink, pairs, problem, time } from "./components.js";
 import { may } from "./role.js";
 
 // The storage is read for it.

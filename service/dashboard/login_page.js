@@ -2,7 +2,7 @@
 
 import { logIn, problemOf } from "./api.js";
 import { h } from "./dom.js";
-import { problem } from "./parts.js";
+import { problem } from "./components.js";
 
 /** `why` says why a session is needed now, or is null; `done` runs after the log-in, `redraw` after a change. */
 export function loginPage(why, done, redraw) {

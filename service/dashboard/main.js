@@ -6,7 +6,7 @@ import { h, redraw } from "./dom.js";
 import { zone } from "./format.js";
 import { loginPage } from "./login_page.js";
 import { overview } from "./overview.js";
-import { problem } from "./parts.js";
+import { problem } from "./components.js";
 import { learn } from "./role.js";
 import { address, parsed } from "./route.js";
 import { Stream } from "./stream.js";

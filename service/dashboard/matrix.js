@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { ago, bytes, count, kindName, number } from "./format.js";
 import { LETTERS } from "./kinds.js";
-import { jobLink, lookOf, outcome, tableLink, time } from "./parts.js";
+import { jobLink, lookOf, outcome, tableLink, time } from "./components.js";
 import { brief } from "./problems.js";
 
 const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];

@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 import { count, number, plural, tableType } from "./format.js";
 import { legend, matrix } from "./matrix.js";
-import { bucketNumber, field, link, select } from "./parts.js";
+import { bucketNumber, field, link, select } from "./components.js";
 import { pauseNotice } from "./pause.js";
 import { Problems } from "./problems.js";
 import { address } from "./route.js";
@@ -22,7 +22,7 @@ const ORDERS = [
   ["registered", "newest"],
 ];
 const STATES = ["unreadable", "unpolled", "busy", "idle"];
-// Those of `service.standing.problem` that tables have.
+// Those of `service.health.problem` that tables have.
 const PROBLEMS = {
   "table-unreadable": "cannot be read",
   "table-not-polled": "not polled",

@@ -4,7 +4,7 @@ import { get, send } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { moment, sentence } from "./format.js";
-import { card, field, problem } from "./parts.js";
+import { card, field, problem } from "./components.js";
 import { ownLevel, update } from "./policy_level.js";
 import { may } from "./role.js";
 

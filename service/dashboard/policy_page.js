@@ -4,7 +4,7 @@
 import { get, problemOf, tablePath } from "./api.js";
 import { h } from "./dom.js";
 import { kindName, sentence } from "./format.js";
-import { grid, problem, tableLink } from "./parts.js";
+import { grid, problem, tableLink } from "./components.js";
 import { nested, update, valueOf } from "./policy_level.js";
 import { may } from "./role.js";
 

@@ -5,7 +5,7 @@ import { command } from "./command.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
-import { card, jobLink, link, tableLink, time } from "./parts.js";
+import { card, jobLink, link, tableLink, time } from "./components.js";
 import { may } from "./role.js";
 
 const MOST_READ = 500;

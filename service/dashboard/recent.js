@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 import { between, seconds, STATES } from "./format.js";
 import { KINDS } from "./kinds.js";
-import { badge, card, field, grid, jobTitle, select, tableLink, time } from "./parts.js";
+import { badge, card, field, grid, jobTitle, select, tableLink, time } from "./components.js";
 import { summary } from "./result.js";
 
 const PAGE = 20;

@@ -3,7 +3,7 @@
 import { post, problemOf } from "./api.js";
 import { h } from "./dom.js";
 import { tableType } from "./format.js";
-import { card, field, pairs, problem, select, tableLink } from "./parts.js";
+import { card, field, pairs, problem, select, tableLink } from "./components.js";
 import { may } from "./role.js";
 
 const ENGINES = [

@@ -3,8 +3,8 @@
 import { h } from "./dom.js";
 import { bytes, count, number, seconds, sentence } from "./format.js";
 import { KINDS } from "./kinds.js";
-import { pairs, problem } from "./parts.js";
-import { split } from "./split.js";
+import { pairs, problem } from "./components.js";
+import { split } from "./bucket_diagram.js";
 
 const LONG = 6;
 const isPair = (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isFinite);

@@ -3,7 +3,7 @@
 import { get, Refused, tablePath } from "./api.js";
 import { h } from "./dom.js";
 import { bytes, count, moment, number, seconds } from "./format.js";
-import { card, pairs, problem, time } from "./parts.js";
+import { card, pairs, problem, time } from "./components.js";
 
 export class Standing {
   constructor(id) {

@@ -4,7 +4,7 @@ import { get, Refused, tablePath } from "./api.js";
 import { asTable, box, drawing, scale, span, steps } from "./chart.js";
 import { h } from "./dom.js";
 import { bytes, moment, number } from "./format.js";
-import { card, field, select } from "./parts.js";
+import { card, field, select } from "./components.js";
 
 const DAY_MS = 86_400_000;
 const PERIODS = [

@@ -4,7 +4,7 @@ import { get, tablePath } from "./api.js";
 import { Decisions } from "./decisions.js";
 import { h } from "./dom.js";
 import { bytes, count, seconds } from "./format.js";
-import { card, link, pairs, problem } from "./parts.js";
+import { card, link, pairs, problem } from "./components.js";
 import { pauseOfTable } from "./pause.js";
 import { may } from "./role.js";
 

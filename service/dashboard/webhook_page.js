@@ -4,7 +4,7 @@ import { all, deliveryPath, get, post, send, webhookPath } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, moment, number, seconds } from "./format.js";
-import { card, field, grid, pairs, select, tableLink, time } from "./parts.js";
+import { card, field, grid, pairs, select, tableLink, time } from "./components.js";
 import { may } from "./role.js";
 import { actions, BADGES, health } from "./webhooks_page.js";
 

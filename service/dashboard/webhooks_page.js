@@ -4,7 +4,7 @@ import { all, post, problemOf, webhookPath } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { number } from "./format.js";
-import { card, field, grid, link, problem, time } from "./parts.js";
+import { card, field, grid, link, problem, time } from "./components.js";
 import { may } from "./role.js";
 
 const HEADINGS = ["Webhook", "Events", "Health", "Waiting", "Given up", "Last success", ""];

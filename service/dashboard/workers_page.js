@@ -3,7 +3,7 @@
 import { all, get } from "./api.js";
 import { h } from "./dom.js";
 import { between, kindName, moment, number, seconds } from "./format.js";
-import { card, grid, jobLink, pairs, tableLink, time } from "./parts.js";
+import { card, grid, jobLink, pairs, tableLink, time } from "./components.js";
 import { Pause } from "./pause.js";
 
 const WORKER_HEADINGS = ["Worker", "State", "Slots", "Jobs", "Seen", "Spark"];

@@ -24,7 +24,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
-from service.db import companion
+from service.db import audit_record
 from service.db.database_files import DatabaseFiles
 from service.model import private_file
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
@@ -85,7 +85,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """
     with _reachable(engine), _turn_of(engine), engine.connect() as connection:
         connection.execution_options(**{_WRITES: True})
-        accompanying = companion.current.get()
+        accompanying = audit_record.current.get()
         with connection.begin():
             if accompanying is not None:
                 accompanying.begun(connection)

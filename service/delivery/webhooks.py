@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.redaction import MASK
-from service.db import companion
+from service.db import audit_record
 from service.db.engine import writing
 from service.delivery import delivery_store, outbox, signing, transport, webhook_store
 from service.delivery import headers as header_rules
@@ -85,7 +85,7 @@ def create(
     with writing(engine) as connection:
         outbox.lock(connection)
         webhook_store.add(connection, webhook)
-        companion.about("webhook", webhook.id)
+        audit_record.about("webhook", webhook.id)
     return Created(webhook, secret)
 
 

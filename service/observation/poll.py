@@ -21,8 +21,8 @@ from service.lake.snapshot import Since, TableSnapshot
 from service.observation import other_runs, poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
 from service.queue import breaker_store, job_tally
-from service.queue.settlement import settle
-from service.queue.withdrawal import withdraw_beside_incidents
+from service.queue.unknown_outcomes import settle
+from service.queue.unstarted_jobs import withdraw_beside_incidents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING
 
+from service.queue.lease_order import NEVER, Candidate, turn
 from service.queue.slot_use import AT_LEAST, used_after
-from service.queue.turn import NEVER, Candidate, turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,7 +24,7 @@ class JobState(StrEnum):
     """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled.
 
     After the last attempt a job may be `unknown` instead: its worker disappeared, or could not find out whether it
-    committed. The next poll of the table's timeline settles it (`service.queue.settlement`).
+    committed. The next poll of the table's timeline settles it (`service.queue.unknown_outcomes`).
     """
 
     QUEUED = "queued"

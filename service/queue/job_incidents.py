@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from service.incidents import store, tracker
 from service.incidents.incident import ASTRAY, Incident, IncidentKind, IncidentState
-from service.queue import diagnosed
+from service.queue import damage_incidents
 from service.queue.job import JobState
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
             for each in store.standing(connection, before.table_id, of=_instants(result, name))
             if each.kind in ASTRAY
         ]
-    damages, gone = diagnosed.of_report(connection, after, result, now)
+    damages, gone = damage_incidents.of_report(connection, after, result, now)
     return list(tracker.change(connection, before.table_id, found + damages, closing + gone, now).events)
 
 

@@ -25,7 +25,6 @@ from service.queue import (
     failing_work,
     held_attempts,
     held_store,
-    hold_back,
     job_changes,
     job_incidents,
     job_log,
@@ -35,6 +34,7 @@ from service.queue import (
     lease_store,
     polled_locks,
     retention_needs,
+    wait_for_writers,
     worker_store,
     writability,
 )
@@ -133,7 +133,7 @@ def lease(
             if config.looks_at_locks and polled_locks.is_in_the_way(connection, job, now):
                 return False
             # A Flink job may have been detected only after this job was queued.
-            held_back = hold_back.hold_back(connection, job, table, now)
+            held_back = wait_for_writers.hold_back(connection, job, table, now)
             events.extend(held_back)
             return not held_back
 

@@ -11,8 +11,8 @@ from service.model.formatting import count, duration
 from service.queue.durations import Basis
 from service.queue.forecast import HeldSlot, course, wanted_slots
 from service.queue.held_attempts import is_window
+from service.queue.lease_order import Candidate
 from service.queue.slot_use import since
-from service.queue.turn import Candidate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
 from service.catalog import decision_times, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
-from service.db import companion
+from service.db import audit_record
 from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
@@ -24,7 +24,7 @@ from service.model.job_errors import (
     JobNotCancellableError,
 )
 from service.policies.policy_registry import effective_of
-from service.queue import breaker_store, hold_back, job_store, job_trace, retry
+from service.queue import breaker_store, job_store, job_trace, retry, wait_for_writers
 from service.queue.errors import REFUSALS_OF_CLUSTERING
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import Job, JobState
@@ -102,16 +102,16 @@ def submit(
         )
         if loses_batches(kind, params, table, watch_store.engines_of(connection, table_id)):
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')
-        job = job_store.submit(connection, hold_back.held_back(connection, wanted, table, now))
+        job = job_store.submit(connection, wait_for_writers.held_back(connection, wanted, table, now))
         if job.id == wanted.id:
-            companion.about("job", job.id)
+            audit_record.about("job", job.id)
             _refuse_impossible(job, table)
             _refuse_beside_incidents(connection, job)
             if not dry_run:
                 # Whoever submits it may have mended what was wrong.
                 breaker_store.half_open(connection, table_id, now, kind=kind)
             outbox.publish(
-                connection, [job_queued(job, table, now), *hold_back.draining_events(job, table, now)], now=now
+                connection, [job_queued(job, table, now), *wait_for_writers.draining_events(job, table, now)], now=now
             )
     if job.id == wanted.id:
         notifier.notify()

@@ -12,7 +12,7 @@ from jobs.contract import Table, TableLock
 from service.catalog import decision_times, snapshot_store, table_secrets, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.catalog.table_events import table_registered
-from service.db import companion
+from service.db import audit_record
 from service.db.engine import reading, rewrite, writing
 from service.delegation import plan_store
 from service.delivery import outbox
@@ -114,7 +114,7 @@ def register(
     )
     with writing(engine) as connection:
         table_store.register(connection, table)
-        companion.about("table", table.id)
+        audit_record.about("table", table.id)
         plan_store.adopt(connection, table.id, table.base_path)
         # Keeps jobs from starting beside a Flink job before the first poll.
         watch_store.mark(connection, table.id, found.marks)

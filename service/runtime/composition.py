@@ -26,11 +26,12 @@ from service.delivery.transport import Transport
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
 from service.hand_over.coordinator import HandOverConfig, HandOvers
+from service.health import problem_rounds
 from service.lake.reader_pool import ReaderLimits, ReaderPool
-from service.lock_desk.watch import LockWatch, LockWatchConfig
+from service.locks.lock_watch import LockWatch, LockWatchConfig
+from service.metrics.process_metrics import ProcessMetrics
 from service.model.backoff import BackOff
 from service.model.rounds import Rounds
-from service.observability.process_metrics import ProcessMetrics
 from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
@@ -48,7 +49,6 @@ from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
 from service.scheduling import scheduler
 from service.scheduling.admission import Limits
-from service.standing import problem_rounds
 
 if TYPE_CHECKING:
     import socket

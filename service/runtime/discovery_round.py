@@ -12,7 +12,7 @@ from service.access.token import Role
 from service.api.audit_objects import look
 from service.api.dependencies import AppContext, Caller
 from service.api.discovery import DiscoverIn, FoundState, discover
-from service.db import companion
+from service.db import audit_record
 from service.model.errors import GroundskeeperError
 
 if TYPE_CHECKING:
@@ -73,14 +73,14 @@ def run_once(context: AppContext, wanted: Sequence[DiscoverIn]) -> str:
         # The settings name the root, so it is allowed even if no roots are set.
         roots = context.permissions.roots if context.permissions.roots is not None else (each.root,)
         allowed = replace(context, permissions=replace(context.permissions, roots=roots))
-        accompanying = companion.current.set(_Recorder(context))
+        accompanying = audit_record.current.set(_Recorder(context))
         try:
             found = discover(each, allowed, Caller(SETTING, Role.ADMIN))
         except GroundskeeperError as error:
             log.warning("Searching for tables below %s failed: %s %s", each.root, error.title, error.detail)
             continue
         finally:
-            companion.current.reset(accompanying)
+            audit_record.current.reset(accompanying)
         registered += sum(table.is_new for table in found.items)
         for table in found.items:
             if table.state is FoundState.REFUSED and table.reason is not None:

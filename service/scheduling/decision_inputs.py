@@ -18,7 +18,7 @@ from service.policies.policy_registry import effective_of
 from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over_policy import has_flink
 from service.queue.job import JobState
-from service.queue.withdrawal import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
+from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import bucket_expansion, decision_store, delegated
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after

@@ -11,7 +11,7 @@ from service.policies import pause_store
 from service.policies.policy import Pause
 from service.queue import held_store, job_changes, job_store
 from service.queue.job_events import job_ended
-from service.queue.withdrawal import WITHDRAWN_BY_PAUSE
+from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -20,7 +20,7 @@ from service.delivery import outbox
 from service.model.errors import DatabaseUnavailableError
 from service.model.job_errors import FenceLosesFlinkError, JobConflictError
 from service.policies import pause_store
-from service.queue import breaker_store, hold_back, job_changes, job_store
+from service.queue import breaker_store, job_changes, job_store, wait_for_writers
 from service.queue.hand_over_policy import loses_batches
 from service.queue.job import Job
 from service.queue.job_events import job_ended, job_queued
@@ -172,7 +172,7 @@ def _decide(
     events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]
     if job:
         table = table_store.get(connection, table_id)
-        events += [job_queued(job, table, now), *hold_back.draining_events(job, table, now)]
+        events += [job_queued(job, table, now), *wait_for_writers.draining_events(job, table, now)]
     outbox.publish(connection, events, now=now)
     return job
 
@@ -263,7 +263,7 @@ def _start(
         reason=run.because,
     )
     try:
-        return job_store.submit(connection, hold_back.held_back(connection, job, table, now))
+        return job_store.submit(connection, wait_for_writers.held_back(connection, job, table, now))
     except JobConflictError as error:
         admissions[run.kind] = Wait("table-busy", f"{run.because}; but {error.detail}", warning=run.warning)
         return None

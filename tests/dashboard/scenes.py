@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from jobs.contract import WAITS_FOR, Outcome, Problem, Result
 from service.db import schema
 from service.db.engine import reading, writing
+from service.health.problem import StandingKind
 from service.model.clock import utc_now
-from service.standing.problem import StandingKind
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
 from tests.small_table import base_file, bucket_id, log_file

@@ -10,9 +10,9 @@ from pyarrow import fs
 
 from jobs.contract import BucketIndex, JobKind, Outcome, Table, TableLock, WorkOrder
 from jobs.errors import CancelledError
+from jobs.hudi.azure_instants import complete_at_once
 from jobs.hudi.hadoop import close_file_system
 from jobs.hudi.jvm import Jvm
-from jobs.hudi.whole_instants import complete_at_once
 from jobs.storage.paths import of_hadoop
 from service.lake.active_timeline import read_active_timeline
 from service.lake.storage import open_storage

@@ -24,8 +24,8 @@ from service.db import migrate
 from service.db.engine import open_engine, writing
 from service.events.notifier import Notifier
 from service.lake.reader_pool import InProcess
-from service.lock_desk.desk import LockDesk
-from service.lock_desk.errors import LockFreeError, WritersAliveError
+from service.locks.errors import LockFreeError, WritersAliveError
+from service.locks.lock_breaking import LockDesk
 from service.model.clock import utc_now
 from tests import zookeeper
 from tests.integration import tables

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from groundskeeper_client import Call, calls
-from service.cli.client import given
+from service.cli.client import arguments
+from service.cli.client.arguments import TableOption
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json, Patience
-from service.cli.client.given import TableOption
 from service.cli.client.output import Output, compact
 
 
@@ -35,7 +35,7 @@ def events(
 ) -> None:
     """List events, oldest first; or follow them, over restarts of the service. With --json each line of a followed
     stream is one event (CloudEvents)."""
-    types, table_id = ",".join(type_ or ["*"]), given.id_of(service, table)
+    types, table_id = ",".join(type_ or ["*"]), arguments.id_of(service, table)
     if follow:
         # The stream would wait for a service that was never there.
         service.send(calls.list_event_types())

@@ -8,10 +8,10 @@ import typer
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import IncidentCloseIn, IncidentKind, IncidentState
-from service.cli.client import given
+from service.cli.client import arguments
+from service.cli.client.arguments import TableOption
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection
-from service.cli.client.given import TableOption
 from service.cli.client.output import Output, ago
 
 app = typer.Typer(help="See faults that were found on tables; close one by hand.", no_args_is_help=True)
@@ -31,9 +31,8 @@ def list_incidents(
     limit: Limit = 100,
 ) -> None:
     """List the incidents, newest first, each with its effect and the remedy."""
-    page = service.items(
-        calls.list_incidents(table_id=given.id_of(service, table), state=state, kind=[kind] if kind else None), limit
-    )
+    kinds = [kind] if kind else None
+    page = service.items(calls.list_incidents(table_id=arguments.id_of(service, table), state=state, kind=kinds), limit)
     if out.as_json:
         out.json(page)
         return

@@ -11,10 +11,10 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import JobKind, JobState, LogLevel
 from jobs import contract
 from jobs.kinds.registry import KINDS
-from service.cli.client import given, job_log, job_watch
+from service.cli.client import arguments, job_log, job_watch
+from service.cli.client.arguments import Since, TableName, TableOption, Until
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
-from service.cli.client.given import Since, TableName, TableOption, Until
 from service.cli.client.kinds import complete_param, parameters
 from service.cli.client.output import Output, ago, compact, took
 from service.model.formatting import count, duration
@@ -52,10 +52,10 @@ def run(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it to its end, as `jobs watch`")] = False,
 ) -> None:
     """Submit a job. A worker starts it within moments."""
-    found = given.table_of(service, table)
+    found = arguments.table_of(service, table)
     body: Any = {
         "kind": kind.value,
-        "params": {**given.from_file(params_file, "--params-file"), **given.values(param, "--param")},
+        "params": {**arguments.from_file(params_file, "--params-file"), **arguments.values(param, "--param")},
         "dry_run": dry_run,
     }
     if priority is not None:
@@ -106,7 +106,7 @@ def list_jobs(
     limit: Limit = 20,
 ) -> None:
     """List the jobs, newest first. --since and --until are times of submission."""
-    table_id = given.id_of(service, table)
+    table_id = arguments.id_of(service, table)
     page = service.items(calls.list_jobs(table_id=table_id, kind=kind, state=state, since=since, until=until), limit)
     if out.as_json:
         out.json(page)

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from groundskeeper_client import calls
-from service.cli.client import given
+from service.cli.client import arguments
+from service.cli.client.arguments import TableName
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection, Json
-from service.cli.client.given import TableName
 from service.cli.client.output import Output, ago
 from service.model.formatting import duration
 
@@ -21,7 +21,7 @@ app = typer.Typer(help="See who holds a table's lock; break one that a dead writ
 @of_service
 def show(service: Connection, out: Output, table: TableName) -> None:
     """Show the lock, and what tells whether its holder is alive: heartbeats, pending instants, jobs."""
-    found = given.table_of(service, table)
+    found = arguments.table_of(service, table)
     lock = service.send(calls.get_lock(found["id"]))
     if out.as_json:
         out.json(lock)
@@ -42,12 +42,12 @@ def break_(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
 ) -> None:
     """Break a lock that a dead writer left. A holder that is alive and only slow would then write beside others."""
-    found = given.table_of(service, table)
+    found = arguments.table_of(service, table)
     lock = service.send(calls.get_lock(found["id"]))
     if lock["is_breakable"] and not yes:
         if not out.as_json:
             _show(out, lock)
-        given.confirm(f"Break the lock of {found['name']} ({found['base_path']})?", yes=yes)
+        arguments.confirm(f"Break the lock of {found['name']} ({found['base_path']})?", yes=yes)
     # The lock that was shown, and no later one.
     broken = service.send(calls.break_lock(found["id"], reason=reason, lock_id=lock["id"]))
     if out.as_json:

@@ -9,11 +9,11 @@ import typer
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import PauseIn
-from service.cli.client import given
+from service.cli.client import arguments
+from service.cli.client.arguments import TableOption
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
-from service.cli.client.given import TableOption
 from service.cli.client.output import Output, ago, compact
 
 app = typer.Typer(help="See and set which jobs start automatically, and when.", no_args_is_help=True)
@@ -38,7 +38,7 @@ def show(
     elif pattern:
         _show_pattern(out, service.send(calls.get_policy(target)))
     else:
-        _show_table(out, service.send(calls.get_table_policy(given.table_of(service, target)["id"])))
+        _show_table(out, service.send(calls.get_table_policy(arguments.table_of(service, target)["id"])))
 
 
 @app.command("set")
@@ -64,13 +64,13 @@ def set_policy(
     if not settings and not unset and file is None:
         raise CommandError.usage("Nothing to set: give NAME=VALUE, --unset or --file.")
     if not pattern:
-        target = given.table_of(service, target)["id"]
+        target = arguments.table_of(service, target)["id"]
     tag: str | None = None
     if file:
-        new: Any = given.from_file(file, "--file")
+        new: Any = arguments.from_file(file, "--file")
     else:
         new, tag = (_own_of_pattern if pattern else _own_of_table)(service, target)
-    for name, value in given.values(settings, "NAME=VALUE").items():
+    for name, value in arguments.values(settings, "NAME=VALUE").items():
         put_in(new, name, value)
     for name in unset or ():
         take_out(new, name)
@@ -143,7 +143,7 @@ def take_out(level: Json, name: str) -> None:
 
 
 def _set_paused(service: Connection, out: Output, wanted: str, *, is_paused: bool) -> None:
-    table = given.table_of(service, wanted)
+    table = arguments.table_of(service, wanted)
     own, tag = _own_of_table(service, table["id"])
     own.pop("paused", None)
     new: Any = {**own, "paused": True} if is_paused else own

@@ -8,11 +8,11 @@ import typer
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import Severity, StandingKind
-from service.cli.client import given
+from service.cli.client import arguments
+from service.cli.client.arguments import TableOption
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
-from service.cli.client.given import TableOption
 from service.cli.client.output import Output, ago, clean
 
 
@@ -35,7 +35,7 @@ def problems(
 ) -> None:
     """List what is wrong now, the most serious first, with the command that helps. Words in <> are yours to replace.
     Exit code 1 if a problem is critical, or a job failed for good; 0 if that is so of none of those listed."""
-    listed = calls.list_problems(table_id=given.id_of(service, table), kind=kind, severity=severity)
+    listed = calls.list_problems(table_id=arguments.id_of(service, table), kind=kind, severity=severity)
     # The counts are those of the last page.
     page = service.items(listed, limit)
     if out.as_json:

@@ -11,11 +11,11 @@ import typer
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import WriterEngine
 from jobs.format.clock_frame import spoken
-from service.cli.client import given
+from service.cli.client import arguments
+from service.cli.client.arguments import TableName
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
-from service.cli.client.given import TableName
 from service.cli.client.output import Output, ago, compact
 from service.model.formatting import count, duration, size
 
@@ -63,13 +63,13 @@ def add(
     """Register a table. Policies act on it from then on: its writers must take the same lock."""
     if (buckets is None) != (not hash_field):
         raise CommandError.usage("A bucket index needs both --buckets and --hash-field.")
-    body: Any = {**given.from_file(file, "--file"), "base_path": given.absolute(path)}
+    body: Any = {**arguments.from_file(file, "--file"), "base_path": arguments.absolute(path)}
     if name is not None:
         body["name"] = name
     if buckets is not None:
         body["index"] = {"type": "bucket", "num_buckets": buckets, "hash_fields": hash_field}
     if lock is not None or lock_option or lock_wait_seconds is not None:
-        options = given.pairs(lock_option, "--lock-option")
+        options = arguments.pairs(lock_option, "--lock-option")
         stated: Json = body.get("lock") or {}
         body["lock"] = {
             **stated,
@@ -113,8 +113,8 @@ def discover(
 ) -> None:
     """Find the tables below a folder, and register them. Exit code 1 if one of them was refused."""
     body: Any = {
-        **given.from_file(file, "--file"),
-        "root": given.absolute(root),
+        **arguments.from_file(file, "--file"),
+        "root": arguments.absolute(root),
         "pattern": pattern,
         "register": register,
         "limit": limit,
@@ -155,7 +155,7 @@ def list_tables(
     limit: Limit = 1000,
 ) -> None:
     """List the registered tables."""
-    page = service.items(calls.list_tables(name=name, path=None if path is None else given.absolute(path)), limit)
+    page = service.items(calls.list_tables(name=name, path=None if path is None else arguments.absolute(path)), limit)
     if out.as_json:
         out.json(page)
         return
@@ -178,7 +178,7 @@ def list_tables(
 @of_service
 def show(service: Connection, out: Output, table: TableName) -> None:
     """Show a table, its state, and the current decision about each service."""
-    found = given.table_of(service, table)
+    found = arguments.table_of(service, table)
     if out.as_json:
         out.json(found)
         return
@@ -212,7 +212,7 @@ def writer_options(
     ] = None,
 ) -> None:
     """Show the options that a writer of a table needs."""
-    table_id = given.table_of(service, table)["id"]
+    table_id = arguments.table_of(service, table)["id"]
     found = service.send(calls.get_writer_options(table_id, engine=engine, hudi_version=hudi_version))
     if out.as_json:
         out.json(found)
@@ -228,7 +228,7 @@ def writer_options(
 @of_service
 def poll(service: Connection, out: Output, table: TableName) -> None:
     """Have a table polled now: one that could not be read, and is well again, shows so at once."""
-    found = given.table_of(service, table)
+    found = arguments.table_of(service, table)
     answer = service.send(calls.poll_table(found["id"]))
     out.answer(answer, f"{found['name']} is polled within moments: groundskeeper problems --table {found['id']}")
 
@@ -243,8 +243,8 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
 ) -> None:
     """Unregister a table. Its data stays as it is; its ended jobs are deleted. Prints what was registered."""
-    found = given.table_of(service, table)
-    given.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
+    found = arguments.table_of(service, table)
+    arguments.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
     service.send(calls.unregister_table(found["id"]))
     out.answer(found, f"Unregistered {found['name']} ({found['id']}). Its data was not touched.")
 

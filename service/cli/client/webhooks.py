@@ -10,11 +10,11 @@ import typer
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import DeliveryState, ReplayIn
-from service.cli.client import given
+from service.cli.client import arguments
+from service.cli.client.arguments import Since, Until
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
-from service.cli.client.given import Since, Until
 from service.cli.client.output import Output, ago
 from service.model.formatting import count
 
@@ -54,7 +54,7 @@ def add(
     if table:
         body["tables"] = table
     if headers_file:
-        body["headers"] = given.from_file(headers_file, "--headers-file")
+        body["headers"] = arguments.from_file(headers_file, "--headers-file")
     answer = service.send(calls.create_webhook(body))
     _show_secret(out, answer)
 
@@ -202,7 +202,7 @@ def remove(
 ) -> None:
     """Delete a webhook and its deliveries. Prints what was deleted."""
     found = service.send(calls.get_webhook(webhook))
-    given.confirm(
+    arguments.confirm(
         f"Delete the webhook {webhook} to {found['url']}, and its {found['pending']} pending events?", yes=yes
     )
     service.send(calls.delete_webhook(webhook))

@@ -43,6 +43,10 @@ from service.db.schema.delivery import (
     queues,
     webhooks,
 )
+from service.db.schema.health import (
+    problem_rounds,
+    standing_problems,
+)
 from service.db.schema.incidents import (
     INCIDENT_INSTANT,
     INCIDENT_IS_OF_LATE_FILES,
@@ -69,10 +73,6 @@ from service.db.schema.scheduling import (
     planning,
     policies,
     table_policies,
-)
-from service.db.schema.standing import (
-    problem_rounds,
-    standing_problems,
 )
 from service.db.schema.tallies import (
     tallies,

@@ -30,7 +30,7 @@ breakers = sa.Table(
     sa.Index("ix_breakers_failed_at", "failed_at"),
 )
 
-# One row for each table whose lock is looked at, while jobs wait for their turn (`service.lock_desk.watch`).
+# One row for each table whose lock is looked at, while jobs wait for their turn (`service.locks.lock_watch`).
 lock_looks = sa.Table(
     "lock_looks",
     metadata,

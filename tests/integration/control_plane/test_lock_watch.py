@@ -25,7 +25,7 @@ from service.lake.reader_pool import InProcess, ReaderLimits, ReaderPool
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock, read_lock
-from service.lock_desk.watch import LockWatch, LockWatchConfig
+from service.locks.lock_watch import LockWatch, LockWatchConfig
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.model.lock_state import LockState

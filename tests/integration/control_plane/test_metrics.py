@@ -36,11 +36,11 @@ from service.events.tally import Count
 from service.lake.commit import BUCKET_RESCALE, COMPACTION, Commit
 from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
+from service.metrics import database_metrics
+from service.metrics.database_state import Reader, Reading
+from service.metrics.process_metrics import ProcessMetrics
+from service.metrics.scrape import Scrapes
 from service.model.backoff import BackOff
-from service.observability import database_metrics
-from service.observability.process_metrics import ProcessMetrics
-from service.observability.reading import Reader, Reading
-from service.observability.scrape import Scrapes
 from service.queue import job_store, job_tally, lease_store, leases, recovery, worker_store
 from service.queue.forecaster import Forecaster
 from service.queue.job import Job

@@ -19,10 +19,10 @@ from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import schema
 from service.db.engine import writing
+from service.health.cached_problems import Board
+from service.health.remembered import MOST_AGE
 from service.queue import job_store, worker_store
 from service.queue.job import Job
-from service.standing.board import Board
-from service.standing.remembered import MOST_AGE
 from tests.integration.control_plane.test_problems_of_many import ill
 
 if TYPE_CHECKING:

@@ -24,14 +24,14 @@ from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.events.event import EventType
 from service.events.notifier import Notifier
+from service.health import late_services, problem_rounds, problem_store, problems
+from service.health.cached_problems import Board
+from service.health.problem import Severity, StandingKind
+from service.health.problem_changes import MOST_EVENTS
 from service.policies import pause_store
 from service.policies.policy import Pause
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
-from service.standing import problem_rounds, problem_store, problems, upkeep
-from service.standing.board import Board
-from service.standing.changes import MOST_EVENTS
-from service.standing.problem import Severity, StandingKind
 from tests.integration.receiver import Receiver
 from tests.integration.serving import Serving, eventually
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from service.events.event import Event
-    from service.standing.problem_rounds import Round
+    from service.health.problem_rounds import Round
     from tests.integration.control_plane.conftest import FakeClock
     from tests.postgresql import Server
 
@@ -212,12 +212,12 @@ def test_a_computation_that_fails_neither_stops_the_others_nor_resolves_its_own(
     def broken(table: problems.TableFacts, now: object) -> Iterator[problems.StandingProblem]:
         if table.id == "tbl_1":
             raise ZeroDivisionError
-        yield from upkeep.warned(table, clock())
+        yield from late_services.warned(table, clock())
 
     monkeypatch.setattr(
         problems,
         "OF_TABLES",
-        {broken if find is upkeep.warned else find: kinds for find, kinds in problems.OF_TABLES.items()},
+        {broken if find is late_services.warned else find: kinds for find, kinds in problems.OF_TABLES.items()},
     )
     with writing(engine) as connection:
         warn(connection, "tbl_0", clock, None)
@@ -307,8 +307,8 @@ def test_a_problem_that_becomes_worse_is_announced_again(
     tables(engine, clock, range(1))
     watchman.round()
     watchman.told()
-    worse = dataclasses.replace(upkeep.WARNED, severity=Severity.CRITICAL)
-    monkeypatch.setattr(upkeep, "WARNED", worse)
+    worse = dataclasses.replace(late_services.WARNED, severity=Severity.CRITICAL)
+    monkeypatch.setattr(late_services, "WARNED", worse)
     watchman.round()
     [event] = watchman.told()
     assert (event.type, event.data["problem"]["severity"]) == (OPENED, "critical")

@@ -13,6 +13,7 @@ from jobs.contract import JobKind, WorkerInfo
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db.engine import writing
+from service.health import problem_search
 from service.incidents import store as incident_store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.lake.snapshot import PartitionState, Pending, Since, TableSnapshot
@@ -21,12 +22,11 @@ from service.queue import job_store, worker_store
 from service.queue.job import Job
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
-from service.standing import look
 from tests.integration.control_plane.planning import save_look
 from tests.integration.control_plane.standing import GIB, MIB
 
 if TYPE_CHECKING:
-    from service.standing.problem import StandingProblem
+    from service.health.problem import StandingProblem
     from tests.integration.control_plane.conftest import FakeClock
 
 KINDS = {
@@ -121,7 +121,7 @@ def looked(engine: sa.Engine, clock: FakeClock) -> tuple[list[StandingProblem], 
 
     sa.event.listen(engine, "before_cursor_execute", note)
     began = time.perf_counter()
-    found = list(look.look(engine, clock())[0].problems)
+    found = list(problem_search.look(engine, clock())[0].problems)
     took = time.perf_counter() - began
     sa.event.remove(engine, "before_cursor_execute", note)
     return found, len([each for each in statements if each.lstrip().startswith("SELECT")]), took

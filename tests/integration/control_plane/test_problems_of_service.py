@@ -13,7 +13,7 @@ from service.db import schema
 from service.db.engine import writing
 from service.delivery import webhooks as flows
 from service.delivery.guarded_loop import GuardedEventLoop
-from service.standing.problem import StandingKind
+from service.health.problem import StandingKind
 from tests.guides import ROOT
 from tests.integration.control_plane.planning import ask
 from tests.integration.control_plane.posting import Post

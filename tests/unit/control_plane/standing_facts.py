@@ -9,6 +9,7 @@ from jobs.contract import WAITS_FOR, JobKind, Problem, Progress, WorkerInfo, Wor
 from service.access.errors import SecretUnreadableError
 from service.catalog.watch import Watch
 from service.delivery.webhook import Webhook
+from service.health.problem_facts import Backlog, Facts, Failures, Lost, TableFacts, WebhookFacts
 from service.incidents.incident import IncidentKind
 from service.lake.backlog import Cycle
 from service.lake.commit import COMPACTION
@@ -22,7 +23,6 @@ from service.queue.breaker import Breaker
 from service.queue.job import Job, JobState
 from service.queue.worker import Worker
 from service.scheduling.decision import Decision, Verdict
-from service.standing.facts import Backlog, Facts, Failures, Lost, TableFacts, WebhookFacts
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago, an_incident, plan
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.contract import JobKind, Problem
 from service.queue.job import Job, JobState
-from service.queue.withdrawal import WITHDRAWN_BY_PAUSE
+from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,19 +18,19 @@ from jobs.contract import JobKind
 from service.api.params import JobIn
 from service.api.policy_requests import PolicyIn
 from service.cli.client import policies
-from service.cli.client.given import values
+from service.cli.client.arguments import values
 from service.cli.main import app
+from service.health.next_step import LONGEST, start
+from service.health.problem import StandingKind
+from service.health.problems import found_in
 from service.model.command_line import Choice, line
-from service.standing.problem import StandingKind
-from service.standing.problems import found_in
-from service.standing.step import LONGEST, start
 from tests.unit.control_plane.snapshots import NOW
 from tests.unit.control_plane.standing_facts import TABLE_ID, everything_wrong
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from service.standing.problem import StandingProblem
+    from service.health.problem import StandingProblem
 
 PROBLEMS = found_in(everything_wrong(), NOW).problems
 BUTTONS = [each for each in PROBLEMS if each.action]

@@ -2543,7 +2543,7 @@ class JobState(Word):
     """States: queued -> leased (a worker took it) -> running (it has confirmed) -> succeeded | failed | cancelled.
 
     After the last attempt a job may be `unknown` instead: its worker disappeared, or could not find out whether
-    it committed. The next poll of the table's timeline settles it (`service.queue.settlement`).
+    it committed. The next poll of the table's timeline settles it (`service.queue.unknown_outcomes`).
     """
 
     QUEUED = "queued"
@@ -3813,7 +3813,7 @@ class StaleWrite(Model, frozen=True, kw_only=True):
 
 
 class StandingKind(Word):
-    """Each is defined, with its text and its threshold, beside the function of `service.standing` that finds it."""
+    """Each is defined, with its text and its threshold, beside the function of `service.health` that finds it."""
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"

@@ -1,0 +1,144 @@
+// The timeline of a table as lanes, one for each action, with the instants that are pending and their ages.
+
+import { get } from "./api.js";
+import { asTable, box, drawing, scale, span, tracks } from "./chart.js";
+import { h } from "./dom.js";
+import { ago, bytes, count, moment, seconds, sentence } from "./format.js";
+import { card, field, select } from "./components.js";
+
+const MOST = 500;
+const HOUR_MS = 3_600_000;
+const PERIODS = [
+  ["", "all that is shown"],
+  ["1", "the last hour"],
+  ["24", "the last day"],
+  ["168", "the last week"],
+];
+// Of one thousand units across: what took less could not be seen.
+const LEAST = 3;
+const ACTIONS = {
+  COMPACT: "compaction",
+  LOG_COMPACT: "log compaction",
+  CLUSTER: "clustering",
+  BUCKET_RESCALE: "bucket rescale",
+};
+const ORDER = ["deltacommit", "commit", "replacecommit", "compaction", "logcompaction", "clustering", "bucket rescale", "clean", "rollback", "savepoint", "restore"];
+const HEADINGS = ["Action", "Instant", "State", "Completed", "Took", "Bytes"];
+
+export class Lanes {
+  constructor(tableId) {
+    this.tableId = tableId;
+    this.commits = null;
+    this.pending = [];
+    this.hours = "";
+    this.isMore = false;
+    this.asOf = null;
+  }
+
+  /** `snapshot` is the table's, null before the first poll. The commits are asked for only after a change. */
+  async load(snapshot) {
+    if (!snapshot) return;
+    if (!this.commits || this.asOf !== snapshot.taken_at) {
+      const page = await get("v1/commits", { table_id: this.tableId, limit: MOST });
+      this.commits = page.items;
+      this.isMore = page.next_cursor !== null;
+      this.asOf = snapshot.taken_at;
+    }
+    this.pending = snapshot.pending;
+  }
+
+  draw(changed) {
+    if (!this.commits) return null;
+    const now = Date.now();
+    const done = this.commits.map(completed);
+    const waiting = this.pending.map((each) => pending(each, now));
+    const every = [...done, ...waiting];
+    if (!every.length) return card("lanes", "Timeline", h("p", { class: "quiet" }, "No instants yet."));
+    const since = this.hours ? now - this.hours * HOUR_MS : Math.min(now - 60_000, ...every.map((each) => each.from));
+    const shown = every.filter((each) => each.to >= since);
+    const actions = [...new Set(every.map((each) => each.action))].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
+    const choose = (event) => {
+      this.hours = event.target.value;
+      changed.redraw();
+    };
+    return card(
+      "lanes",
+      "Timeline",
+      h("div", { class: "filters" }, field("Period", select({ onchange: choose }, PERIODS, this.hours))),
+      tracks(actions.map((action) => lane(action, shown.filter((each) => each.action === action), since, now))),
+      span(since, now),
+      this.isMore && h("p", { class: "quiet" }, `The latest ${MOST} instants. GET /v1/commits has those before them.`),
+      asTable("Timeline", HEADINGS, [...waiting, ...done].slice(0, 100).map(row)),
+    );
+  }
+}
+
+function completed(commit) {
+  const { requested_time: requested, completion_time: end, completed_at: at, action, operation } = commit;
+  const to = Date.parse(at);
+  const took = end ? apart(requested, end) : null;
+  const name = ACTIONS[operation] ?? action;
+  return { key: `${requested} ${action}`, action: name, requested, operation, at, took, from: to - (took ?? 0), to, bytes: commit.bytes_written, isPending: false };
+}
+
+function pending(instant, now) {
+  const { requested_time: requested, action, state, is_plan: isPlan, requested_at: since, age_seconds: age } = instant;
+  const from = since ? Date.parse(since) : now;
+  const beat = instant.heartbeat_age_seconds;
+  return { key: `${requested} ${action}`, action, requested, state: isPlan ? "planned" : state, age, beat, from, to: now, isPending: true };
+}
+
+/** Milliseconds between two instants of Hudi, which both are local times of one zone; null if they are none. */
+function apart(one, other) {
+  const [from, to] = [one, other].map((text) => {
+    const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d{3})$/.exec(text);
+    return parts && Date.UTC(parts[1], parts[2] - 1, ...parts.slice(3).map(Number));
+  });
+  return from == null || to == null || to < from ? null : to - from;
+}
+
+const place = (action) => (ORDER.includes(action) ? ORDER.indexOf(action) : ORDER.length);
+
+function lane(action, instants, since, now) {
+  const across = scale(since, now);
+  const waiting = instants.filter((each) => each.isPending);
+  const oldest = Math.max(...waiting.map((each) => each.age ?? -1));
+  const words = [
+    count(instants.length - waiting.length, "completed", "completed"),
+    waiting.length > 0 && `${waiting.length} pending${oldest >= 0 ? `, ${seconds(oldest)}` : ""}`,
+  ].filter(Boolean);
+  const shapes = instants.map((each) => {
+    const [from, to] = [across(each.from), across(each.to)];
+    const width = Math.max(LEAST, to - from);
+    return box(each.isPending ? "pending" : "done", Math.min(from, across(now) - width), width, told(each));
+  });
+  return {
+    key: action,
+    name: sentence(action),
+    picture: drawing("lane", `${sentence(action)}: ${words.join(", ")}`, ...shapes),
+    words: waiting.length ? h("span", { class: "tag warn" }, words[1]) : words[0],
+  };
+}
+
+function told(each) {
+  if (each.isPending) {
+    const age = each.age == null ? "" : ` for ${seconds(each.age)}`;
+    return `${each.requested} ${each.state}${age}${each.beat == null ? "" : `, last heartbeat ${seconds(each.beat)} ago`}`;
+  }
+  const took = each.took == null ? "" : `, took ${seconds(each.took / 1000)}`;
+  return `${each.requested}${each.operation ? ` ${each.operation}` : ""}, completed ${moment(each.at)}${took}`;
+}
+
+function row(each) {
+  return {
+    key: each.key,
+    cells: [
+      sentence(each.action),
+      h("code", {}, each.requested),
+      each.isPending ? `${each.state}${each.age == null ? "" : ` for ${seconds(each.age)}`}` : "completed",
+      each.isPending ? "–" : ago(each.at),
+      each.took == null ? "–" : seconds(each.took / 1000),
+      each.bytes == null ? "–" : bytes(each.bytes),
+    ],
+  };
+}

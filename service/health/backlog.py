@@ -1,0 +1,134 @@
+"""The problem of a backlog that grows: what waits for a compaction becomes more and more.
+
+A backlog that rises until a compaction and then falls is none. So what counts is how a rise compares with earlier ones,
+and what compactions leave, never the size alone (`service.health.late_services.compaction_behind` looks at that).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from service.health.next_step import compact
+from service.health.problem import Definition, Severity, StandingKind
+from service.lake.table import TableType
+from service.model.formatting import count, duration, size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from service.health.problem import StandingProblem
+    from service.health.problem_facts import TableFacts
+    from service.lake.backlog import Cycle
+    from service.lake.snapshot import TableSnapshot
+
+GROWING = Definition(
+    StandingKind.COMPACTION_BACKLOG_GROWING,
+    Severity.WARNING,
+    "The compaction backlog grows",
+    "Logs are written faster than they are compacted: queries become slower, and each compaction takes longer.",
+    "Let the policy compact sooner, or more at once; or give the group more workers.",
+)
+
+COMPACTIONS = 4
+"""In a row, each of which left more log bytes than the one before."""
+
+RISES = 5
+"""Polls in a row that found more log bytes, without a compaction."""
+
+RISING_FOR = timedelta(hours=1)
+
+GROWTH = 1.5
+"""Ratio of the last of those sizes to the first, or of the logs to the most that earlier ones came to."""
+
+LEAST_BYTES = 64 * 1024**2
+"""Growth that does not count."""
+
+LEAST_RATIO = 0.05
+"""Of logs to base files. Below it the backlog costs next to nothing."""
+
+WITHOUT_EARLIER = 2
+"""Multiple of the policy's number of commits, for a table that nothing has ever compacted."""
+
+
+def growing(table: TableFacts, now: datetime) -> StandingProblem | None:
+    """Either compactions run and leave more each time, or none runs and the logs outgrow all that they came to before
+    earlier ones."""
+    snapshot = table.snapshot
+    if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:
+        return None
+    if not snapshot.cycles or snapshot.totals.log_bytes < LEAST_RATIO * snapshot.totals.base_bytes:
+        return None
+    return _although_compacted(table, snapshot, now) or _without_compaction(table, snapshot, now)
+
+
+def _although_compacted(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> StandingProblem | None:
+    cycles = [each for each in snapshot.cycles if each.is_whole and each.compacted_at][-COMPACTIONS:]
+    left = [each.low_bytes for each in cycles]
+    if len(left) < COMPACTIONS or any(later <= earlier for earlier, later in pairwise(left)):
+        return None
+    since = cycles[0].compacted_at
+    if since is None or not _has_grown(left[0], left[-1]):
+        return None
+    return GROWING.of(
+        table.about,
+        since,
+        f"Each of the last {COMPACTIONS} compactions, in {duration(now - since)}, left more than the one before:"
+        f" {_sizes(left)} of logs.",
+        {
+            "left_bytes": [str(each) for each in left],
+            "log_bytes": snapshot.totals.log_bytes,
+            "base_bytes": snapshot.totals.base_bytes,
+            "compactions": COMPACTIONS,
+        },
+        step=compact(table.id),
+    )
+
+
+def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> StandingProblem | None:
+    *earlier, cycle = snapshot.cycles
+    commits, threshold = snapshot.since_compaction.commits, table.policy.compaction.commits
+    if cycle.rises < RISES or now - cycle.rising_since < RISING_FOR:
+        return None
+    if commits <= (threshold if earlier else WITHOUT_EARLIER * threshold):
+        return None
+    most = _most(earlier) if earlier else cycle.low_bytes
+    if not _has_grown(most, cycle.last_bytes):
+        return None
+    before = (
+        f"the most before the last {count(len(earlier), 'compaction')} was {size(most)}"
+        if earlier
+        else "nothing has ever compacted the table"
+    )
+    return GROWING.of(
+        table.about,
+        cycle.rising_since,
+        f"{size(cycle.last_bytes)} of logs after {count(commits, 'commit')} without a compaction, and more with each of"
+        f" the last {cycle.rises} changes, for {duration(now - cycle.rising_since)}; {before}.",
+        {
+            "log_bytes": cycle.last_bytes,
+            "base_bytes": snapshot.totals.base_bytes,
+            "most_before_bytes": most if earlier else None,
+            "commits": commits,
+            "rises": cycle.rises,
+            "enabled": table.policy.compaction.enabled,
+        },
+        step=compact(table.id),
+        remedy=None
+        if table.policy.compaction.enabled
+        else "Compact the table, and switch compaction on in its policy or in one of its writers.",
+    )
+
+
+def _has_grown(first: int, last: int) -> bool:
+    return last - first >= LEAST_BYTES and last >= GROWTH * first
+
+
+def _most(cycles: Sequence[Cycle]) -> int:
+    return max(each.peak_bytes for each in cycles)
+
+
+def _sizes(left: Sequence[int]) -> str:
+    return ", ".join(size(each) for each in left[:-1]) + f" and {size(left[-1])}"

@@ -1,0 +1,123 @@
+"""The problems and backlogs of the whole installation, as they were a few seconds ago.
+
+To compute them takes half a second for a thousand tables, and a page asks for them after each event. So one process
+computes them once for all that ask, and answers meanwhile with what it computed last, or with what the last round of
+`problem_rounds` has found: a first visitor does not wait either.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from service.db.engine import reading
+from service.health import overview_store
+from service.health.problem_search import look
+from service.health.remembered import Remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from service.catalog.snapshot_store import KnownSnapshots
+    from service.health.overview import Listing
+    from service.health.problem import Severity, StandingProblem
+    from service.health.problem_facts import TableFacts
+    from service.health.problems import Found
+    from service.model.clock import Clock
+
+
+@dataclass(frozen=True)
+class TableBacklog:
+    """What a table's services have not done yet. `commits` are those since the last compaction."""
+
+    log_bytes: int
+    base_bytes: int
+    commits: int
+    last_commit_at: datetime | None
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The state `as_of` a time: the problems, the most serious first, and the backlogs of the tables that have been
+    polled, by table id."""
+
+    as_of: datetime
+    problems: Sequence[StandingProblem] = ()
+    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)
+    counts: Mapping[Severity, int] = field(default_factory=Counter)
+    of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Look:
+    found: Found
+    paths: Mapping[str, str]
+    known: Known
+
+
+def _known(found: Found, tables: Sequence[TableFacts], now: datetime) -> Known:
+    of_tables = defaultdict(list)
+    for each in found.problems:
+        if each.table_id is not None:
+            of_tables[each.table_id].append(each)
+    return Known(
+        as_of=now,
+        problems=found.problems,
+        backlogs={table.id: backlog for table in tables if (backlog := _backlog(table))},
+        counts=Counter(each.severity for each in found.problems),
+        of_tables=of_tables,
+    )
+
+
+class Board:
+    """What one process computed last. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._snapshots: KnownSnapshots = {}
+        self._looks = Remembered("problems", self._look, tables=lambda each: len(each.paths))
+        self._tables = Remembered("list of tables", _listed, tables=lambda each: len(each.tables))
+
+    def known(self, engine: Engine, clock: Clock) -> Known:
+        """Returns what is known, some seconds old at most. Raises DatabaseUnavailableError."""
+        return self._looks.latest(engine, clock).known
+
+    def now(self, engine: Engine, clock: Clock) -> Known:
+        """Returns the state of now, unless there are so many tables that computing it takes long. Raises
+        DatabaseUnavailableError."""
+        return self._looks.now(engine, clock).known
+
+    def tables(self, engine: Engine, clock: Clock) -> Listing:
+        """Returns all tables without their types: those of now, unless there are very many. Raises
+        DatabaseUnavailableError."""
+        return self._tables.now(engine, clock)
+
+    def look(self, engine: Engine, clock: Clock) -> tuple[Found, Mapping[str, str]]:
+        """Looks at the whole installation now, and remembers what is found. Also returns the base paths of the tables
+        that could be read, by id. Raises DatabaseUnavailableError."""
+        look = self._looks.anew(engine, clock)
+        return look.found, look.paths
+
+    def _look(self, engine: Engine, now: datetime) -> _Look:
+        found, tables = look(engine, now, snapshots=self._snapshots)
+        return _Look(found, {table.id: table.base_path for table in tables}, _known(found, tables, now))
+
+
+def _listed(engine: Engine, _now: datetime) -> Listing:
+    with reading(engine) as connection:
+        return overview_store.tables(connection, overview_store.activity(connection).busy, with_type=False)
+
+
+def _backlog(table: TableFacts) -> TableBacklog | None:
+    if table.snapshot is None:
+        return None
+    totals = table.snapshot.totals
+    return TableBacklog(
+        log_bytes=totals.log_bytes,
+        base_bytes=totals.base_bytes,
+        commits=table.snapshot.since_compaction.commits,
+        last_commit_at=table.snapshot.last_commit_at,
+    )

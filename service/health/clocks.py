@@ -1,0 +1,61 @@
+"""The problem of clocks: some writers of a table name their instants by one, and others by another; or one was set
+back."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobs.format.clock_frame import spoken
+from service.health.next_step import look_at_table
+from service.health.problem import Definition, Severity, StandingKind
+from service.model.formatting import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.health.problem import StandingProblem
+    from service.health.problem_facts import TableFacts
+
+CLOCKS_DISAGREE = Definition(
+    StandingKind.CLOCKS_DISAGREE,
+    Severity.CRITICAL,
+    "The clocks of the table's writers do not agree",
+    "Hudi orders rows by the moments that writers name, so a later write may lose to an earlier one. Every job that"
+    " writes is refused, because its instant would come before some writers' and after others'.",
+    "Let all writers run by one clock: set their machines by a time server, and run them in one time zone. A table that"
+    " is made with `hoodie.table.timeline.timezone=UTC` has one for writers in any zone.",
+)
+
+
+def disagree(table: TableFacts, now: datetime) -> StandingProblem | None:
+    clock = table.snapshot.clock if table.snapshot is not None and table.is_readable else {}
+    if (found := clock.get("disagreement")) is None:
+        return _set_back(table, clock, now)
+    one, other = (timedelta(seconds=found[name]) for name in ("one_seconds", "other_seconds"))
+    apart, since = timedelta(seconds=round(abs(one - other).total_seconds())), datetime.fromisoformat(found["since"])
+    return CLOCKS_DISAGREE.of(
+        table.about,
+        since,
+        f"For {duration(now - since)} some writers have named their instants {spoken(one)} and others {spoken(other)},"
+        f" in turn: the clocks are {apart} apart.",
+        {**found, "apart_seconds": apart.total_seconds()},
+        step=look_at_table(table.id),
+    )
+
+
+def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> StandingProblem | None:
+    """One that was set right since: what was written by it stays where it is in the order."""
+    if (found := clock.get("set_back")) is None:
+        return None
+    since, back = datetime.fromisoformat(found["since"]), timedelta(seconds=round(found["seconds"]))
+    more = f"; {found['instants']} do so in all" if found["instants"] > 1 else ""
+    return CLOCKS_DISAGREE.of(
+        table.about,
+        since,
+        f"{duration(now - since)} ago the clock of a writer was behind: {found['instant']} appeared after"
+        f" {found['after']} had completed, and is {back} earlier{more}."
+        " Compare the rows that it wrote with their source: an older version may be what readers see.",
+        dict(found),
+        step=look_at_table(table.id),
+    )

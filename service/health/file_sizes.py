@@ -1,0 +1,153 @@
+"""Problems of a table's files: buckets that are too large or uneven, and small files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.health.next_step import look_at_table, start
+from service.health.problem import Definition, Severity, StandingKind
+from service.model.formatting import count, size
+from service.scheduling.bucket_expansion import OBSTACLES, factor_for
+from service.scheduling.decision import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from service.health.problem import StandingProblem
+    from service.health.problem_facts import TableFacts
+    from service.lake.snapshot import PartitionState
+
+_MIB = 1024**2
+
+TOO_LARGE = Definition(
+    StandingKind.BUCKET_TOO_LARGE,
+    Severity.WARNING,
+    "A bucket is larger than the policy allows",
+    "Each compaction rewrites all of it in one task, which becomes slower and needs more memory with every commit.",
+    "Expand the buckets: the job moves each row to its new bucket without a shuffle.",
+)
+
+SKEWED = Definition(
+    StandingKind.BUCKETS_SKEWED,
+    Severity.NOTICE,
+    "The buckets are uneven",
+    "One task of each write and each compaction takes much longer than all others.",
+    "Hash by fields with more values than the index has now (a new table), or look for a key that most rows share. More"
+    " buckets do not help.",
+)
+
+_INSTEAD = {
+    "uneven-keys": SKEWED.remedy,
+    **dict.fromkeys(OBSTACLES, "Remove what keeps the table from an expansion first; the finding names it."),
+}
+"""What to do where an expansion would be refused, by the code of its decision."""
+
+SKEW = 4.0
+"""Of the largest bucket to the mean of all."""
+
+SKEW_BYTES = 256 * _MIB
+"""Size of the largest bucket below which skew does not matter."""
+
+SMALL_FILES = Definition(
+    StandingKind.SMALL_FILES,
+    Severity.NOTICE,
+    "Most files are small",
+    "Queries open many files for little data, and listings take longer.",
+    "Cluster the table, which merges them, or let its policy do so (`clustering.small_file_share`).",
+)
+
+SMALL_SHARE = 0.5
+"""Of the base files, unless the policy clusters by a share of its own."""
+
+MANY_FILES = 100
+"""Small files of a table below which they do not matter."""
+
+
+def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
+    allowed = table.policy.bucket_expansion.max_bucket_bytes
+    large = table.snapshot.large if table.snapshot else None
+    if table.snapshot is None or not table.is_readable or large is None or large.largest_bucket_bytes <= allowed:
+        return None
+    decision = table.decisions.get(JobKind.BUCKET_EXPANSION)
+    remedy = _INSTEAD.get(decision.code) if decision is not None else None
+    params: Mapping[str, object] = {"factor": factor_for(large.largest_bucket_bytes, allowed)}
+    of_policy = decision is not None and decision.verdict in (Verdict.SUGGEST, Verdict.WAIT)
+    if decision is not None and of_policy and decision.params:
+        params = decision.params
+    bucket = f"bucket {large.largest_bucket} of {_place(large)}"
+    finding = f"{bucket} has {size(large.largest_bucket_bytes)}, {size(allowed)} are allowed"
+    is_explained = decision is not None and decision.because.startswith(finding)
+    because = decision.because if decision is not None and is_explained else finding
+    return TOO_LARGE.of(
+        table.about,
+        decision.first_at if decision is not None and is_explained else table.snapshot.taken_at,
+        f"{because[0].upper()}{because[1:]}.",
+        {**_of(large), "allowed_bytes": allowed},
+        step=look_at_table(table.id)
+        if remedy
+        else start(table.id, "Expand the buckets", JobKind.BUCKET_EXPANSION, params),
+        remedy=remedy,
+    )
+
+
+def skewed(table: TableFacts, _now: datetime) -> StandingProblem | None:
+    found = table.snapshot.skewed if table.snapshot else None
+    if table.snapshot is None or not table.is_readable or found is None or found.largest_bucket_bytes < SKEW_BYTES:
+        return None
+    mean = (found.base_bytes + found.log_bytes) / max(found.num_buckets, 1)
+    skew = found.largest_bucket_bytes / mean if mean else 0.0
+    if skew < SKEW:
+        return None
+    return SKEWED.of(
+        table.about,
+        table.snapshot.taken_at,
+        f"Bucket {found.largest_bucket} of {_place(found)} has {size(found.largest_bucket_bytes)}, {skew:.1f} times the"
+        f" mean of its {found.num_buckets} buckets.",
+        {**_of(found), "skew": round(skew, 2)},
+        step=look_at_table(table.id),
+    )
+
+
+def small_files(table: TableFacts, _now: datetime) -> StandingProblem | None:
+    """Only without a bucket index: a bucket is one file group, however small."""
+    snapshot = table.snapshot
+    if snapshot is None or not table.is_readable or snapshot.num_buckets:
+        return None
+    totals = snapshot.totals
+    if totals.mergeable_files < MANY_FILES:
+        return None
+    clustering = table.policy.clustering
+    share = clustering.small_file_share or SMALL_SHARE
+    if totals.mergeable_files < share * totals.base_files:
+        return None
+    params: dict[str, object] = {}
+    if clustering.sort_by:
+        params = {"sort_by": list(clustering.sort_by), "layout": clustering.layout.value}
+    return SMALL_FILES.of(
+        table.about,
+        snapshot.since_clustering.at or snapshot.first_commit_at or snapshot.taken_at,
+        f"{totals.mergeable_files} of {count(totals.base_files, 'base file')} are smaller than"
+        f" {size(snapshot.small_file_bytes)} and could be merged.",
+        {
+            "small_files": totals.mergeable_files,
+            "base_files": totals.base_files,
+            "small_file_bytes": snapshot.small_file_bytes,
+            "clustering_enabled": clustering.enabled,
+        },
+        step=start(table.id, "Cluster", JobKind.CLUSTERING, params),
+    )
+
+
+def _place(partition: PartitionState) -> str:
+    return f"partition {partition.path}" if partition.path else "the table"
+
+
+def _of(partition: PartitionState) -> dict[str, str | int | None]:
+    return {
+        "partition": partition.path,
+        "bucket": partition.largest_bucket,
+        "bucket_bytes": partition.largest_bucket_bytes,
+        "num_buckets": partition.num_buckets,
+    }

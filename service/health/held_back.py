@@ -1,0 +1,58 @@
+"""Kinds of jobs whose attempts fail on a table, so that further ones are held back (`service.queue.breaker`)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.contract import TABLE_LOCKED
+from service.health.next_step import look_at_table
+from service.health.problem import Definition, Severity, StandingKind
+from service.model.lock_state import LockState
+from service.queue.breaker import BreakerState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from service.health.problem import StandingProblem
+    from service.health.problem_facts import TableFacts
+
+HELD_BACK = Definition(
+    StandingKind.JOB_HELD_BACK,
+    Severity.WARNING,
+    "Attempts fail, and further ones are held back",
+    "The table service does not happen. Failing work gets a tenth of the slots at most while other tables wait.",
+    "Do what the error says.",
+)
+
+AFTER = timedelta(seconds=15)
+"""Of an open breaker with a single failure: most of those pass by themselves."""
+
+
+def held_back(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+    """One for each kind of job that has failed twice in a row, or waits for its next try after a failure. Not for a
+    lock that others hold, nor for what a storage refuses: each is a problem of its own."""
+    is_locked = table.lock is not None and table.lock.state is LockState.HELD and table.lock.is_in_the_way(now)
+    for breaker in table.breakers:
+        waits = breaker.state(now) is BreakerState.OPEN and now - breaker.since >= AFTER
+        error = breaker.error
+        is_awaited = is_locked or (error is not None and error.type == TABLE_LOCKED)
+        if is_awaited or table.is_refused(error) or not (breaker.failures > 1 or waits):
+            continue
+        reason = f"{error.title}. {error.detail}".strip() if error else "Nobody knows why."
+        yield HELD_BACK.of(
+            table.about,
+            breaker.since,
+            f"{breaker.sentence(now)}: {reason}",
+            {
+                "job_kind": breaker.kind.value,
+                "failures": breaker.failures,
+                "slot_seconds": round(breaker.seconds, 1),
+                "next_try_at": breaker.next_try_at.isoformat(),
+                "error": error.type if error else None,
+            },
+            step=look_at_table(table.id),
+            part=breaker.kind.value,
+            remedy=(error.hint if error else "") or None,
+        )

@@ -1,0 +1,58 @@
+"""Problems of plans with more than one runner: somebody else executes what this service executes too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from service.health.next_step import look_at_table
+from service.health.problem import Definition, Severity, StandingKind
+from service.lake.commit import CLUSTERING, COMPACTION
+from service.model.formatting import duration
+from service.observation.other_runs import STOPPED_AFTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from service.health.problem import StandingProblem
+    from service.health.problem_facts import TableFacts
+
+OTHER_RUNNER = Definition(
+    StandingKind.OTHER_RUNNER,
+    Severity.WARNING,
+    "A writer also executes what this service executes",
+    "Two runners of one plan corrupt a table. Groundskeeper leaves a plan to its runner; Hudi's own runners do not know"
+    " that rule: asynchronous clustering sends no heartbeats, and takes every pending plan.",
+    "Switch it off in the writer, or here in the table's policy.",
+)
+
+_OFF = {
+    COMPACTION: "`hoodie.compact.inline=false` and `hoodie.datasource.compaction.async.enable=false`, which is on by"
+    " default in a Spark stream; in Flink `compaction.async.enabled=false`",
+    CLUSTERING: "`hoodie.clustering.inline=false` and `hoodie.clustering.async.enabled=false`; in Flink"
+    " `clustering.async.enabled=false`",
+}
+
+
+def other_runners(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+    """One for each table service that the policy has on, or that writers delegate to this service."""
+    if table.snapshot is None:
+        return
+    services = {
+        COMPACTION: ("compaction", table.policy.compaction.enabled),
+        CLUSTERING: ("clustering", table.policy.clustering.enabled),
+    }
+    for run in table.snapshot.other_runs:
+        name, is_on = services[run.operation]
+        why = "although a writer had delegated it" if run.is_delegated else "whose policy has it on"
+        if (is_on or run.is_delegated) and now - run.at < STOPPED_AFTER:
+            yield OTHER_RUNNER.of(
+                table.about,
+                run.since,
+                f"The {name} {run.instant}, which completed {duration(now - run.at)} ago, was executed by no job of"
+                f" this service, {why}.",
+                {"service": name, "instant": run.instant, "completed_at": run.at.isoformat()},
+                step=look_at_table(table.id),
+                part=name,
+                remedy=f"Switch it off in the writer: {_OFF[run.operation]}. Or switch it off here, in the policy.",
+            )

@@ -1,0 +1,196 @@
+"""The tables that an overview shows, and their order. Pure: the rows come from `overview_store`, the problems and
+backlogs from `board`."""
+
+from __future__ import annotations
+
+import base64
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from service.db.page import not_a_cursor
+from service.health.problem import RANKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from datetime import datetime
+
+    from service.health.cached_problems import Known
+    from service.health.problem import StandingKind, StandingProblem
+    from service.lake.table import TableType
+
+
+class Health(StrEnum):
+    """The severity of the most serious problem of a table, or `healthy` without any."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    NOTICE = "notice"
+    HEALTHY = "healthy"
+
+
+class TableState(StrEnum):
+    """The first that holds. `UNREADABLE`: polls fail. `UNPOLLED`: registered, and not polled yet. `BUSY`: workers hold
+    jobs of it."""
+
+    UNREADABLE = "unreadable"
+    UNPOLLED = "unpolled"
+    BUSY = "busy"
+    IDLE = "idle"
+
+
+class Order(StrEnum):
+    """`PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`: the last commit first.
+    `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal rank go by name."""
+
+    PROBLEMS = "problems"
+    NAME = "name"
+    BACKLOG = "backlog"
+    COMMIT = "commit"
+    SILENT = "silent"
+    REGISTERED = "registered"
+
+
+@dataclass(frozen=True)
+class ListedTable:
+    """The little of a table that decides about its place. `type` is None unless it was asked for."""
+
+    id: str
+    name: str
+    base_path: str
+    registered_at: datetime
+    state: TableState
+    type: TableType | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """All tables, at one moment."""
+
+    tables: Sequence[ListedTable]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """`text` is a part of the name or path, in capitals or not. Empty collections select everything."""
+
+    text: str = ""
+    health: Collection[Health] = ()
+    kinds: Collection[StandingKind] = ()
+    types: Collection[TableType] = ()
+    states: Collection[TableState] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.text.strip() or self.health or self.kinds or self.types or self.states)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A page of the tables that match, and how many there are: all, before this page, and without any filter."""
+
+    tables: Sequence[ListedTable]
+    total: int
+    matching: int
+    before: int
+    next_cursor: str | None
+
+
+# Of the tables that have nothing to be ordered by: the last ones.
+_LAST = 1e15
+_Key = tuple[float, str, str]
+_cursors = msgspec.json.Decoder(tuple[str, float, str, str])
+
+
+def select(
+    listing: Listing, known: Known, wanted: Filter, order: Order, *, limit: int, cursor: str | None = None
+) -> Selected:
+    """Tables that are added or removed between two pages neither repeat nor hide others. Raises ParamsInvalidError."""
+    keyed: Sequence[tuple[_Key, ListedTable]] = _in_order(listing, known, order)
+    if not wanted.is_open:
+        is_wanted = _matching(known, wanted)
+        keyed = [each for each in keyed if is_wanted(each[1])]
+    before = bisect_right(keyed, _parsed(cursor, order), key=itemgetter(0)) if cursor else 0
+    shown = keyed[before : before + limit]
+    has_more = len(keyed) > before + limit
+    return Selected(
+        tables=[table for _, table in shown],
+        total=len(listing.tables),
+        matching=len(keyed),
+        before=before,
+        next_cursor=_text(shown[-1][0], order) if has_more else None,
+    )
+
+
+# Of very many tables both stay the same for several calls.
+@lru_cache(maxsize=2)
+def _in_order(listing: Listing, known: Known, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
+    return sorted(((_key(table, known, order), table) for table in listing.tables), key=itemgetter(0))
+
+
+def health(table_id: str, known: Known) -> Health:
+    found = known.of_tables.get(table_id)
+    return Health(found[0].severity.value) if found else Health.HEALTHY
+
+
+def _matching(known: Known, wanted: Filter) -> Callable[[ListedTable], bool]:
+    text = wanted.text.strip().casefold()
+    kinds = set(wanted.kinds)
+    return lambda table: (
+        (not text or text in table.name.casefold() or text in table.base_path.casefold())
+        and (not wanted.states or table.state in wanted.states)
+        and (not wanted.types or table.type in wanted.types)
+        and (not wanted.health or health(table.id, known) in wanted.health)
+        and (not kinds or any(each.kind in kinds for each in known.of_tables.get(table.id, ())))
+    )
+
+
+def _key(table: ListedTable, known: Known, order: Order) -> _Key:
+    # A name may contain half of a surrogate pair, which no cursor can carry.
+    name = table.name.casefold().encode(errors="replace").decode()
+    return _number(table, known, order), name, table.id
+
+
+def _number(table: ListedTable, known: Known, order: Order) -> float:
+    """Ascending."""
+    backlog = known.backlogs.get(table.id)
+    match order:
+        case Order.NAME:
+            return 0.0
+        case Order.PROBLEMS:
+            return _rank(known.of_tables.get(table.id, ()))
+        case Order.BACKLOG:
+            return -float(backlog.log_bytes) if backlog else _LAST
+        case Order.COMMIT:
+            return -backlog.last_commit_at.timestamp() if backlog and backlog.last_commit_at else _LAST
+        case Order.SILENT:
+            return backlog.last_commit_at.timestamp() if backlog and backlog.last_commit_at else _LAST
+        case Order.REGISTERED:
+            return -table.registered_at.timestamp()
+
+
+def _rank(problems: Sequence[StandingProblem]) -> float:
+    """By the most serious one, then by the number of those that are as serious. They are in this order."""
+    if not problems:
+        return _LAST
+    worst = problems[0].severity
+    return RANKS[worst] * 1e6 - min(sum(each.severity is worst for each in problems), 10**5)
+
+
+def _text(key: _Key, order: Order) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode([order.value, *key])).decode().rstrip("=")
+
+
+def _parsed(cursor: str, order: Order) -> _Key:
+    try:
+        of, number, name, table_id = _cursors.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except ValueError as error:
+        raise not_a_cursor() from error
+    if of != order.value:
+        raise not_a_cursor()
+    return number, name, table_id

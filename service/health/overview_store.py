@@ -1,0 +1,216 @@
+"""Reads the rows of an overview. The number of queries does not depend on the number of tables."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from jobs.contract import JobKind, Problem
+from service.catalog.table_events import UNHEALTHY_AFTER
+from service.db import schema
+from service.delegation.plan import PlanState
+from service.delivery.webhook import DeliveryState
+from service.health.overview import ListedTable, Listing, TableState
+from service.lake.table import TableType
+from service.queue import job_store
+from service.queue.job import HELD, Job, JobState, JobVerdict, verdict_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_t = schema.tables
+_j = schema.jobs
+_w = schema.watches
+_h = schema.webhooks
+_d = schema.deliveries
+_p = schema.delegated_plans
+
+_HELD = {state.value for state in HELD}
+
+
+@dataclass(frozen=True)
+class Activity:
+    """The active jobs of all tables by state, and the tables of which workers hold jobs."""
+
+    jobs: Mapping[JobState, int]
+    busy: Collection[str]
+
+
+@dataclass(frozen=True)
+class PastJob:
+    """The little of a job that a small field shows. `error` is the title of its last error."""
+
+    id: str
+    kind: JobKind
+    state: JobState
+    dry_run: bool
+    verdict: JobVerdict | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The members of a table's registration that tell its form."""
+
+    index: Mapping[str, Any] | None
+    profile: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A table that is not registered although its writer delegates `plans`."""
+
+    base_path: str
+    table_name: str
+    plans: int
+
+
+@dataclass(frozen=True)
+class WebhookCounts:
+    """Numbers of webhooks, and of their deliveries."""
+
+    webhooks: int = 0
+    failing: int = 0
+    disabled: int = 0
+    deliveries: Mapping[DeliveryState, int] = field(default_factory=Counter)
+
+
+def activity(connection: Connection) -> Activity:
+    numbers = sa.select(_j.c.state, sa.func.count()).where(job_store.is_active()).group_by(_j.c.state)
+    jobs = {JobState(state): number for state, number in connection.execute(numbers)}
+    busy = sa.select(_j.c.table_id).where(job_store.is_active(), _j.c.state.in_(_HELD)).distinct()
+    return Activity(jobs, set(connection.execute(busy).scalars()))
+
+
+def tables(connection: Connection, busy: Collection[str], *, with_type: bool) -> Listing:
+    """Returns all tables. Their types are in large documents, so they are read only where a filter needs them."""
+    kind = _t.c.profile["table_type"].as_string() if with_type else sa.null()
+    of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, kind.label("type"))
+    # Only of the few that fail: a document takes longer to read than the rest of a row.
+    error = sa.case((_w.c.failures > 0, _w.c.error)).label("error")
+    of_watch = (_w.c.looked_at.is_not(None).label("is_polled"), _w.c.failures, error)
+    query: sa.Select[Any] = sa.select(*of_table, *of_watch).outerjoin(_w, _w.c.table_id == _t.c.id)
+    types = {each.value: each for each in TableType}
+    found = [
+        ListedTable(
+            id=row.id,
+            name=row.name,
+            base_path=row.base_path,
+            registered_at=row.created_at,
+            state=_state(row, busy),
+            type=types.get(row.type),
+        )
+        for row in connection.execute(query)
+    ]
+    return Listing(found)
+
+
+def shapes(connection: Connection, table_ids: Collection[str]) -> dict[str, Shape]:
+    query = sa.select(_t.c.id, _t.c["index"].label("bucket_index"), _t.c.profile).where(_t.c.id.in_(table_ids))
+    return {row.id: Shape(row.bucket_index, row.profile) for row in connection.execute(query)}
+
+
+def active_jobs(connection: Connection, limit: int) -> list[tuple[Job, str]]:
+    """Returns the active jobs with the names of their tables: those that workers hold first, then the oldest."""
+    turn = sa.case((_j.c.state == JobState.RUNNING.value, 0), (_j.c.state == JobState.LEASED.value, 1), else_=2)
+    query = (
+        sa.select(_j, _t.c.name)
+        .join(_t, _t.c.id == _j.c.table_id)
+        .where(job_store.is_active())
+        .order_by(turn, _j.c.created_at, _j.c.id)
+        .limit(limit)
+    )
+    return [(job_store.job_of(row), row.name) for row in connection.execute(query)]
+
+
+def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -> Mapping[str, list[PastJob]]:
+    """Returns the last `number` jobs of each of these tables, newest first."""
+    last = (
+        sa.select(_j.c.id)
+        .where(_j.c.table_id == _t.c.id)
+        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+        .limit(number)
+        .correlate(_t)
+        .subquery()
+    )
+    # One search in an index for each table. To number all jobs of these tables would read all of them.
+    ids = sa.select(sa.func.aggregate_strings(last.c.id, ",")).correlate(_t).scalar_subquery()
+    lists = connection.execute(sa.select(ids).where(_t.c.id.in_(table_ids))).scalars()
+    wanted = [job_id for each in lists if each for job_id in each.split(",")]
+    columns = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.state, _j.c.dry_run, _j.c.created_at, _j.c.started_at)
+    # Not the whole results: a plan may name thousands of files.
+    of_result = (_j.c.result["nothing_to_do"].label("nothing_to_do"), _j.c.result["refusals", 0].label("refusal"))
+    has_result = _j.c.result.is_not(None).label("has_result")
+    query: sa.Select[Any] = (
+        sa.select(*columns, _j.c.finished_at, _j.c.error, has_result, *of_result)
+        .where(_j.c.id.in_(wanted))
+        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+    )
+    found = defaultdict(list)
+    for row in connection.execute(query):
+        found[row.table_id].append(_past(row))
+    return found
+
+
+def suggestions(connection: Connection, limit: int) -> list[Suggestion]:
+    """Returns the tables that are not registered although their writers delegate plans, by path."""
+    query = (
+        sa.select(_p.c.base_path, sa.func.max(_p.c.table_name), sa.func.count())
+        .where(_p.c.table_id.is_(None), _p.c.state == PlanState.UNREGISTERED.value)
+        .group_by(_p.c.base_path)
+        .order_by(_p.c.base_path)
+        .limit(limit)
+    )
+    return [Suggestion(*row) for row in connection.execute(query)]
+
+
+def webhooks(connection: Connection) -> WebhookCounts:
+    """Counts the webhooks, and the deliveries that wait or were given up."""
+    is_disabled = _h.c.disabled_because.is_not(None)
+    row = connection.execute(
+        sa.select(
+            sa.func.count(),
+            sa.func.count(sa.case((sa.and_(sa.not_(is_disabled), _h.c.failing_since.is_not(None)), 1))),
+            sa.func.count(sa.case((is_disabled, 1))),
+        ).select_from(_h)
+    ).one()
+    deliveries = sa.select(_d.c.state, sa.func.count()).where(schema.DELIVERY_IS_OPEN).group_by(_d.c.state)
+    counts = {DeliveryState(state): number for state, number in connection.execute(deliveries)}
+    return WebhookCounts(*row, counts)
+
+
+def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
+    if row.failures:
+        error = Problem.from_json(row.error) if row.error else None
+        # As in `service.health.problem_facts`: a storage may fail once.
+        if error and row.failures >= (UNHEALTHY_AFTER if error.retriable else 1):
+            return TableState.UNREADABLE
+    if not row.is_polled:
+        return TableState.UNPOLLED
+    return TableState.BUSY if row.id in busy else TableState.IDLE
+
+
+def _past(row: sa.Row[Any]) -> PastJob:
+    state = JobState(row.state)
+    # From SQLite comes 1 for `true`.
+    said = {"refused": row.refusal is not None, "nothing_to_do": row.nothing_to_do == 1}
+    return PastJob(
+        id=row.id,
+        kind=JobKind(row.kind),
+        state=state,
+        dry_run=row.dry_run,
+        verdict=verdict_of(state, dry_run=row.dry_run, **said) if row.has_result else None,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        error=row.error.get("title") if row.error else None,
+    )

@@ -1,0 +1,155 @@
+"""Problems of the service's view of a table: it cannot be read, is not polled, or has missed commits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.kinds.registry import READING
+from service.health.next_step import Step, diagnose, look_at_table
+from service.health.problem import Definition, Severity, StandingKind
+from service.model.command_line import line
+from service.model.formatting import count, duration
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from service.health.problem import StandingProblem
+    from service.health.problem_facts import TableFacts
+
+UNREADABLE = Definition(
+    StandingKind.TABLE_UNREADABLE,
+    Severity.CRITICAL,
+    "The table cannot be read",
+    "Its commits are not announced and no job is started with what is on the table now; its figures are old.",
+    "Bring the table back, or give the service access to it.",
+)
+
+NOT_POLLED = Definition(
+    StandingKind.TABLE_NOT_POLLED,
+    Severity.CRITICAL,
+    "The table is not polled",
+    "Its commits are announced late, and its figures are old.",
+    "Look at the log of the service: polls may take too long, or hang. GROUNDSKEEPER_LOOK_THREADS allows more at once.",
+)
+
+OVERDUE = timedelta(minutes=15)
+"""Of a poll. Tables are polled, or glanced at after failures, about once a minute."""
+
+NOT_WRITABLE = Definition(
+    StandingKind.TABLE_NOT_WRITABLE,
+    Severity.CRITICAL,
+    "The workers may not write to the table",
+    "Nothing is compacted, cleaned or archived: every job that writes ends before it has begun.",
+    "Let the workers write there; the next job of the table finds it out.",
+)
+
+MISSED = Definition(
+    StandingKind.COMMITS_MISSED,
+    Severity.WARNING,
+    "Commits were archived before the service saw them",
+    "They were not announced: whoever follows the table by webhooks or events lacks their rows.",
+    "Have the receivers of the webhooks read the whole table again. Let writers keep more commits on the timeline, or"
+    " poll more often.",
+)
+
+VANISHED = Definition(
+    StandingKind.COMMITS_VANISHED,
+    Severity.CRITICAL,
+    "Commits have vanished from the timeline",
+    "Readers do not see their rows, and Hudi takes their files for those of failed writes, which may be deleted.",
+    "Pause the table's jobs, so that none cleans meanwhile. Bring the files of these instants back from a backup of"
+    " .hoodie, or write the rows again. Find out what deletes files there.",
+)
+
+VANISHED_AFTER = timedelta(minutes=10)
+"""Hudi deletes archived instants in any order, and a poll may see some gone that have older ones beside them."""
+
+_NAMED = 5
+
+SHOWN_FOR = timedelta(days=1)
+"""Commits that were missed stay missed, so this ends by time."""
+
+
+def unreadable(table: TableFacts, now: datetime) -> StandingProblem | None:
+    watch, error = table.watch, table.watch.error
+    if error is None or not table.is_unreadable:
+        return None
+    since = watch.failing_since or watch.next_poll_at
+    times = f"{count(watch.failures, 'poll')} in a row failed"
+    return UNREADABLE.of(
+        table.about,
+        since,
+        f"{error.title}: {error.detail or table.base_path} ({times}, for {duration(now - since)}).",
+        {
+            "error": error.type,
+            "detail": error.detail,
+            "failures": watch.failures,
+            "base_path": table.base_path,
+            "last_read_at": watch.looked_at.isoformat() if watch.looked_at else None,
+        },
+        step=look_at_table(table.id),
+        remedy=f"{error.hint} Unregister a table that is gone for good.".strip(),
+    )
+
+
+def not_polled(table: TableFacts, now: datetime) -> StandingProblem | None:
+    due_at = table.watch.next_poll_at
+    late = now - due_at
+    if late < OVERDUE:
+        return None
+    return NOT_POLLED.of(
+        table.about,
+        due_at,
+        f"A poll was due {duration(late)} ago.",
+        {"overdue_seconds": int(late.total_seconds()), "due_at": due_at.isoformat()},
+        step=Step(line("doctor")),
+    )
+
+
+def not_writable(table: TableFacts, now: datetime) -> StandingProblem | None:
+    """Not of a table to which nobody wants the workers to write."""
+    found = table.snapshot.not_writable if table.snapshot else None
+    policy = table.policy
+    wants = any(
+        (policy.compaction.enabled, policy.cleaning.enabled, policy.archival.enabled, policy.clustering.enabled)
+    ) or any(failures.kind not in READING for failures in table.failures)
+    if found is None or not wants or policy.paused:
+        return None
+    return NOT_WRITABLE.of(
+        table.about,
+        found.since,
+        f"{found.title}: {found.detail or table.base_path} (for {duration(now - found.since)}).",
+        {"error": found.type, "detail": found.detail, "job_id": found.job_id, "base_path": table.base_path},
+        step=diagnose(table.id),
+        remedy=f"{found.hint} The next job of the table finds out whether it has helped, also one that only reads.",
+    )
+
+
+def vanished(table: TableFacts, now: datetime) -> StandingProblem | None:
+    snapshot = table.snapshot
+    since = snapshot.vanished_since if snapshot else None
+    if snapshot is None or since is None or not table.is_readable or now - since < VANISHED_AFTER:
+        return None
+    instants = snapshot.vanished
+    return VANISHED.of(
+        table.about,
+        since,
+        f"{count(len(instants), 'commit')} between others on the timeline, neither rolled back nor archived:"
+        f" {', '.join(instants[:_NAMED])}{' ...' if len(instants) > _NAMED else ''}.",
+        {"commits": len(instants), "instants": list(instants[:_NAMED])},
+        step=Step(line("pause", "--table", table.id)),
+    )
+
+
+def missed(table: TableFacts, now: datetime) -> StandingProblem | None:
+    gap_at = table.watch.gap_at
+    if gap_at is None or now - gap_at > SHOWN_FOR:
+        return None
+    return MISSED.of(
+        table.about,
+        gap_at,
+        f"{duration(now - gap_at)} ago a poll found that instants had left the timeline since the poll before.",
+        {"gap_at": gap_at.isoformat()},
+        step=Step(line("webhooks", "list")),
+    )

@@ -1,0 +1,158 @@
+"""The model of standing problems: what is wrong now with a table, a worker, a worker group or a webhook.
+
+They have nothing to do with the problem documents of RFC 9457, which describe one refused call or one failed job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from service.health.next_step import Action, Step
+
+
+class Severity(StrEnum):
+    """`CRITICAL`: readers get wrong rows or none, or nothing is done any more. `WARNING`: it becomes worse by itself.
+    `NOTICE`: it costs something, and can wait."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+RANKS: Mapping[Severity, int] = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+class StandingKind(StrEnum):
+    """Each is defined, with its text and its threshold, beside the function of `service.health` that finds it."""
+
+    TABLE_UNREADABLE = "table-unreadable"
+    TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
+    COMMITS_VANISHED = "commits-vanished"
+    COMMITS_MISSED = "commits-missed"
+    INCIDENT_STANDING = "incident-standing"
+    DEAD_WRITER = "dead-writer"
+    PLAN_STUCK = "plan-stuck"
+    OTHER_RUNNER = "other-runner"
+    CLOCKS_DISAGREE = "clocks-disagree"
+    COMPACTION_BEHIND = "compaction-behind"
+    COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
+    CLEANING_BEHIND = "cleaning-behind"
+    TIMELINE_LONG = "timeline-long"
+    BUCKET_TOO_LARGE = "bucket-too-large"
+    BUCKETS_SKEWED = "buckets-skewed"
+    SMALL_FILES = "small-files"
+    POLICY_CANNOT_ACT = "policy-cannot-act"
+    POLICY_WARNING = "policy-warning"
+    JOBS_HELD_UP = "jobs-held-up"
+    JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
+    JOB_UNSETTLED = "job-unsettled"
+    LOCK_AWAITED = "lock-awaited"
+    LOCK_HELD_LONG = "lock-held-long"
+    GROUP_WITHOUT_WORKER = "group-without-worker"
+    WORKER_LOST = "worker-lost"
+    WEBHOOK_FAILING = "webhook-failing"
+    WEBHOOK_DISABLED = "webhook-disabled"
+    DELIVERIES_GIVEN_UP = "deliveries-given-up"
+    JOBS_PAUSED = "jobs-paused"
+
+
+class ObjectType(StrEnum):
+    TABLE = "table"
+    GROUP = "group"
+    WORKER = "worker"
+    WEBHOOK = "webhook"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True)
+class About:
+    """The object that has the problem."""
+
+    type: ObjectType
+    id: str
+    name: str
+
+
+Figure = str | int | float | bool | None | Sequence[str]
+
+
+@dataclass(frozen=True)
+class StandingProblem:
+    """A problem that stands now. `since` is as exact as the data allows.
+
+    `detail` states the `evidence` in a sentence. `consequence` and `remedy` are sentences too; `command` and `action`
+    do what the remedy says, or show what it needs (`service.health.next_step`). `part` distinguishes problems of one
+    kind and object, such as by the kind of the job.
+    """
+
+    kind: StandingKind
+    severity: Severity
+    about: About
+    since: datetime
+    title: str
+    detail: str
+    consequence: str
+    remedy: str
+    command: str
+    evidence: Mapping[str, Figure] = field(default_factory=dict)
+    action: Action | None = None
+    part: str = ""
+
+    @cached_property
+    def id(self) -> str:
+        """The same for as long as the problem stands, and when it comes back."""
+        # `str` is much faster than the `value` of an enum.
+        parts = (str(self.kind), str(self.about.type), self.about.id, self.part)
+        return f"prb_{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
+
+    @property
+    def table_id(self) -> str | None:
+        return self.about.id if self.about.type is ObjectType.TABLE else None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The text of one kind. A problem may have another severity, or a remedy of its own."""
+
+    kind: StandingKind
+    severity: Severity
+    title: str
+    consequence: str
+    remedy: str
+
+    def of(
+        self,
+        about: About,
+        since: datetime,
+        detail: str,
+        evidence: Mapping[str, Figure],
+        *,
+        step: Step,
+        part: str = "",
+        severity: Severity | None = None,
+        remedy: str | None = None,
+    ) -> StandingProblem:
+        return StandingProblem(
+            kind=self.kind,
+            severity=severity or self.severity,
+            about=about,
+            since=since,
+            title=self.title,
+            detail=detail,
+            consequence=self.consequence,
+            remedy=remedy or self.remedy,
+            command=step.command,
+            evidence=evidence,
+            action=step.action,
+            part=part,
+        )

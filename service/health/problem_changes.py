@@ -1,0 +1,131 @@
+"""Compares the problems that a round has found with those that are stored: pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.health.problem import RANKS, StandingKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from service.health.problem import StandingProblem
+    from service.health.problem_store import Known
+
+RESOLVED_AFTER = 2
+"""Rounds in a row that must not find a problem before it counts as resolved, so that one that comes and goes does not
+send two events each time."""
+
+MOST_EVENTS = 100
+"""Events of each type that one round publishes, the most serious problems first. The others follow in later rounds, if
+they are still true then."""
+
+MOST_NEW = 5000
+"""Problems that one round adds, the most serious first; the next round adds more. Others wait for its transaction."""
+
+MOST_REWRITTEN = 1000
+
+REWRITTEN_AFTER = timedelta(minutes=5)
+"""Age from which the text and the figures of an open problem are written again."""
+
+_OF_ANOTHER_VERSION = timedelta(hours=1)
+"""Age from which a problem of a kind that this version does not know was left behind."""
+
+
+@dataclass(frozen=True)
+class NotComputed:
+    """What a round could not tell: everything about some tables, kinds of single tables, and kinds at all."""
+
+    tables: Collection[str] = frozenset()
+    kinds_of_tables: Collection[tuple[str, StandingKind]] = frozenset()
+    kinds: Collection[StandingKind] = frozenset()
+
+    def covers(self, kind: StandingKind, table_id: str | None) -> bool:
+        if kind in self.kinds:
+            return True
+        return table_id is not None and (table_id in self.tables or (table_id, kind) in self.kinds_of_tables)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a round writes. `opened` and `resolved` are announced; of those, `resolved` are then deleted. `dropped` are
+    deleted without an event, because they were never announced. The others wait for their event."""
+
+    added: Sequence[StandingProblem] = ()
+    rewritten: Sequence[StandingProblem] = ()
+    missed: Mapping[int, list[str]] = field(default_factory=dict)
+    back: Sequence[str] = ()
+    ended: Sequence[str] = ()
+    dropped: Sequence[str] = ()
+    opened: Sequence[StandingProblem] = ()
+    risen: Sequence[str] = ()
+    resolved: Sequence[str] = ()
+
+
+def changes(
+    known: Mapping[str, Known], found: Iterable[StandingProblem], not_computed: NotComputed, now: datetime
+) -> Changes:
+    """`found` are in the order of importance."""
+    by_id = {problem.id: problem for problem in found}
+    added = [problem for each, problem in by_id.items() if each not in known][:MOST_NEW]
+    back, risen, old, quiet = [], [], [], []
+    for each, stored in known.items():
+        problem = by_id.get(each)
+        if problem is None:
+            continue
+        if stored.missed or stored.resolved_at:
+            back.append(each)
+        is_risen = RANKS[problem.severity] < RANKS[stored.severity]
+        if is_risen:
+            risen.append(each)
+        if problem.severity is not stored.severity or now - stored.seen_at >= REWRITTEN_AFTER:
+            old.append(stored)
+        if is_risen or not stored.is_announced:
+            quiet.append(problem)
+    old.sort(key=lambda stored: (by_id[stored.id].severity is stored.severity, stored.seen_at))
+    missed: dict[int, list[str]] = {}
+    ended, dropped, over = (
+        [],
+        [],
+        [stored for stored in known.values() if stored.resolved_at and stored.id not in by_id],
+    )
+    for stored in known.values():
+        if stored.id in by_id or stored.resolved_at or not _is_absent(stored, not_computed, now):
+            continue
+        rounds = stored.missed + 1
+        if rounds < RESOLVED_AFTER:
+            missed.setdefault(rounds, []).append(stored.id)
+        elif stored.is_announced:
+            ended.append(stored.id)
+            over.append(stored)
+        else:
+            dropped.append(stored.id)
+    over.sort(key=lambda stored: (RANKS[stored.severity], stored.resolved_at or now, stored.id))
+    silent = sorted([*added, *quiet], key=lambda each: (RANKS[each.severity], each.since, each.id))
+    return Changes(
+        added=added,
+        rewritten=[
+            # The time of a snapshot moves on with each poll; the problem does not begin anew.
+            replace(by_id[stored.id], since=min(stored.since, by_id[stored.id].since))
+            for stored in old[:MOST_REWRITTEN]
+        ],
+        missed=missed,
+        back=back,
+        ended=ended,
+        dropped=dropped,
+        opened=silent[:MOST_EVENTS],
+        risen=risen,
+        resolved=[stored.id for stored in over[:MOST_EVENTS]],
+    )
+
+
+def _is_absent(stored: Known, not_computed: NotComputed, now: datetime) -> bool:
+    try:
+        kind = StandingKind(stored.kind)
+    except ValueError:
+        # A replica of another version looks after it, and rewrites it while it is there.
+        return now - stored.seen_at > _OF_ANOTHER_VERSION
+    return not not_computed.covers(kind, stored.table_id)

@@ -1,0 +1,56 @@
+"""Events about standing problems."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from service.events.event import Event, EventType, event_id
+from service.health.problem import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from service.health.problem_store import OpenProblem
+
+
+def problem_opened(found: OpenProblem, counts: Mapping[Severity, int], at: datetime) -> Event:
+    """`counts` are the problems that are open now. A problem whose severity has risen has another event."""
+    return _of(EventType.PROBLEM_OPENED, found, counts, at, None)
+
+
+def problem_resolved(found: OpenProblem, counts: Mapping[Severity, int], at: datetime) -> Event:
+    return _of(EventType.PROBLEM_RESOLVED, found, counts, at, at)
+
+
+def _of(
+    type_: EventType,
+    found: OpenProblem,
+    counts: Mapping[Severity, int],
+    at: datetime,
+    resolved_at: datetime | None,
+) -> Event:
+    problem, about, action = found.problem, found.problem.about, found.problem.action
+    data: dict[str, Any] = {
+        "problem": {
+            "id": problem.id,
+            "kind": problem.kind.value,
+            "severity": problem.severity.value,
+            "about": {"type": about.type.value, "id": about.id, "name": about.name},
+            "since": problem.since.isoformat(),
+            "opened_at": found.opened_at.isoformat(),
+            "resolved_at": resolved_at.isoformat() if resolved_at else None,
+            "title": problem.title,
+            "detail": problem.detail,
+            "consequence": problem.consequence,
+            "remedy": problem.remedy,
+            "command": problem.command,
+            "evidence": dict(problem.evidence),
+            "action": dict(vars(action)) if action else None,
+        },
+        "open": {severity.value: counts.get(severity, 0) for severity in Severity},
+    }
+    if problem.table_id is not None:
+        data["table"] = {"id": about.id, "name": about.name, "base_path": found.base_path}
+    parts = (problem.id, found.opened_at.isoformat(), problem.severity.value)
+    return Event(event_id(type_.value, *parts), type_, at, problem.table_id, data)

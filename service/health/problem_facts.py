@@ -1,0 +1,133 @@
+"""Facts that standing problems are computed from, as the database holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from service.catalog.table_events import UNHEALTHY_AFTER
+from service.health.problem import About, ObjectType
+from service.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from jobs.contract import JobKind, Problem
+    from service.catalog.watch import Watch
+    from service.delivery.webhook import Webhook
+    from service.incidents.incident import Incident
+    from service.lake.snapshot import TableSnapshot
+    from service.policies.policy import Pause
+    from service.queue.breaker import Breaker
+    from service.queue.job import Job
+    from service.queue.lock_sighting import LockSighting
+    from service.queue.worker import Worker
+    from service.scheduling.decision import Decision
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The jobs of one kind on one table that failed since the last successful one."""
+
+    kind: JobKind
+    count: int
+    since: datetime
+    last_at: datetime
+    last_job_id: str
+    error: Problem | None
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """One table. `snapshot` has no partitions, and is None before the first poll. `held` are the jobs at workers, and
+    those that are queued because of the table's lock; `lock` is what a look has found of it, if that holds jobs back.
+    """
+
+    id: str
+    name: str
+    base_path: str
+    watch: Watch
+    policy: Policy = field(default_factory=Policy)
+    snapshot: TableSnapshot | None = None
+    decisions: Mapping[JobKind, Decision] = field(default_factory=dict)
+    incidents: Sequence[Incident] = ()
+    failures: Sequence[Failures] = ()
+    unsettled: Sequence[Job] = ()
+    held: Sequence[Job] = ()
+    breakers: Sequence[Breaker] = ()
+    lock: LockSighting | None = None
+
+    @cached_property
+    def about(self) -> About:
+        return About(ObjectType.TABLE, self.id, self.name)
+
+    @property
+    def is_unreadable(self) -> bool:
+        """A storage may fail once, so an error that can pass by itself counts from the third time on."""
+        error, failures = self.watch.error, self.watch.failures
+        return error is not None and failures >= (UNHEALTHY_AFTER if error.retriable else 1)
+
+    def is_refused(self, error: Problem | None) -> bool:
+        """Whether this error of jobs is why workers may not write the table, which is a problem of its own."""
+        refused = self.snapshot.not_writable if self.snapshot else None
+        return error is not None and refused is not None and error.type == refused.type
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether there is a snapshot that counts."""
+        return self.snapshot is not None and not self.is_unreadable
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """The jobs of one worker group that nothing but a free worker keeps from starting."""
+
+    group: str
+    jobs: int
+    oldest: datetime
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The attempts that ended because their worker disappeared."""
+
+    attempts: int
+    last_at: datetime
+
+
+@dataclass(frozen=True)
+class BlockedDelivery:
+    """The first delivery of a webhook that was tried in vain and waits for its next attempt. `answer` describes the
+    last one."""
+
+    delivery_id: str
+    event_type: str
+    tries: int
+    answer: str
+
+
+@dataclass(frozen=True)
+class WebhookFacts:
+    """`given_up_since` is since when there are deliveries that were given up and not replayed, `replay_since` the time
+    of the first such event."""
+
+    webhook: Webhook
+    pending: int = 0
+    given_up: int = 0
+    given_up_since: datetime | None = None
+    replay_since: datetime | None = None
+    blocked: BlockedDelivery | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of the whole installation. `lost` is by worker id."""
+
+    tables: Sequence[TableFacts] = ()
+    backlogs: Sequence[Backlog] = ()
+    workers: Sequence[Worker] = ()
+    lost: Mapping[str, Lost] = field(default_factory=dict)
+    webhooks: Sequence[WebhookFacts] = ()
+    pause: Pause | None = None

@@ -1,0 +1,246 @@
+"""Store of the open problems: what the last round found, with the little that the next one needs.
+
+The listings here cost the same for one table as for thousands, and are as old as the last round.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.db import schema
+from service.db.page import Cursor, Page, not_a_cursor, page_of
+from service.health.next_step import Action
+from service.health.problem import RANKS, About, ObjectType, Severity, StandingKind, StandingProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from datetime import datetime, timedelta
+
+    from sqlalchemy import Connection
+
+_p = schema.standing_problems
+_r = schema.problem_rounds
+_ROUND = 1
+
+_IS_OPEN = _p.c.resolved_at.is_(None)
+_KINDS = frozenset(kind.value for kind in StandingKind)
+
+
+@dataclass(frozen=True)
+class OpenProblem:
+    """`opened_at` is when a round first found it; `problem.since` may be earlier. `base_path` is that of its table."""
+
+    problem: StandingProblem
+    opened_at: datetime
+    base_path: str | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a round needs of a stored problem. `kind` may be that of another version of the service. `missed` rounds in
+    a row have not found it; from `resolved_at` on it is over, and only its event is missing."""
+
+    id: str
+    kind: str
+    severity: Severity
+    table_id: str | None
+    since: datetime
+    opened_at: datetime
+    seen_at: datetime
+    missed: int
+    is_announced: bool
+    resolved_at: datetime | None
+
+
+def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
+    """Returns whether a round that began then may write: none has written that began later, or less than `least`
+    before it. Rounds wait here for each other, so that each change is seen by one of them."""
+    is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
+    if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
+        return True
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    first = insert(_r).values(id=_ROUND, at=began).on_conflict_do_nothing().returning(_r.c.id)
+    return connection.execute(first).first() is not None
+
+
+def last_round(connection: Connection) -> datetime | None:
+    return connection.execute(sa.select(_r.c.at).where(_r.c.id == _ROUND)).scalar_one_or_none()
+
+
+def known(connection: Connection) -> dict[str, Known]:
+    columns = (
+        _p.c.id,
+        _p.c.kind,
+        _p.c.severity,
+        _p.c.table_id,
+        _p.c.since,
+        _p.c.opened_at,
+        _p.c.seen_at,
+        _p.c.missed,
+        _p.c.is_announced,
+        _p.c.resolved_at,
+    )
+    found = (
+        Known(
+            row.id,
+            row.kind,
+            Severity(row.severity),
+            row.table_id,
+            row.since,
+            row.opened_at,
+            row.seen_at,
+            row.missed,
+            row.is_announced,
+            row.resolved_at,
+        )
+        for row in connection.execute(sa.select(*columns))
+    )
+    return {each.id: each for each in found}
+
+
+def add(connection: Connection, found: Iterable[OpenProblem]) -> None:
+    rows = [
+        {
+            **_values(each),
+            "id": each.problem.id,
+            "opened_at": each.opened_at,
+            "seen_at": each.opened_at,
+            "missed": 0,
+            "is_announced": False,
+        }
+        for each in found
+    ]
+    if rows:
+        connection.execute(_p.insert(), rows)
+
+
+def rewrite(connection: Connection, found: Iterable[OpenProblem], now: datetime) -> None:
+    """Replaces the text, the figures and the severity of stored problems."""
+    _each(connection, [{**_values(each), "_id": each.problem.id, "seen_at": now} for each in found])
+
+
+def change(connection: Connection, ids: Collection[str], **values: Any) -> None:
+    _each(connection, [{"_id": each, **values} for each in ids])
+
+
+def delete(connection: Connection, ids: Collection[str]) -> None:
+    if ids:
+        connection.execute(_p.delete().where(_p.c.id == sa.bindparam("_id")), [{"_id": each} for each in ids])
+
+
+def of_ids(connection: Connection, ids: Collection[str]) -> dict[str, OpenProblem]:
+    query = sa.select(_p).where(_p.c.id.in_(ids))
+    return {row.id: _open_problem(row) for row in connection.execute(query)} if ids else {}
+
+
+def page(
+    connection: Connection,
+    *,
+    limit: int,
+    cursor: str | None = None,
+    table_id: str | None = None,
+    kinds: Collection[StandingKind] = (),
+    severities: Collection[Severity] = (),
+) -> Page[OpenProblem]:
+    """Returns a page of the open problems, the most serious ones first, and of these the oldest. Raises
+    ParamsInvalidError."""
+    query = sa.select(_p).where(_IS_OPEN, _p.c.kind.in_(kinds or _KINDS))
+    if table_id is not None:
+        query = query.where(_p.c.table_id == table_id)
+    if severities:
+        query = query.where(_p.c.rank.in_([RANKS[each] for each in severities]))
+    if cursor:
+        after = Cursor.parse(cursor)
+        rank, _, problem_id = after.id.partition(".")
+        if not (rank.isdecimal() and rank.isascii() and len(rank) == 1):
+            raise not_a_cursor()
+        place = sa.tuple_(_p.c.rank, _p.c.since, _p.c.id)
+        query = query.where(place > sa.tuple_(int(rank), sa.literal(after.created_at, _p.c.since.type), problem_id))
+    rows = connection.execute(query.order_by(_p.c.rank, _p.c.since, _p.c.id).limit(limit + 1)).all()
+    return page_of([_open_problem(row) for row in rows], limit, _key)
+
+
+def counts(connection: Connection) -> dict[tuple[StandingKind, Severity], int]:
+    """Counts the open problems."""
+    query = (
+        sa.select(_p.c.kind, _p.c.severity, sa.func.count().label("number"))
+        .where(_IS_OPEN, _p.c.kind.in_(_KINDS))
+        .group_by(_p.c.kind, _p.c.severity)
+    )
+    return {(StandingKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
+
+
+def counts_of_tables(
+    connection: Connection, table_ids: Collection[str] | None = None
+) -> dict[str, dict[Severity, int]]:
+    """Counts the open problems of these tables, or of all; a table without any is missing."""
+    query = (
+        sa.select(_p.c.table_id, _p.c.severity, sa.func.count().label("number"))
+        .where(_IS_OPEN, _p.c.table_id.is_not(None), _p.c.kind.in_(_KINDS))
+        .group_by(_p.c.table_id, _p.c.severity)
+    )
+    if table_ids is not None:
+        query = query.where(_p.c.table_id.in_(table_ids))
+    found: defaultdict[str, dict[Severity, int]] = defaultdict(dict)
+    for row in connection.execute(query):
+        found[row.table_id][Severity(row.severity)] = row.number
+    return found
+
+
+def _key(each: OpenProblem) -> tuple[datetime, str]:
+    return each.problem.since, f"{RANKS[each.problem.severity]}.{each.problem.id}"
+
+
+def _each(connection: Connection, changes: list[dict[str, Any]]) -> None:
+    if changes:
+        connection.execute(_p.update().where(_p.c.id == sa.bindparam("_id")), changes)
+
+
+def _values(found: OpenProblem) -> dict[str, Any]:
+    problem, action = found.problem, found.problem.action
+    return {
+        "kind": problem.kind.value,
+        "severity": problem.severity.value,
+        "rank": RANKS[problem.severity],
+        "about_type": problem.about.type.value,
+        "about_id": problem.about.id,
+        "about_name": problem.about.name,
+        "table_id": problem.table_id,
+        "since": problem.since,
+        "data": {
+            "title": problem.title,
+            "detail": problem.detail,
+            "consequence": problem.consequence,
+            "remedy": problem.remedy,
+            "command": problem.command,
+            "evidence": dict(problem.evidence),
+            "action": vars(action) if action else None,
+            "part": problem.part,
+            "base_path": found.base_path,
+        },
+    }
+
+
+def _open_problem(row: sa.Row[Any]) -> OpenProblem:
+    data: Mapping[str, Any] = row.data
+    problem = StandingProblem(
+        kind=StandingKind(row.kind),
+        severity=Severity(row.severity),
+        about=About(ObjectType(row.about_type), row.about_id, row.about_name),
+        since=row.since,
+        title=data["title"],
+        detail=data["detail"],
+        consequence=data["consequence"],
+        remedy=data["remedy"],
+        # Absent if an earlier version of the service has stored it: a round writes it again within minutes.
+        command=data.get("command", ""),
+        evidence=data["evidence"],
+        action=Action(**data["action"]) if data["action"] else None,
+        part=data["part"],
+    )
+    return OpenProblem(problem, row.opened_at, data["base_path"])

@@ -1,0 +1,191 @@
+"""Problems that show on a table's timeline: incidents, dead writers, plans that nobody executes, its length."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.contract import JobKind
+from service.health.next_step import clean, compact, diagnose, roll_back, start
+from service.health.problem import Definition, Severity, StandingKind
+from service.incidents.incident import ASTRAY, IncidentKind, IncidentState
+from service.model.formatting import count, duration
+from service.scheduling.pending_plans import ACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from service.health.next_step import Step
+    from service.health.problem import StandingProblem
+    from service.health.problem_facts import TableFacts
+
+INCIDENT = Definition(
+    StandingKind.INCIDENT_STANDING,
+    Severity.CRITICAL,
+    "Rows are astray, or may be",
+    "Readers miss rows or find them twice, and nothing is cleaned or archived meanwhile.",
+    "Start a repair: it moves the rows to where they belong.",
+)
+
+DEAD_WRITER = Definition(
+    StandingKind.DEAD_WRITER,
+    Severity.WARNING,
+    "A writer died, and its write was not rolled back",
+    "The instant keeps the timeline from being archived, and its files take up space.",
+    "Run a cleaning, which rolls back writes whose heartbeat has expired.",
+)
+
+DEAD_AFTER = timedelta(hours=1)
+"""Without a heartbeat. Writers send one every minute, and the next one of the table cleans up after it."""
+
+PLAN_STUCK = Definition(
+    StandingKind.PLAN_STUCK,
+    Severity.WARNING,
+    "A plan on the timeline is not executed",
+    "Its file groups are not compacted or clustered again, log files grow, and the timeline is not archived past it.",
+    "Execute the plan by a job, or roll it back.",
+)
+
+TIMELINE_LONG = Definition(
+    StandingKind.TIMELINE_LONG,
+    Severity.WARNING,
+    "The active timeline is too long",
+    "Every reader and writer lists all of its instants each time, so each becomes slower.",
+    "Archive the timeline, and switch archival on in the table's policy or in one of its writers.",
+)
+
+LONG = 300
+"""Completed commits. Hudi's writers archive above 30 (`hoodie.keep.max.commits`)."""
+
+ARCHIVAL_BEHIND = 2
+"""Multiple of the policy's own threshold, if it archives."""
+
+_NAMED = 5
+
+
+def incidents(table: TableFacts, _now: datetime) -> Iterator[StandingProblem]:
+    """One for each kind of incident."""
+    by_kind = defaultdict(list)
+    for each in table.incidents:
+        by_kind[each.kind].append(each)
+    for kind, found in by_kind.items():
+        first = min(found, key=lambda each: each.opened_at)
+        text = first.problem()
+        is_open = any(each.state is IncidentState.OPEN for each in found)
+        more = f" And {count(len(found) - 1, 'more incident')} of this kind." if len(found) > 1 else ""
+        instants = [each.instant for each in found]
+        yield INCIDENT.of(
+            table.about,
+            first.opened_at,
+            f"{text.title}: {text.detail}{more}",
+            {
+                "incident_kind": kind.value,
+                "incidents": len(found),
+                "open": sum(each.state is IncidentState.OPEN for each in found),
+                "instants": instants[:_NAMED],
+            },
+            step=_resolving(table, kind, instants),
+            part=kind.value,
+            severity=Severity.CRITICAL if is_open and kind is not IncidentKind.LATE_FILES else Severity.WARNING,
+            remedy=text.hint,
+        )
+
+
+def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> Step:
+    if kind in ASTRAY:
+        return start(table.id, "Repair", JobKind.REPAIR, {"instants": instants[:1000]})
+    if kind is IncidentKind.LATE_FILES:
+        return clean(table.id, table.policy.cleaning)
+    # Its text says how to repair it; the next diagnosis closes it.
+    return diagnose(table.id)
+
+
+def dead_writer(table: TableFacts, now: datetime) -> StandingProblem | None:
+    if table.snapshot is None or not table.is_readable:
+        return None
+    beats = {
+        each.requested_time: each.heartbeat_at
+        for each in table.snapshot.pending
+        if each.heartbeat_at and not each.is_plan and now - each.heartbeat_at >= DEAD_AFTER
+    }
+    if not beats:
+        return None
+    last = min(beats.values())
+    decision = table.decisions.get(JobKind.ROLLBACK)
+    why = f" The policy: {decision.because}." if decision else ""
+    return DEAD_WRITER.of(
+        table.about,
+        last,
+        f"The last heartbeat of {_names(list(beats))} was {duration(now - last)} ago.{why}",
+        {"instants": list(beats)[:_NAMED], "writes": len(beats), "last_heartbeat_at": last.isoformat()},
+        step=clean(table.id, table.policy.cleaning),
+    )
+
+
+def stuck_plans(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+    """One for each table service. The policy says after which time a plan counts as stuck."""
+    if table.snapshot is None or not table.is_readable:
+        return
+    policy = table.policy
+    for kind, seconds in (
+        (JobKind.COMPACTION, policy.compaction.stale_plan_seconds),
+        (JobKind.CLUSTERING, policy.clustering.stale_plan_seconds),
+    ):
+        old = [
+            (each.requested_at, each)
+            for each in table.snapshot.pending
+            if each.is_plan and each.action in ACTIONS[kind] and each.requested_at
+        ]
+        stuck = sorted((at, each.requested_time) for at, each in old if now - at >= timedelta(seconds=seconds))
+        if not stuck:
+            continue
+        since = stuck[0][0]
+        instants = [instant for _, instant in stuck]
+        yield PLAN_STUCK.of(
+            table.about,
+            since + timedelta(seconds=seconds),
+            f"{count(len(stuck), f'{kind.value} plan')} pending for up to {duration(now - since)}, allowed are"
+            f" {duration(seconds)}: {_names(instants)}.",
+            {"service": kind.value, "plans": len(stuck), "instants": instants[:_NAMED], "allowed_seconds": seconds},
+            step=_executing(table, kind, instants),
+            part=kind.value,
+            remedy=None if kind is JobKind.COMPACTION or not table.snapshot.num_buckets else _OF_BUCKETS,
+        )
+
+
+_OF_BUCKETS = "Roll it back: it is one of Hudi's own clustering plans, and would break the bucket index."
+
+
+def _executing(table: TableFacts, kind: JobKind, instants: list[str]) -> Step:
+    if kind is JobKind.COMPACTION:
+        return compact(table.id)
+    if table.snapshot is not None and table.snapshot.num_buckets:
+        return roll_back(table.id, instants[0])
+    return start(table.id, "Cluster", kind, {})
+
+
+def timeline_long(table: TableFacts, _now: datetime) -> StandingProblem | None:
+    if table.snapshot is None or not table.is_readable:
+        return None
+    archival = table.policy.archival
+    allowed = min(LONG, ARCHIVAL_BEHIND * archival.commits) if archival.enabled else LONG
+    commits = table.snapshot.timeline_commits
+    if commits <= allowed:
+        return None
+    decision = table.decisions.get(JobKind.ARCHIVAL)
+    why = f" The policy: {decision.because}." if decision else ""
+    remedy = "Archive the timeline, and see what the policy's archival waits for." if archival.enabled else None
+    return TIMELINE_LONG.of(
+        table.about,
+        table.snapshot.taken_at,
+        f"{count(commits, 'completed commit')} on the active timeline, more than {allowed}.{why}",
+        {"timeline_commits": commits, "allowed": allowed, "archival_enabled": archival.enabled},
+        step=start(table.id, "Archive", JobKind.ARCHIVAL, {"retain": archival.retain}),
+        remedy=remedy,
+    )
+
+
+def _names(instants: list[str]) -> str:
+    return ", ".join(instants[:_NAMED]) + (" ..." if len(instants) > _NAMED else "")

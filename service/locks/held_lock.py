@@ -1,0 +1,118 @@
+"""A table's lock with everything that tells whether its holder may be alive, and the decision whether to break it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.contract import TABLE_LOCKED
+from service.locks.errors import (
+    LockEndsError,
+    LockFreeError,
+    LockHeldByJobError,
+    LockKeptError,
+    LockNotRemovableError,
+    LockTooYoungError,
+    WritersAliveError,
+)
+from service.model.formatting import duration
+from service.model.lock_state import LockState
+from service.observation.late_files import SILENT_AFTER
+from service.queue.job import JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
+    from service.lake.snapshot import Pending
+    from service.lake.table_lock import LockFile
+    from service.queue.job import Job
+
+_LOCK = "the table's lock"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A heartbeat file. `job_id` is set if the instant is one of a job of this service. Hudi's writers in single-writer
+    mode send no heartbeats, so that there is none does not prove that no writer is alive."""
+
+    instant: str
+    heartbeat_at: datetime
+    job_id: str | None = None
+
+    def is_alive(self, now: datetime) -> bool:
+        return now - self.heartbeat_at < SILENT_AFTER
+
+
+@dataclass(frozen=True)
+class HeldLock:
+    """`ending` says how such a lock ends by itself. `jobs` are those that workers hold on this table, and those that
+    found the lock held and are queued again. `is_removable`: the lock is a file that can be removed safely."""
+
+    table_id: str
+    provider: str
+    file: LockFile
+    ending: str
+    is_removable: bool
+    writers: Sequence[Writer] = ()
+    pending: Sequence[Pending] = ()
+    jobs: Sequence[Job] = ()
+
+    @property
+    def state(self) -> LockState:
+        """Where the service cannot read the lock, a job that waits for it tells that it is held."""
+        is_told = self.file.state is LockState.UNKNOWN and any(map(awaits_lock, self.jobs))
+        return LockState.HELD if is_told else self.file.state
+
+    def age(self, now: datetime) -> timedelta | None:
+        return None if self.file.since is None else now - self.file.since
+
+    def holding_job(self) -> Job | None:
+        """Returns the job of this service that holds the lock, by the signature in its file."""
+        return next((job for job in self.jobs if job.state.is_held and job.id == self.file.job_id), None)
+
+
+def awaits_lock(job: Job) -> bool:
+    """Returns whether the job waits for the table's lock, at its worker or in the queue."""
+    if job.state is JobState.QUEUED:
+        return job.error is not None and job.error.type == TABLE_LOCKED
+    return job.state.is_held and job.progress is not None and f"waits for {_LOCK}" in job.progress.step
+
+
+def refusal(lock: HeldLock, now: datetime, limit: timedelta) -> LockKeptError | None:
+    """Returns why the lock may not be broken now; None if it may. A lock that is younger than `limit` may not."""
+    file = lock.file
+    if file.state is LockState.FREE:
+        return LockFreeError(f"{file.path} is not there." if lock.is_removable else "")
+    if file.ends_at is not None:
+        when = f"It ends {duration(file.ends_at - now)} from now" if file.ends_at > now else "It has ended"
+        return LockEndsError(
+            f"{when}, at {file.ends_at.isoformat(timespec='seconds')}, unless its holder renews it. {lock.ending}",
+            extensions={"ends_at": file.ends_at.isoformat()},
+        )
+    if not lock.is_removable or file.state is LockState.UNKNOWN or file.id is None or file.since is None:
+        return LockNotRemovableError(f"{file.detail} {lock.ending}".strip())
+    if job := lock.holding_job():
+        return held_by(job)
+    age = now - file.since
+    if age < limit:
+        breakable_at = file.since + limit
+        return LockTooYoungError(
+            f"It has been held for {duration(age)} by {file.holder}; it may be broken after {duration(limit)}.",
+            extensions={"breakable_at": breakable_at.isoformat()},
+        )
+    # A job that waits for the lock goes on with its heartbeat.
+    if alive := [each for each in lock.writers if each.job_id is None and each.is_alive(now)]:
+        last = max(each.heartbeat_at for each in alive)
+        return WritersAliveError(
+            f"The last heartbeat of {', '.join(each.instant for each in alive[:5])} was {duration(now - last)} ago.",
+            extensions={"instants": [each.instant for each in alive[:100]]},
+        )
+    return None
+
+
+def held_by(job: Job) -> LockHeldByJobError:
+    return LockHeldByJobError(
+        f"{job.kind.value.replace('_', ' ').capitalize()} job {job.id} on worker {job.worker_id} signed it.",
+        extensions={"job_id": job.id},
+    )

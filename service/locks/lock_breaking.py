@@ -1,0 +1,163 @@
+"""The lock desk: shows the lock of a table, and breaks one that a dead writer has left.
+
+Only a lock that is a file and never ends by itself is broken. It is read by the rules of `held_lock.refusal`, and
+removed only if it is still the file that was read.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from jobs.format.lock_providers import class_of, ending_of
+from service.access.secret_cipher import SecretCipher
+from service.catalog import table_store
+from service.catalog.table_secrets import opened
+from service.db import audit_record
+from service.db.engine import reading, writing
+from service.lake.pending import heartbeats, read_pending
+from service.lake.storage import open_storage
+from service.lake.table_config import read_table_config
+from service.lake.table_lock import is_removable, read_lock, remove_lock
+from service.lake.timeline import timeline_files, timeline_of
+from service.locks.errors import LockChangedError
+from service.locks.held_lock import HeldLock, Writer, held_by, refusal
+from service.queue import held_store, job_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime, timedelta
+
+    from sqlalchemy import Engine
+
+    from jobs.contract import TableLock
+    from jobs.storage.permissions import Permissions
+    from service.catalog.registration import Registration
+    from service.events.notifier import Notifier
+    from service.lake.reader_pool import Readers
+    from service.lake.snapshot import Pending
+    from service.lake.table_lock import LockFile
+    from service.model.clock import Clock
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LockDesk:
+    """`readers` run what accesses storages, and servers of locks among the `lock_hosts`. A lock that is younger than
+    `break_after` is not broken."""
+
+    engine: Engine
+    readers: Readers
+    notifier: Notifier
+    clock: Clock
+    permissions: Permissions
+    break_after: timedelta
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lock_hosts: tuple[str, ...] = ()
+    cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
+
+    def look(self, table_id: str) -> HeldLock:
+        """Reads lock, heartbeats and timeline. Raises TableNotFoundError and the errors of `service.lake`."""
+        with reading(self.engine) as connection:
+            table = table_store.get(connection, table_id)
+        read = self.readers.run(
+            read_beside,
+            table.base_path,
+            replace(table.lock, options=opened(self.cipher, table.lock.options)),
+            self.storage_options,
+            self.permissions,
+            self.clock(),
+            lock_hosts=self.lock_hosts,
+        )
+        # After the lock was read: a job that has signed it was leased before.
+        with reading(self.engine) as connection:
+            jobs = job_store.begun(connection, table_id)
+        own = {instant: job.id for job in jobs for instant in job.instants}
+        writers = [Writer(instant, at, own.get(instant)) for instant, at in read.heartbeats.items()]
+        return HeldLock(
+            table_id=table_id,
+            provider=class_of(table.lock.provider),
+            file=read.file,
+            ending=ending_of(table.lock),
+            is_removable=read.is_removable,
+            writers=sorted(writers, key=lambda each: each.heartbeat_at, reverse=True),
+            pending=read.pending,
+            jobs=jobs,
+        )
+
+    def break_lock(self, table_id: str, *, reason: str, by: str, lock_id: str | None = None) -> HeldLock:
+        """Removes the lock, and returns it as it was; with `lock_id` only the lock of this id. Jobs that went back to
+        the queue because of it are due at once.
+
+        The audit trail has an entry before anything is removed. Raises LockKeptError, and what `look` does.
+        """
+        lock = self.look(table_id)
+        if error := refusal(lock, self.clock(), self.break_after):
+            raise error
+        seen = lock.file.id
+        if seen is None or lock_id not in (None, seen):
+            raise LockChangedError(f"The lock {lock_id} is not there any more.")
+        before = _shown(lock)
+        with writing(self.engine) as connection:
+            table = table_store.get(connection, table_id)
+            lock = replace(lock, jobs=job_store.begun(connection, table_id))
+            if job := lock.holding_job():
+                raise held_by(job)
+            audit_record.told(before, {"state": "being removed", "reason": reason})
+        self._remove(table, seen)
+        log.warning(
+            "%s broke the lock of table %s, held since %s by %s: %r",
+            by,
+            table_id,
+            lock.file.since,
+            lock.file.holder,
+            reason,
+        )
+        with writing(self.engine) as connection:
+            held_store.hasten_locked_out(connection, table_id, self.clock())
+            audit_record.told(before, {"state": "removed", "reason": reason})
+        self.notifier.notify()
+        return lock
+
+    def _remove(self, table: Registration, expected: str) -> None:
+        if not self.readers.run(
+            remove_lock, table.base_path, table.lock, self.storage_options, self.permissions, expected
+        ):
+            raise LockChangedError("It was released or taken again while it was looked at.")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What the storage shows: the lock, when each heartbeat was sent last, and the pending instants."""
+
+    file: LockFile
+    is_removable: bool
+    heartbeats: Mapping[str, datetime]
+    pending: tuple[Pending, ...]
+
+
+def read_beside(
+    base_path: str,
+    lock: TableLock,
+    storage_options: Mapping[str, str],
+    permissions: Permissions,
+    now: datetime,
+    *,
+    lock_hosts: tuple[str, ...],
+) -> Beside:
+    storage = open_storage(base_path, storage_options, permissions.roots)
+    file = read_lock(base_path, lock, storage_options, permissions, now, lock_hosts=lock_hosts)
+    config = read_table_config(storage)
+    beats = {instant: at for instant, at in heartbeats(storage).items() if at and instant.isdecimal()}
+    is_file = is_removable(base_path, lock)
+    listed = timeline_files(storage, config)
+    timeline = timeline_of(each.name for each in listed)
+    return Beside(file, is_file, beats, read_pending(storage, config.in_frame_of(listed), timeline))
+
+
+def _shown(lock: HeldLock) -> dict[str, Any]:
+    """Returns what the audit trail keeps of a lock."""
+    since = lock.file.since.isoformat() if lock.file.since else None
+    return {"state": lock.state.value, "path": lock.file.path, "since": since, "holder": lock.file.holder}

@@ -1,0 +1,83 @@
+"""Reads the state of everything from the database, in a few queries whose cost does not grow with the history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from service.catalog import table_statistics
+from service.db.engine import reading
+from service.delivery import delivery_statistics
+from service.events import tally
+from service.health import problem_store
+from service.health.remembered import Remembered
+from service.incidents import store as incident_store
+from service.policies import pause_store
+from service.queue import queue_statistics, worker_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from service.catalog.table_statistics import TableStatistics
+    from service.delivery.delivery_statistics import DeliveryStatistics
+    from service.events.tally import Tallies
+    from service.health.problem import Severity, StandingKind
+    from service.incidents.incident import IncidentKind, IncidentState
+    from service.model.clock import Clock
+    from service.queue.forecaster import Forecaster
+    from service.queue.outlook import Outlook
+    from service.queue.queue_statistics import QueueStatistics
+    from service.queue.worker import Worker
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The state at `at`, by the service's clock."""
+
+    at: datetime
+    tallies: Tallies
+    queue: QueueStatistics
+    tables: TableStatistics
+    incidents: Mapping[tuple[IncidentKind, IncidentState], int]
+    deliveries: DeliveryStatistics
+    workers: Sequence[Worker]
+    is_paused: bool
+    problems: Mapping[tuple[StandingKind, Severity], int]
+    outlook: Outlook
+
+
+class Reader:
+    """Reads it again and again. Of many thousands of tables, what needs a row of each is some seconds old."""
+
+    def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster) -> None:
+        self._engine, self._clock, self._forecaster = engine, clock, forecaster
+        self._tables = Remembered("statistics of tables", _of_tables, tables=lambda each: each.tables)
+
+    def read(self) -> Reading:
+        """Raises DatabaseUnavailableError."""
+        tables = self._tables.now(self._engine, self._clock)
+        return _read(self._engine, self._clock(), tables, self._forecaster.outlook(self._engine, self._clock))
+
+
+def _of_tables(engine: Engine, _now: datetime) -> TableStatistics:
+    with reading(engine) as connection:
+        return table_statistics.statistics(connection)
+
+
+def _read(engine: Engine, now: datetime, tables: TableStatistics, outlook: Outlook) -> Reading:
+    with reading(engine) as connection:
+        return Reading(
+            at=now,
+            tallies=tally.every(connection),
+            queue=queue_statistics.statistics(connection, now),
+            tables=tables,
+            incidents=incident_store.count_standing(connection),
+            deliveries=delivery_statistics.statistics(connection),
+            workers=worker_store.every(connection),
+            is_paused=pause_store.pause_of(connection) is not None,
+            problems=problem_store.counts(connection),
+            outlook=outlook,
+        )

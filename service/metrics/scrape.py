@@ -1,0 +1,88 @@
+"""The text that Prometheus scrapes, made once a second at most, whoever asks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from service.metrics import database_metrics
+from service.metrics.database_state import Reader
+from service.model.errors import GroundskeeperError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client import Metric
+    from sqlalchemy import Engine
+
+    from service.metrics.database_state import Reading
+    from service.metrics.process_metrics import ProcessMetrics
+    from service.model.clock import Clock
+    from service.queue.forecaster import Forecaster
+
+log = logging.getLogger(__name__)
+
+_REST_SECONDS = 1.0
+
+
+class Scrapes:
+    """Makes the text in a thread of its own, so that scrapes take no thread from calls, and one at a time. It may be
+    called from any thread."""
+
+    def __init__(self, engine: Engine, clock: Clock, process: ProcessMetrics, forecaster: Forecaster) -> None:
+        self._reader = Reader(engine, clock, forecaster)
+        self._process = process
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
+        self._guard = threading.Lock()
+        self._latest: Future[bytes] | None = None
+        self._stands_until = 0.0
+
+    def latest(self) -> Future[bytes]:
+        """Returns the text of the last second, or a new one. Without the database it has only what the process itself
+        measures, and `groundskeeper_database_up` is 0."""
+        with self._guard:
+            if self._latest is None or (self._latest.done() and time.monotonic() >= self._stands_until):
+                self._latest = self._thread.submit(self._make)
+            return self._latest
+
+    def _make(self) -> bytes:
+        started = time.monotonic()
+        try:
+            reading = self._read()
+            registry = CollectorRegistry()
+            registry.register(_Found(reading, time.monotonic() - started))
+            return generate_latest(self._process.registry) + generate_latest(registry)
+        finally:
+            self._stands_until = time.monotonic() + _REST_SECONDS
+
+    def _read(self) -> Reading | None:
+        try:
+            return self._reader.read()
+        except GroundskeeperError as error:
+            log.warning("The metrics of the database cannot be read: %s", error)
+        except Exception:
+            log.exception("The metrics of the database cannot be read")
+        return None
+
+
+class _Found(Collector):
+    def __init__(self, reading: Reading | None, seconds: float) -> None:
+        self._reading = reading
+        self._seconds = seconds
+
+    def collect(self) -> Iterator[Metric]:
+        is_up = GaugeMetricFamily("groundskeeper_database_up", "1 if the metrics of the database could be read")
+        is_up.add_metric([], float(self._reading is not None))
+        yield is_up
+        took = GaugeMetricFamily("groundskeeper_scrape_duration_seconds", "Time that the queries for this text took")
+        took.add_metric([], self._seconds)
+        yield took
+        if self._reading is not None:
+            yield from database_metrics.families(self._reading)

@@ -1,0 +1,70 @@
+"""Whether a write knows of a switch, as far as its instant tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.format.bucket_rules import BucketChange, BucketRules
+from jobs.hudi.records import Touched
+from jobs.protocol.file_group_change import SURE_ROWS, Switch, Verdict
+
+OLD = "00000001-a-0"
+SWITCH = Switch(frozenset({("p", OLD)}), BucketChange(BucketRules.uniform(4), BucketRules.uniform(8)))
+
+
+@pytest.mark.parametrize(
+    ("groups", "inserts", "verdict"),
+    [
+        ({"p": {OLD: 1}}, {}, Verdict.STALE),
+        # The replaced group decides, whatever else it goes to.
+        ({"p": {OLD: 1, "00000005-b-0": 100}}, {}, Verdict.STALE),
+        ({"p": {"00000005-b-0": 1}}, {}, Verdict.FRESH),
+        ({"p": {"00000001-b-0": 3}}, {}, Verdict.OPEN),
+        ({"p": {"00000001-b-0": SURE_ROWS}}, {}, Verdict.STALE),
+        # Rows of a new partition: an inflight instant does not tell their buckets.
+        ({}, {"new": 300}, Verdict.OPEN),
+        ({"p": {"00000001-b-0": 3}}, {"new": 300}, Verdict.OPEN),
+        # Flink's inflight instants are empty.
+        ({}, {}, Verdict.OPEN),
+    ],
+)
+def test_of_an_expansion(groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict) -> None:
+    assert SWITCH.verdict(Touched(groups, inserts)) is verdict
+
+
+CONTRACTION = BucketChange(BucketRules.uniform(8), BucketRules.uniform(2))
+
+
+@pytest.mark.parametrize(
+    ("groups", "inserts", "verdict"),
+    [
+        ({"p": {OLD: 1}}, {}, Verdict.STALE),
+        # A bucket that is gone decides, whatever else it goes to.
+        ({"p": {"00000001-b-0": 500, "00000002-b-0": 1}}, {}, Verdict.STALE),
+        # By either number these rows are in their buckets.
+        ({"p": {"00000001-b-0": 500}}, {}, Verdict.FRESH),
+        # Where every bucket has a file group, rows without one are for a bucket that is gone.
+        ({"p": {"00000001-b-0": 5}}, {"p": 1}, Verdict.STALE),
+        ({"p": {"00000001-b-0": 5}}, {"p": 0}, Verdict.FRESH),
+        ({"p": {"00000001-b-0": 5}}, {"q": 1}, Verdict.OPEN),
+        ({}, {"new": 300}, Verdict.OPEN),
+        ({}, {}, Verdict.OPEN),
+    ],
+)
+def test_of_a_contraction(groups: dict[str, dict[str, int]], inserts: dict[str, int], verdict: Verdict) -> None:
+    switch = Switch(frozenset({("p", OLD)}), CONTRACTION, frozenset({"p"}))
+    assert switch.verdict(Touched(groups, inserts)) is verdict
+
+
+def test_of_partitions_that_keep_their_number_nothing_is_asked() -> None:
+    rules = BucketRules(((("^p$"), 4), (".*", 4)), 4), BucketRules((("^p$", 8), (".*", 4)), 4)
+    switch = Switch(frozenset(), BucketChange(*rules))
+    assert switch.verdict(Touched({"q": {"00000001-b-0": 500}}, {"q": 10})) is Verdict.FRESH
+
+
+def test_of_a_clustering_only_replaced_file_groups_tell() -> None:
+    switch = Switch(frozenset({("p", OLD)}))
+    assert switch.verdict(Touched({"p": {OLD: 1}}, {})) is Verdict.STALE
+    assert switch.verdict(Touched({"p": {f"{OLD}-0": 1}}, {})) is Verdict.STALE
+    assert switch.verdict(Touched({"p": {"00000001-b-0": 500}}, {"new": 3})) is Verdict.FRESH
+    assert switch.verdict(Touched({}, {})) is Verdict.OPEN
