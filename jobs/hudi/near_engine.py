@@ -30,6 +30,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.hudi.client.WriteStatus;
 import org.apache.hudi.client.common.HoodieSparkEngineContext;
+import org.apache.hudi.common.data.HoodieData;
 import org.apache.hudi.common.function.SerializableBiFunction;
 import org.apache.hudi.common.function.SerializableConsumer;
 import org.apache.hudi.common.function.SerializableFunction;
@@ -64,6 +65,12 @@ public class NearEngine extends HoodieSparkEngineContext {
       statuses.add(status);
     }
     return new NearData(jsc().parallelize(statuses, 1), statuses);
+  }
+
+  // Hudi makes as many partitions as there are files to index, and Spark takes none for a mistake: a commit that only
+  // drops partitions fails beside an expression index (`SparkMetadataWriterUtils.getExprIndexRecords`).
+  public HoodieData parallelize(List data, int parallelism) {
+    return super.parallelize(data, Math.max(parallelism, 1));
   }
 
   public List map(List data, SerializableFunction function, int parallelism) {
