@@ -59,8 +59,10 @@ def pending_plans(table: HudiTable, actions: Collection[str]) -> list[Instant]:
     other replacecommit is a writer's and no plan."""
     return [
         item
-        for item in table.pending()
-        if item.action in actions and (item.action != REPLACE or table.is_clustering_plan(item.requested))
+        for item in table.instants()
+        if item.state != "COMPLETED"
+        and item.action in actions
+        and (item.action != REPLACE or table.is_clustering_plan(item.requested))
     ]
 
 
@@ -142,8 +144,8 @@ class PlanOwner:
     # -- evidence
 
     def _pending(self, instant: str) -> Instant:
-        found = next((item for item in self._table.pending() if item.requested == instant), None)
-        if found is None:
+        found = next((item for item in self._table.instants() if item.requested == instant), None)
+        if found is None or found.state == "COMPLETED":
             raise self._table.lost(f"Instant {instant} is pending no more.")
         return found
 

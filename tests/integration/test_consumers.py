@@ -113,5 +113,6 @@ def test_a_writers_own_plan_is_refused_while_a_consumer_needs_its_files(
     assert as_of(spark, base, seen) == known
 
     caught_up = {"consumers": [{"name": "warehouse", "instant": commits[-1]}]}
-    assert run_job(spark, base, "cleaning", {"plans": [plan], **caught_up}).details["files_deleted"] > 0
+    details = run_job(spark, base, "cleaning", {"plans": [plan], **caught_up}).details
+    assert details["files_deleted"] > 0, details
     assert proved(spark, base, 4) == before

@@ -201,7 +201,6 @@ def test_a_clustering_plan_is_executed_and_on_a_bucket_table_refused(spark: Spar
         assert tables.snapshot(spark, base) == before
 
 
-@pytest.mark.exhaustive
 def test_a_pending_clean_of_a_writer_is_executed_alone(spark: SparkSession, tmp_path: Path) -> None:
     tables.let_delegate(spark)
     base = tmp_path / "orders"
