@@ -28,7 +28,7 @@ class DamagedFileError(HudiError):
 
 
 class TableGoneError(JobError):
-    """Its own `hoodie.properties` is gone, and there is no backup of it."""
+    """The table's own `hoodie.properties` is gone, and there is no backup of it."""
 
     type = "table-gone"
     title = "The Hudi table at the registered base path no longer exists"

@@ -54,8 +54,10 @@ class KeyFooter:
 
     @classmethod
     def beginning_with(cls, footer: Mapping[bytes, bytes], rows: int, kind: FilterKind) -> KeyFooter:
-        """Of a file that has first all `rows` rows of the file with this footer, in their order: the old file's filter
-        goes on, if it is of this kind and of so many keys, which saves half of the work on the keys."""
+        """Returns the footer of a file that begins with all `rows` rows of the file with this footer, in their order.
+
+        The old file's filter goes on, if it is of this kind and of so many keys: that saves half of the work on keys.
+        """
         begun = cls(kind)
         with suppress(UnknownFilterError):
             if footer.get(_FILTER_TYPE) == DYNAMIC.encode():

@@ -114,7 +114,7 @@ class Selection:
 
     @classmethod
     def of(cls, wanted: Sequence[PartitionChoice]) -> Selection:
-        """From a job's parameter: paths, and objects with a `prefix`."""
+        """Returns the selection of a job's parameter: paths, and objects with a `prefix`."""
         exact = tuple(item for item in wanted if isinstance(item, str))
         return cls(exact, tuple(item.prefix for item in wanted if not isinstance(item, str)))
 
@@ -189,7 +189,7 @@ def _compiled(regex: str) -> re.Pattern[str]:
 
 
 def _java_split(text: str, separator: str) -> list[str]:
-    """As Java's `String.split`: empty strings at the end are dropped, unless there is nothing else."""
+    """Splits as Java's `String.split`: empty strings at the end are dropped, unless there is nothing else."""
     parts = text.split(separator)
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

@@ -48,28 +48,29 @@ class Kind:
     policy: Policy | None = None
 
     writes: bool = True
-    """It writes to the table, unless it runs dry."""
+    """Whether it writes to the table, unless it runs dry."""
     has_plan: bool = True
     """A dry run tells something else than the job itself."""
     rewrites: bool = False
-    """It replaces file groups or makes them anew: at most one such job is active on a table, even if only queued."""
+    """Whether it replaces file groups or makes them anew: at most one such job is active on a table, queued ones
+    included."""
     stops_flink: bool = False
-    """It replaces or drops file groups, or takes commits away: a Flink job, which knows file groups by heart with
-    every index, has to be stopped for it."""
+    """Whether it replaces or drops file groups, or takes commits away: a Flink job, which knows file groups by heart
+    with every index, has to be stopped for it."""
     changes_bucket_number: bool = False
     examines: bool = False
-    """Its result says what is damaged."""
+    """Whether its result says what is damaged."""
     for_damaged: bool = False
-    """It is made for tables of which parts are missing."""
+    """Whether it is made for tables of which parts are missing."""
     needs_every_partition: bool = False
-    """It must not pass over a partition."""
+    """Whether it must not pass over a partition."""
     audited: bool = False
     """The checks of an audit that read no rows are made after it."""
     rolls_back_dead: bool = False
-    """It rolls back the writes of dead writers before its own work."""
+    """Whether it rolls back the writes of dead writers before its own work."""
     waits_for_repair: bool = False
-    """It must wait while rows are astray: they may be in the very files that it deletes or replaces, and a repair needs
-    to know where they belong, by the timeline among other things."""
+    """Whether it must wait while rows are astray: they may be in the very files that it deletes or replaces, and a
+    repair needs to know where they belong, by the timeline among other things."""
     connects_to_metastore: bool = False
 
     def read(self, given: Mapping[str, Any]) -> Parameters:

@@ -16,7 +16,7 @@ from jobs.kinds.words import HIVE_NAME, METASTORE_URIS, Names
 MetastoreUris = Annotated[
     str,
     Spec(
-        "Of the Hive metastore, separated by commas; the administrator names the hosts that are allowed",
+        "URIs of the Hive metastore, separated by commas; the administrator names the hosts that are allowed",
         max_length=2000,
         pattern=METASTORE_URIS,
         examples=("thrift://metastore:9083",),
@@ -32,8 +32,8 @@ class SyncParams(Parameters, frozen=True, kw_only=True):
     strategy: Annotated[
         SyncStrategy,
         Spec(
-            "Of a merge-on-read table. `ALL`: the table under its name and with `_rt` (merged), and with `_ro` "
-            "(without its logs); `RT`: only merged, `RO`: only without logs, under its name"
+            "How a merge-on-read table is shown. `ALL`: the table under its name and with `_rt` (merged), and with "
+            "`_ro` (without its logs); `RT`: only merged, `RO`: only without logs, under its name"
         ),
     ] = SyncStrategy.ALL
     partition_fields: Annotated[Names | None, Spec("Default: those of the table's own config")] = None

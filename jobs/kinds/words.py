@@ -60,9 +60,9 @@ LOCK_SECONDS = 20
 Plans = Annotated[tuple[Instant, ...], Spec(min_length=1, max_length=1000, examples=(["20260101120000000"],))]
 PLANS = Spec("Pending plans: exactly these are executed, and none is scheduled")
 TakeOver = Annotated[
-    bool | None, Spec("With `plans`: also those of a runner that sends no heartbeats, which must be dead")
+    bool | None, Spec("Whether `plans` of a runner that sends no heartbeats, which must be dead, are executed too")
 ]
-Parallelism = Annotated[int | None, Spec("With `plans`: most tasks at once", ge=1, le=10_000)]
+Parallelism = Annotated[int | None, Spec("Most tasks at once while `plans` are executed", ge=1, le=10_000)]
 
 
 class ExecutesPlans(Parameters, frozen=True, kw_only=True):

@@ -131,8 +131,10 @@ class Rows:
 
 
 def _counted(table: HudiTable, partitions: Sequence[Expired]) -> dict[str, int]:
-    """By the footers of base files; the rows of partitions with log files, or of a storage that Arrow does not reach,
-    are merged."""
+    """Returns the number of rows by partition path, from the footers of base files.
+
+    Rows of partitions with log files, or of a storage that Arrow does not reach, are merged and counted.
+    """
     try:
         storage = storage_of(table)
     except RefusedError:

@@ -152,7 +152,7 @@ async def get_job(
         float, Query(ge=0, le=MOST_SECONDS, description="Answers when the job has ended, or after this time")
     ] = 0,
 ) -> JobDetail:
-    """With `wait_seconds` one call takes the place of many: repeat it until `state` is `succeeded`, `failed` or
+    """One call with `wait_seconds` takes the place of many: repeat it until `state` is `succeeded`, `failed` or
     `cancelled`."""
     if wait_seconds:
         waits: JobWaits = request.app.state.job_waits

@@ -221,7 +221,7 @@ class Overview(BaseModel):
 
 
 def _buckets(declared: int | None, profile: Mapping[str, Any]) -> int | None:
-    """Of the writers, unless a hashing config overrides it; then it follows from the files."""
+    """Returns the writers' number of buckets; that of the files where a hashing config overrides it."""
     layout = profile.get("bucket_layout") or {}
     highest = layout.get("highest_bucket")
     if declared is not None and layout.get("hashing_config") and highest is not None:

@@ -91,7 +91,7 @@ def _metadata(given: Any) -> Any:
 
 
 class PrefixOfPolicy(TypedDict):
-    """As `PartitionPrefix`, in a level of a policy, which is stored as it was sent."""
+    """A `PartitionPrefix` in a level of a policy, which is stored as it was sent."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
 

@@ -47,7 +47,7 @@ LEAST_BYTES = 64 * 1024**2
 """Growth that does not count."""
 
 LEAST_RATIO = 0.05
-"""Of logs to base files. Below it the backlog costs next to nothing."""
+"""The ratio of logs to base files below which a backlog costs next to nothing."""
 
 WITHOUT_EARLIER = 2
 """Multiple of the policy's number of commits, for a table that nothing has ever compacted."""

@@ -45,7 +45,7 @@ _INSTEAD = {
 """What to do where an expansion would be refused, by the code of its decision."""
 
 SKEW = 4.0
-"""Of the largest bucket to the mean of all."""
+"""The ratio of the largest bucket to the mean of all from which on buckets are uneven."""
 
 SKEW_BYTES = 256 * _MIB
 """Size of the largest bucket below which skew does not matter."""
@@ -59,7 +59,7 @@ SMALL_FILES = Definition(
 )
 
 SMALL_SHARE = 0.5
-"""Of the base files, unless the policy clusters by a share of its own."""
+"""The share of small base files, unless the policy clusters by a share of its own."""
 
 MANY_FILES = 100
 """Small files of a table below which they do not matter."""

@@ -73,7 +73,7 @@ NO_WORKER = Definition(
 )
 
 NO_WORKER_AFTER = timedelta(minutes=2)
-"""Of the oldest job that could start. A new worker needs some time to start Spark."""
+"""The wait of the oldest job that could start. A new worker needs some time to start Spark."""
 
 WORKER_LOST = Definition(
     StandingKind.WORKER_LOST,

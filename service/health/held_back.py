@@ -27,7 +27,7 @@ HELD_BACK = Definition(
 )
 
 AFTER = timedelta(seconds=15)
-"""Of an open breaker with a single failure: most of those pass by themselves."""
+"""The age of an open breaker with a single failure, before it is a problem: most of those pass by themselves."""
 
 
 def held_back(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:

@@ -90,7 +90,7 @@ def start_worker(group: str) -> Step:
 
 
 def enable_webhook(webhook_id: str, label: str) -> Step:
-    """Its deliveries are tried at once."""
+    """Returns the step that enables a webhook, whose deliveries are then tried at once."""
     return Step(line("webhooks", "enable", webhook_id), Action(label, "POST", f"/v1/webhooks/{webhook_id}/enable"))
 
 

@@ -175,7 +175,10 @@ def _number(table: ListedTable, known: Known, order: Order) -> float:
 
 
 def _rank(problems: Sequence[StandingProblem]) -> float:
-    """By the most serious one, then by the number of those that are as serious. They are in this order."""
+    """Returns the rank of a table: by its most serious problem, then by the number of those that are as serious.
+
+    The problems come in this order.
+    """
     if not problems:
         return _LAST
     worst = problems[0].severity

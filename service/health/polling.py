@@ -34,7 +34,7 @@ NOT_POLLED = Definition(
 )
 
 OVERDUE = timedelta(minutes=15)
-"""Of a poll. Tables are polled, or glanced at after failures, about once a minute."""
+"""The age of the last poll. Tables are polled, or glanced at after failures, about once a minute."""
 
 NOT_WRITABLE = Definition(
     StandingKind.TABLE_NOT_WRITABLE,

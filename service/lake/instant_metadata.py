@@ -216,7 +216,7 @@ def schema_digest(schema: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _digest(schema: str) -> str | None:
-    """Of most tables all commits have the same."""
+    """Returns the digest of an Avro schema, kept because all commits of most tables have the same."""
     try:
         shape = _shape(json.loads(schema))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

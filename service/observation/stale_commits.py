@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from service.observation.timeline_diff import ObservedInstant
 
 MANY_ROWS = 20
-"""This many rows all lie in the low buckets by chance once in a million times, if the number was doubled."""
+"""So many rows all lie in the low buckets by chance once in a million times, if the number was doubled."""
 
 RECENT = timedelta(hours=24)
 """For this long after an expansion fewer rows are suspected as well: late writers are likeliest then."""

@@ -69,8 +69,10 @@ class JobVerdict(StrEnum):
 
 
 def verdict_of(state: JobState, *, dry_run: bool, refused: bool, nothing_to_do: bool) -> JobVerdict | None:
-    """Of a dry run that has ended; of another job only if it was refused, or had nothing to do. The last two are what
-    its result says."""
+    """Returns the verdict of a dry run that has ended, and of another job if it was refused or had nothing to do.
+
+    The job's result says whether it was refused, and whether it had nothing to do.
+    """
     if state not in (JobState.SUCCEEDED, JobState.FAILED):
         return None
     if refused:

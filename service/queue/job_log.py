@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jobs.contract import LogLine
 
 MOST_BYTES = 1024 * 1024
-"""Of one job. Beyond them its oldest lines are dropped."""
+"""The most bytes of one job's log, beyond which its oldest lines are dropped."""
 
 # What a line takes beside its text.
 _BYTES_OF_LINE = 100

@@ -59,6 +59,21 @@ def test_files_are_short_and_their_docstrings_name_something() -> None:
         assert not described.startswith(QUESTIONS), path
 
 
+OPENINGS = {"Of", "As", "From", "By", "With", "It", "They", "Its", "Their", "This", "These", "That", "Those"}
+"""First words of a docstring that lacks a subject or a verb, or has a pronoun without its noun."""
+
+
+def test_docstrings_have_a_subject_and_a_verb() -> None:
+    texts = (
+        (path, node.lineno, node.value.value.split())
+        for path in MODULES
+        if path.parent.name != "generated"
+        for node in ast.walk(_parsed(path))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    )
+    assert [f"{path}:{line}" for path, line, words in texts if words and words[0] in OPENINGS] == []
+
+
 def test_nothing_takes_more_than_five_positional_arguments() -> None:
     for path in MODULES:
         for node in ast.walk(_parsed(path)):

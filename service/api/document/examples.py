@@ -40,7 +40,7 @@ class Examples:
         return schema["examples"][:1] if schema.get("examples") else None
 
     def _of_any(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """Of what may be null an object, if it is one, since its form is of interest."""
+        """Returns an example of one of several types; an object rather than null, since its form is of interest."""
         choices = [each for each in schema["anyOf"] if each.get("type") != "null"]
         is_nullable = len(choices) < len(schema["anyOf"])
         if is_nullable and (depth >= _DEEPEST or not any("$ref" in each for each in choices)):

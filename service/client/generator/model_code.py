@@ -34,7 +34,7 @@ class Types:
         self._schemas = schemas
 
     def annotation(self, schema: Schema, *, is_request: bool = True) -> str:
-        """Of a union of several objects an answer's reader cannot know which one it has: then it is `Any`."""
+        """Returns the type of a schema; `Any` for a union of objects in an answer, whose reader cannot tell."""
         if name := refers_to(schema):
             return name
         if "const" in schema:

@@ -479,7 +479,7 @@ def get_history(
 def get_job(job_id: str, *, wait_seconds: float | None = None) -> Call[JobDetail]:
     """Show a job, its attempts, and what it waits for.
 
-    With `wait_seconds` one call takes the place of many: repeat it until `state` is `succeeded`, `failed` or
+    One call with `wait_seconds` takes the place of many: repeat it until `state` is `succeeded`, `failed` or
     `cancelled`.
 
     `wait_seconds`: Answers when the job has ended, or after this time

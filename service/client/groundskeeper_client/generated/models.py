@@ -871,9 +871,9 @@ class CleaningParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
     """Pending plans: exactly these are executed, and none is scheduled"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
+    """Whether `plans` of a runner that sends no heartbeats, which must be dead, are executed too"""
     parallelism: int | UnsetType | None = UNSET
-    """With `plans`: most tasks at once"""
+    """Most tasks at once while `plans` are executed"""
     policy: CleaningPolicy | UnsetType = UNSET
     """What `retain` counts"""
     retain: int | UnsetType = UNSET
@@ -1296,7 +1296,7 @@ class CompactionParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
     """Pending plans: exactly these are executed, and none is scheduled"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
+    """Whether `plans` of a runner that sends no heartbeats, which must be dead, are executed too"""
     limit_bytes: int | UnsetType | None = UNSET
     """Bytes of base and log files to read at most, the newest partitions first; but one file group, or one pending
     plan, in any case. The result says what is `left`
@@ -2084,9 +2084,9 @@ class GivenClusteringParams(Model, frozen=True, kw_only=True):
     plans: list[str]
     """Pending plans: exactly these are executed, and none is scheduled"""
     take_over: bool | UnsetType | None = UNSET
-    """With `plans`: also those of a runner that sends no heartbeats, which must be dead"""
+    """Whether `plans` of a runner that sends no heartbeats, which must be dead, are executed too"""
     parallelism: int | UnsetType | None = UNSET
-    """With `plans`: most tasks at once"""
+    """Most tasks at once while `plans` are executed"""
 
 
 class GroupCheck(Model, frozen=True, kw_only=True):
@@ -3157,7 +3157,7 @@ class PollOut(Model, frozen=True, kw_only=True):
 
 
 class PrefixOfPolicy(Model, frozen=True, kw_only=True):
-    """As `PartitionPrefix`, in a level of a policy, which is stored as it was sent."""
+    """A `PartitionPrefix` in a level of a policy, which is stored as it was sent."""
 
     prefix: str
     """Beginning of paths of partitions"""
@@ -3935,14 +3935,14 @@ class SyncIn(Model, frozen=True, kw_only=True):
 
 class SyncParams(Model, frozen=True, kw_only=True):
     metastore_uris: str
-    """Of the Hive metastore, separated by commas; the administrator names the hosts that are allowed"""
+    """URIs of the Hive metastore, separated by commas; the administrator names the hosts that are allowed"""
     database: str | UnsetType = UNSET
     """Database of the metastore"""
     table: str | UnsetType | None = UNSET
     """Name in the metastore. Default: the table's own"""
     strategy: SyncStrategy | UnsetType = UNSET
-    """Of a merge-on-read table. `ALL`: the table under its name and with `_rt` (merged), and with `_ro` (without
-    its logs); `RT`: only merged, `RO`: only without logs, under its name
+    """How a merge-on-read table is shown. `ALL`: the table under its name and with `_rt` (merged), and with `_ro`
+    (without its logs); `RT`: only merged, `RO`: only without logs, under its name
     """
     partition_fields: list[str] | UnsetType | None = UNSET
     """Default: those of the table's own config"""
