@@ -56,8 +56,13 @@ def waits_for(
         return f"its next attempt, in {wait}{because}"
     if busy := [other for other in of_table if writes and mutates(other.kind, dry_run=other.dry_run)]:
         return f"job {busy[0].id} ({busy[0].kind.value}), which is running on this table"
-    alive = [worker for worker in workers if worker.info.group == job.worker_group and worker.is_alive(now)]
+    of_group = [worker for worker in workers if worker.info.group == job.worker_group]
+    alive = [worker for worker in of_group if worker.is_alive(now)]
     if not alive:
+        latest = max(of_group, key=lambda worker: worker.last_seen, default=None)
+        if latest and latest.info.error:
+            ago = duration(now - latest.last_seen)
+            return f"a worker of the group {job.worker_group}: one did not start {ago} ago: {latest.info.error.title}"
         return (
             f"a worker of the group {job.worker_group} (none has called for {duration(ALIVE)};"
             f" `{starting_worker(job.worker_group)}` starts one)"

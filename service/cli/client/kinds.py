@@ -37,7 +37,15 @@ def parameters(kind: JobKind) -> list[Parameter]:
             continue
         texts = [part.description for part in parts if isinstance(part, Spec) and part.description]
         choices = [choice for part in parts for choice in _choices(part)]
-        default = "required" if each.required else "" if each.default is None else str(each.default)
+        default = (
+            "required"
+            if each.required
+            else ""
+            if each.default is None
+            else str(each.default).lower()
+            if isinstance(each.default, bool)
+            else str(each.default)
+        )
         found.append(Parameter(each.name, default, texts[0] if texts else "", tuple(choices)))
     return found
 

@@ -70,7 +70,7 @@ def test_a_worker_that_takes_no_jobs_yet_is_listed_with_its_state_at_once(
 def test_a_worker_that_did_not_start_is_listed_with_its_reason_and_is_no_worker(
     client: TestClient, table_id: str, clock: Clock
 ) -> None:
-    client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"})
+    job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]
 
     def fail(number: int) -> None:
         worker = {"state": "failed", "error": ERROR}
@@ -81,6 +81,8 @@ def test_a_worker_that_did_not_start_is_listed_with_its_reason_and_is_no_worker(
     [shown] = client.get("/v1/workers").json()["items"]
     assert (shown["state"], shown["error"]["type"]) == ("failed", "/problems/memory-short")
     assert shown["error"]["detail"] == "Could not reserve  enough space"
+    waits_for = client.get(f"/v1/jobs/{job}").json()["waits_for"]
+    assert waits_for == "a worker of the group default: one did not start 0 s ago: Too little memory"
     demand = client.get("/v1/workers/demand").json()["groups"]["default"]
     assert (demand["workers"], demand["waiting_workers"]) == (0, 0)
     for number in range(2, 40):  # a supervisor starts it again and again
