@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from jobs.hudi.table import HudiTable
 
+_MOST_SUSPECTS = 100
 _SCHEMA = "_hoodie_record_key string"
 
 FILE = "_metadata.file_name"
@@ -30,9 +31,11 @@ def read(table: HudiTable, paths: Sequence[str], *, schema: str | None = None, *
 
 
 def damaged(table: HudiTable, paths: Sequence[str]) -> dict[str, str]:
-    """Returns those of these Parquet files that cannot be read as such, with the reason. Reads only footers.
+    """Returns those of these Parquet files that cannot be read as such, a hundred at most, with the reason. Reads only
+    footers.
 
-    Spark skips a file also if the storage does not answer, so that each of those is read alone once more.
+    Spark skips a file also if the storage does not answer, so each of those, and of those without rows, is read alone
+    once more.
     """
     if not paths:
         return {}
@@ -40,7 +43,7 @@ def damaged(table: HudiTable, paths: Sequence[str]) -> dict[str, str]:
     with translated("reading the footers of base files"):
         well = {row[0] for row in skipping.select(FILE).distinct().collect()}
     found = {}
-    for path in (each for each in paths if each.rpartition("/")[2] not in well):
+    for path in [each for each in paths if each.rpartition("/")[2] not in well][:_MOST_SUSPECTS]:
         try:
             with translated(f"reading {path}", expected=DamagedFileError):
                 read(table, [path], schema=_SCHEMA).count()

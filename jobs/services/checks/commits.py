@@ -134,6 +134,8 @@ def counted(examined: Examined) -> Iterator[Finding]:
         counts = base_files.counts(examined.table, list(known.values()))
     except DamagedFileError:
         damaged = base_files.damaged(examined.table, list(based.values()))
+        if not damaged:
+            raise
         yield Finding(
             "base-files-damaged",
             "Base files are damaged, or are not what their names say",
