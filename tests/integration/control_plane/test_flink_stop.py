@@ -135,12 +135,12 @@ def service(engine: sa.Engine, clock: FakeClock, tmp_path: Path) -> Service:
 def test_a_flink_job_is_stopped_with_a_savepoint_and_the_job_goes_on(service: Service, cluster: FlinkCluster) -> None:
     service.register(cluster)
     job_id = service.submit()
-    assert "about to stop the Flink job ingest" in service.health(job_id).detail
+    assert "about to stop the Flink job ingest" in service.standing(job_id).detail
     states = []
     for _ in range(6):
         service.tick()
-        states.append(service.health(job_id).state)
-    found = service.health(job_id)
+        states.append(service.standing(job_id).state)
+    found = service.standing(job_id)
     assert states[0] is HandOverState.STOPPING
     assert (found.state, found.by, found.savepoint) == (
         HandOverState.STOPPED,
@@ -161,7 +161,7 @@ def test_a_job_whose_state_may_hold_file_groups_is_stopped_only_if_it_is_started
     job_id = service.submit(kind=JobKind.CLUSTERING)
     for _ in range(6):
         service.tick()
-    found = service.health(job_id)
+    found = service.standing(job_id)
     assert found.restart is FlinkRestart.WITHOUT_STATE
     if restart is FlinkRestart.WITHOUT_STATE:
         assert (found.state, found.by, len(cluster.stops)) == (HandOverState.STOPPED, "groundskeeper", 1)
@@ -183,12 +183,12 @@ def test_the_job_does_not_go_on_before_what_flink_had_in_flight_is_complete(
     service.tick()
     table.begin(instant_at(clock() + timedelta(hours=1)))
     service.tick()
-    found = service.health(job_id)
+    found = service.standing(job_id)
     assert (found.state, service.can_lease()) == (HandOverState.STOPPING, False)
     assert f"{in_flight} is still in flight" in found.detail
     table.commit(in_flight)
     service.tick()
-    assert (service.health(job_id).state, service.can_lease()) == (HandOverState.STOPPED, True)
+    assert (service.standing(job_id).state, service.can_lease()) == (HandOverState.STOPPED, True)
 
 
 def test_what_a_flink_job_left_behind_is_left_to_the_job_after_a_while(
@@ -203,7 +203,7 @@ def test_what_a_flink_job_left_behind_is_left_to_the_job_after_a_while(
     assert not service.can_lease()
     service.tick(151)
     assert service.can_lease()
-    assert f"left {in_flight} behind" in service.health(job_id).detail
+    assert f"left {in_flight} behind" in service.standing(job_id).detail
 
 
 @pytest.mark.parametrize("killed_after", range(1, 9))
@@ -242,8 +242,8 @@ def test_a_service_that_is_killed_at_any_step_stops_the_job_once(
     service.restart()
     for _ in range(8):
         service.tick(130)
-    assert service.health(job_id).state is HandOverState.STOPPED
-    assert service.health(job_id).savepoint == f"{FOLDER}/savepoint-{'a' * 32}"
+    assert service.standing(job_id).state is HandOverState.STOPPED
+    assert service.standing(job_id).savepoint == f"{FOLDER}/savepoint-{'a' * 32}"
     assert len({asked["triggerId"] for asked in cluster.stops}) == 1
     assert service.can_lease()
 
@@ -281,13 +281,13 @@ def test_a_stop_that_fails_is_told_and_asked_for_again(service: Service, cluster
     job_id = service.submit()
     service.tick()
     service.tick()
-    found = service.health(job_id)
+    found = service.standing(job_id)
     assert (found.state, "Checkpoint declined" in found.detail) == (HandOverState.DRAINING, True)
     service.tick()
     assert len(cluster.stops) == 1  # Not at once.
     for _ in range(4):
         service.tick(16)
-    assert service.health(job_id).state is HandOverState.STOPPED
+    assert service.standing(job_id).state is HandOverState.STOPPED
     assert len({asked["triggerId"] for asked in cluster.stops}) == 2
 
 
@@ -307,7 +307,7 @@ def test_a_job_that_cannot_be_stopped_is_told_and_left_alone(
     service.register(cluster, job="other")
     job_id = service.submit()
     service.tick()
-    found = service.health(job_id)
+    found = service.standing(job_id)
     assert (found.state, told in found.detail) == (HandOverState.DRAINING, True), found.detail
     assert cluster.stops == []
     assert not service.can_lease()
@@ -318,7 +318,7 @@ def test_a_job_that_has_ended_already_needs_no_stop(service: Service, cluster: F
     service.register(cluster)
     job_id = service.submit()
     service.tick()
-    assert service.health(job_id).state is HandOverState.STOPPED
+    assert service.standing(job_id).state is HandOverState.STOPPED
     assert cluster.stops == []
 
 
@@ -332,7 +332,7 @@ def test_a_job_that_ended_before_flink_last_wrote_is_not_the_one(
     job_id = service.submit()
     service.tick()
     assert not service.can_lease()
-    assert "another Flink job writes it" in service.health(job_id).detail
+    assert "another Flink job writes it" in service.standing(job_id).detail
 
 
 def test_a_cluster_that_ends_with_its_job_has_told_of_the_savepoint(service: Service, cluster: FlinkCluster) -> None:
@@ -343,8 +343,8 @@ def test_a_cluster_that_ends_with_its_job_has_told_of_the_savepoint(service: Ser
     cluster.forgets_jobs = True
     service.tick()
     service.tick()
-    assert service.health(job_id).state is HandOverState.STOPPED
-    assert service.health(job_id).savepoint
+    assert service.standing(job_id).state is HandOverState.STOPPED
+    assert service.standing(job_id).savepoint
 
 
 def test_a_cluster_that_has_lost_the_job_proves_nothing(service: Service, cluster: FlinkCluster) -> None:
@@ -355,10 +355,10 @@ def test_a_cluster_that_has_lost_the_job_proves_nothing(service: Service, cluste
     cluster.forgets_jobs = True
     service.tick()
     assert not service.can_lease()
-    assert "not known to its cluster any more" in service.health(job_id).detail
+    assert "not known to its cluster any more" in service.standing(job_id).detail
     coordinator.confirm(service.engine, service.notifier, service.clock, job_id, by="me", savepoint="s3://by-hand")
     assert service.can_lease()
-    assert service.health(job_id).savepoint == "s3://by-hand"
+    assert service.standing(job_id).savepoint == "s3://by-hand"
 
 
 @pytest.mark.parametrize("fault", ["hangs", "broken", "gone", "not allowed"])
@@ -374,8 +374,8 @@ def test_one_bad_cluster_does_not_keep_the_others_waiting(service: Service, clus
         stuck, good = service.submit("tbl_bad"), service.submit("tbl_good")
         for _ in range(6):
             service.tick()
-        assert service.health(good).state is HandOverState.STOPPED
-        found = service.health(stuck)
+        assert service.standing(good).state is HandOverState.STOPPED
+        found = service.standing(stuck)
         assert found.state is HandOverState.DRAINING
         assert "Flink cluster" in found.detail
         assert bad.stops == []
@@ -412,7 +412,7 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
     assert lease() is None
     for _ in range(6):
         service.tick()
-    found = service.health(job_id)
+    found = service.standing(job_id)
     assert (found.state, found.savepoint) == (HandOverState.STOPPED, f"{FOLDER}/savepoint-{'b' * 32}")
     assert lease() is not None
 
@@ -425,10 +425,10 @@ def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(
     cluster.slow = 3
     job_id = service.submit(seconds=10)
     service.tick()
-    assert service.health(job_id).state is HandOverState.STOPPING
+    assert service.standing(job_id).state is HandOverState.STOPPING
     for _ in range(5):
         service.tick(5)
-    assert service.health(job_id).state is HandOverState.STOPPED
+    assert service.standing(job_id).state is HandOverState.STOPPED
 
 
 def test_a_stop_that_never_ends_is_given_up_in_the_end_and_says_what_was_asked(
@@ -456,7 +456,7 @@ def test_two_replicas_stop_a_job_once(service: Service, cluster: FlinkCluster, t
         other.hand_overs.run_once()
         assert service.hand_overs.pool.wait(30)
         assert other.hand_overs.pool.wait(30)
-    assert service.health(job_id).state is HandOverState.STOPPED
+    assert service.standing(job_id).state is HandOverState.STOPPED
     assert len({asked["triggerId"] for asked in cluster.stops}) == 1
 
 
