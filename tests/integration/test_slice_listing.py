@@ -9,6 +9,7 @@ import pytest
 
 from jobs.hudi import slice_listing
 from jobs.hudi.records import file_slice_of
+from jobs.hudi.table import HudiTable
 from tests.integration import tables
 from tests.integration.run import hudi_table
 from tests.integration.tables import INDEX
@@ -19,14 +20,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.hudi.records import FileSlice
-    from jobs.hudi.table import HudiTable
 
 
 def _by_hudi(table: HudiTable) -> set[FileSlice]:
     """The slices by Hudi's own calls, each of which opens the metadata table anew."""
     jvm = table.jvm
     config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(table.is_listed_by_metadata).build()
-    meta = jvm.hudi.common.table.HoodieTableMetaClient.reload(table.meta)
+    meta = HudiTable(jvm, table.declared).meta
     view = jvm.hudi.common.table.view.FileSystemViewManager.createInMemoryFileSystemView(
         jvm.engine_context, meta, config
     )
