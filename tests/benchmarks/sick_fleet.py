@@ -371,8 +371,8 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
         if job["table_id"] not in names and job["state"] == "succeeded":
             served.add(job["table_id"])
         if job["id"] in submitted and job["leased_at"]:
-            first = job["attempts"][0]["started_at"]
-            delay = datetime.fromisoformat(first) - datetime.fromisoformat(job["created_at"])
+            begins = job["attempts"][0]["started_at"]
+            delay = datetime.fromisoformat(begins) - datetime.fromisoformat(job["created_at"])
             delays[job["id"]] = delay.total_seconds()
     sick_seconds = sum(used.values())
     mean = statistics.mean(lasted) if lasted else 0.0
