@@ -18,7 +18,7 @@ METASTORE_URIS = r"^thrift://[A-Za-z0-9.:\[\]_-]+(,thrift://[A-Za-z0-9.:\[\]_-]+
 Word = Annotated[str, Spec(min_length=1, max_length=1024, pattern=NO_NUL)]
 Instant = Annotated[str, Spec(pattern=INSTANT, examples=("20260101120000000",))]
 # A space-filling curve has 62 bits for all columns together; hash fields and sort columns are a handful.
-Names = Annotated[tuple[Word, ...], Spec(min_length=1, max_length=32), Spec(distinct=True)]
+Names = Annotated[tuple[Word, ...], Spec(min_length=1, max_length=32, distinct=True)]
 Codec = Literal["gzip", "snappy", "zstd"]
 TableName = Annotated[Word, Spec("The table's name, typed in: rows are removed for good")]
 

@@ -54,9 +54,11 @@ _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.plan", "the note of who has begun a p
 Note = dict[str, Any]
 
 
-def pending_plans(table: HudiTable, actions: Collection[str]) -> list[Instant]:
-    """Returns the pending plans of these actions. Before table version 8 a clustering plan is a replacecommit; any
-    other replacecommit is a writer's and no plan."""
+def plan_instants(table: HudiTable, actions: Collection[str]) -> list[Instant]:
+    """Returns the pending instants of these actions that are plans.
+
+    Before table version 8 a clustering plan is a replacecommit; any other replacecommit is a writer's and no plan.
+    """
     return [
         item
         for item in table.instants()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jobs.protocol.plan_owner import PlanOwner, pending_plans
+from jobs.protocol.plan_owner import PlanOwner, plan_instants
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,7 +57,7 @@ def find(table: HudiTable, wanted: GivenPlans, actions: Collection[str], order: 
     Raises PlanTakenError if one of them has a runner: two executions of one plan corrupt a table.
     """
     instants = {item.requested: item for item in table.instants() if item.requested in wanted.instants}
-    pending = {item.requested for item in pending_plans(table, actions)} & set(wanted.instants)
+    pending = {item.requested for item in plan_instants(table, actions)} & set(wanted.instants)
     if not order.dry_run:
         owner = PlanOwner(table, order.job_id, take_over=wanted.take_over)
         for name in sorted(pending):

@@ -74,7 +74,8 @@ def as_model(hint: Any, *, stored: bool = False) -> Any:
     if hint == PartitionChoice:
         return _choice(PrefixOfPolicy if stored else model_of(PartitionPrefix))
     if origin is Annotated:
-        return Annotated[as_model(parts[0], stored=stored), *(_metadata(each) for each in parts[1:])]
+        metadata = [found for each in parts[1:] for found in _metadata(each)]
+        return Annotated[as_model(parts[0], stored=stored), *metadata]
     if origin in (Union, UnionType):
         return Union[*(as_model(each, stored=stored) for each in parts)]
     if origin is tuple:
@@ -82,12 +83,13 @@ def as_model(hint: Any, *, stored: bool = False) -> Any:
     return BucketIndexIn if hint is BucketIndex else hint
 
 
-def _metadata(given: Any) -> Any:
+def _metadata(given: Any) -> list[Any]:
     if given is CronExpression:
-        return AfterValidator(_check_cron)
+        return [AfterValidator(_check_cron)]
     if not isinstance(given, Spec):
-        return given
-    return AfterValidator(distinct) if given.distinct and not given.bounds() else Field(**given.bounds())
+        return [given]
+    bounds = given.bounds()
+    return [*([Field(**bounds)] if bounds else []), *([AfterValidator(distinct)] if given.distinct else [])]
 
 
 class PrefixOfPolicy(TypedDict):

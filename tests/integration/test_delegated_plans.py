@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
@@ -12,10 +14,11 @@ import httpx
 import pytest
 
 from jobs.contract import Outcome, WorkOrder
-from jobs.errors import RefusedError
+from jobs.errors import PlanTakenError, RefusedError
 from jobs.hudi.jvm import Jvm
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
+from jobs.protocol.plan_owner import QUIET_SECONDS
 from jobs.worker.attempt import perform
 from tests.integration import tables
 from tests.integration.run import proved, run_job
@@ -217,6 +220,13 @@ def test_a_pending_clean_of_a_writer_is_executed_alone(spark: SparkSession, tmp_
     timeline = base / ".hoodie" / "timeline"
     [plan] = [path.name.split(".")[0] for path in timeline.glob("*.clean.requested")]
     before = tables.snapshot(spark, base)
+    # Another runner has begun it, and cleans send no heartbeats: after a while it is taken for dead.
+    inflight = timeline / f"{plan}.clean.inflight"
+    inflight.write_bytes((timeline / f"{plan}.clean.requested").read_bytes())
+    with pytest.raises(PlanTakenError):
+        run_job(spark, base, "cleaning", {"plans": [plan]})
+    old = time.time() - QUIET_SECONDS - 60
+    os.utime(inflight, (old, old))
     done = run_job(spark, base, "cleaning", {"plans": [plan]})
     assert (done.instants, done.details["files_deleted"] > 0) == ((plan,), True)
     assert len(list(timeline.glob(f"{plan}_*.clean"))) == 1
