@@ -14,7 +14,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import CLUSTERING, REPLACE
 from jobs.job_context import JobContext
-from jobs.protocol.plan_owner import PlanOwner, pending_plans, take_back
+from jobs.protocol.plan_owner import PlanOwner, plan_instants, take_back
 from tests.acceptance.storage import left_behind, listing
 from tests.integration import tables
 from tests.integration.plans import OtherRunner
@@ -260,7 +260,7 @@ def test_a_clustering_plan_has_one_runner_too_and_is_taken_back_whole(
     owner = PlanOwner(table, "job_1")
     owner.check(plan)
     runner.begin_clustering(plan)
-    assert [item.requested for item in pending_plans(table, {CLUSTERING, REPLACE})] == [plan]
+    assert [item.requested for item in plan_instants(table, {CLUSTERING, REPLACE})] == [plan]
     with pytest.raises(PlanTakenError, match="sends no heartbeats"):
         owner.check(plan)
     PlanOwner(table, "job_1", take_over=True).check(plan)
