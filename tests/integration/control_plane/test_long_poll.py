@@ -58,28 +58,35 @@ def lease(url: str, wait_seconds: float, timeout: float = 30) -> tuple[httpx.Res
 
 
 def table(url: str, path: str = "/lake/a") -> str:
-    return str(httpx.post(f"{url}/v1/tables", json={"base_path": path}).json()["id"])
+    return str(httpx.post(f"{url}/v1/tables", json={"base_path": path}, timeout=30).json()["id"])
 
 
 def submit(url: str, table_id: str, kind: str = "compaction", **more: Any) -> httpx.Response:
     return httpx.post(f"{url}/v1/tables/{table_id}/jobs", json={"kind": kind, **more}, timeout=30)
 
 
-def test_a_waiting_lease_is_answered_well_under_100_milliseconds_after_the_post(url: str) -> None:
+def test_a_waiting_lease_is_answered_as_soon_as_one_that_comes_after_the_job(url: str) -> None:
+    """The time over that of a POST and a lease in a row is that of a notification, and no pause between two looks."""
     table_id = table(url)
-    waits: list[float] = []
-    with ThreadPoolExecutor(1) as pool, httpx.Client() as client:
+    in_a_row: list[float] = []
+    over: list[float] = []
+    with ThreadPoolExecutor(1) as pool:
         for _ in range(10):
+            before = time.monotonic()
+            assert submit(url, table_id, "audit", dry_run=True).status_code == 202
+            answer, came = lease(url, 0)
+            assert answer.status_code == 200
+            in_a_row.append(came - before)
             waiting = pool.submit(lease, url, 10)
             time.sleep(0.15)  # Long enough to be waiting, and at no fixed place between two looks.
             before = time.monotonic()
-            client.post(f"{url}/v1/tables/{table_id}/jobs", json={"kind": "audit", "dry_run": True})
+            assert submit(url, table_id, "audit", dry_run=True).status_code == 202
             answer, came = waiting.result()
             assert answer.status_code == 200
-            waits.append(came - before)
-    fast = sorted(waits)[3]
-    print(f"from POST to a leased job: {fast * 1000:.1f} ms to {max(waits) * 1000:.1f} ms")
-    assert fast < 0.1
+            over.append(came - before - in_a_row[-1])
+    fast, usual = sorted(over)[3], sorted(in_a_row)[5]
+    print(f"a POST and a lease in a row: {usual * 1000:.0f} ms, a lease that waited: {fast * 1000:+.0f} ms")
+    assert fast < 0.1 + usual
 
 
 def test_without_a_job_the_call_ends_when_its_time_is_over(url: str) -> None:
