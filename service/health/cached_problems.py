@@ -73,7 +73,7 @@ def _known(found: Found, tables: Sequence[TableFacts], now: datetime) -> Known:
     )
 
 
-class Board:
+class ProblemCache:
     """What one process computed last. Safe to use from several threads."""
 
     def __init__(self) -> None:

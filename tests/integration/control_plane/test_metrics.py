@@ -45,6 +45,7 @@ from service.queue import job_store, job_tally, lease_store, leases, recovery, w
 from service.queue.forecaster import Forecaster
 from service.queue.job import Job
 from service.queue.leases import LeaseConfig
+from tests.contexts import changed
 from tests.guides import ROOT
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.receiver import Reply
@@ -314,7 +315,7 @@ def test_without_the_database_a_scrape_still_shows_what_the_process_measures(
     app_context: AppContext, tmp_path: Path, clock: Any
 ) -> None:
     away = open_engine(f"sqlite:///{tmp_path}/missing/gk.db")
-    with TestClient(create_app(dataclasses.replace(app_context, engine=away, open_metrics=True))) as client:
+    with TestClient(create_app(changed(app_context, engine=away, open_metrics=True))) as client:
         answer = client.get("/metrics")
     assert answer.status_code == 200
     found = parsed(answer.text)
@@ -344,7 +345,7 @@ def test_scrapes_need_a_reader_unless_the_settings_let_anybody(
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=worker).status_code == 403
     assert client.get("/metrics", headers=reader).status_code == 200
-    with TestClient(create_app(dataclasses.replace(app_context, open_metrics=True))) as anybody:
+    with TestClient(create_app(changed(app_context, open_metrics=True))) as anybody:
         assert anybody.get("/metrics").status_code == 200
         assert anybody.get("/v1/tables").status_code == 401
 

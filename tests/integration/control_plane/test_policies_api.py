@@ -188,10 +188,14 @@ def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[
     def decide(commits: int) -> None:
         state = PartitionState("", base_bytes=1000, log_bytes=100)
         seen = TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(commits))
-        with writing(app_context.engine) as connection:
+        with writing(app_context.database.engine) as connection:
             save_look(connection, seen)
         scheduler.run_once(
-            app_context.engine, app_context.notifier, clock, config=app_context.planning, cipher=app_context.cipher
+            app_context.database.engine,
+            app_context.database.notifier,
+            clock,
+            config=app_context.queue.planning,
+            cipher=app_context.database.cipher,
         )
 
     return decide
