@@ -75,5 +75,5 @@ def list_decisions(
 )
 def evaluate(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
     """Starts nothing and stores nothing."""
-    found = scheduler.evaluate(database.engine, database.clock, table_id, config=queue.planning)
+    found = scheduler.evaluate(database, table_id, queue.planning)
     return EvaluationOut(looked_at=found.polled_at, decisions=[DecisionOut.of(each) for each in found.decisions])

@@ -35,6 +35,7 @@ from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
 from service.queue.job import Job, JobState
+from service.queue.submission import JobRequest
 from service.queue.waiting import Wait, waits_of
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -83,20 +84,19 @@ def submit(
 ) -> JobOut:
     """Queues the job; a worker starts it within moments. `Location` is the job's URL."""
     submission = submitting.submit(
-        database.engine,
-        database.notifier,
-        database.clock,
-        database.cipher,
-        table_id=table_id,
-        kind=wanted.kind,
-        params=as_json(wanted.params),
-        dry_run=wanted.dry_run,
-        max_attempts=queue.planning.max_attempts,
-        idempotency_key=idempotency_key,
-        permissions=lake.permissions,
-        priority=wanted.priority,
-        timeout_seconds=wanted.timeout_seconds,
-        requested_by=caller.name,
+        database,
+        lake.permissions,
+        JobRequest(
+            table_id=table_id,
+            kind=wanted.kind,
+            params=as_json(wanted.params),
+            dry_run=wanted.dry_run,
+            max_attempts=queue.planning.max_attempts,
+            idempotency_key=idempotency_key,
+            priority=wanted.priority,
+            timeout_seconds=wanted.timeout_seconds,
+            requested_by=caller.name,
+        ),
     )
     if not submission.is_new:
         response.status_code = REPEATED
@@ -186,7 +186,7 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
 )
 def cancel(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
-    return _out(database, monitoring, submitting.cancel(database.engine, database.notifier, database.clock, job_id))
+    return _out(database, monitoring, submitting.cancel(database, job_id))
 
 
 @router.post(
@@ -230,25 +230,10 @@ def retry(
     a repeated call returns it."""
     with reading(database.engine) as connection:
         job = job_store.get(connection, job_id)
-    if job.state not in (JobState.FAILED, JobState.CANCELLED):
-        raise JobNotRetriableError(f"Job {job_id} is {job.state.value}.")
-    submission = submitting.submit(
-        database.engine,
-        database.notifier,
-        database.clock,
-        database.cipher,
-        table_id=job.table_id,
-        kind=job.kind,
-        params=job.params,
-        dry_run=job.dry_run,
-        max_attempts=queue.planning.max_attempts,
-        idempotency_key=idempotency_key,
-        permissions=lake.permissions,
-        priority=job.priority,
-        timeout_seconds=job.timeout_seconds,
-        requested_by=caller.name,
-        retry_of=job.id,
+    asked = JobRequest.again(
+        job, max_attempts=queue.planning.max_attempts, idempotency_key=idempotency_key, requested_by=caller.name
     )
+    submission = submitting.submit(database, lake.permissions, asked)
     if not submission.is_new:
         response.status_code = REPEATED
     response.headers["Location"] = f"/v1/jobs/{submission.job.id}"

@@ -49,7 +49,7 @@ def announce(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) 
     """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
     The token must be made for the worker's group."""
     info = _info(wanted.worker, caller)
-    leasing.announce(database.engine, database.clock, wanted.worker_id, info)
+    leasing.announce(database, wanted.worker_id, info)
 
 
 def _info(worker: WorkerInfoIn | None, caller: Caller) -> WorkerInfo:
@@ -75,7 +75,7 @@ async def lease(
     """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
     worker's group, and from then on the lease belongs to this token and worker."""
     info = _info(wanted.worker, caller)
-    await run_in_threadpool(leasing.announce, database.engine, database.clock, wanted.worker_id, info)
+    await run_in_threadpool(leasing.announce, database, wanted.worker_id, info)
     order = await _next_order(wanted, info.group, database, lake, queue, caller, request)
     if order is None:
         return Response(status_code=NOTHING)
@@ -101,11 +101,8 @@ async def _next_order(
                 return None
             order = await run_in_threadpool(
                 leasing.lease,
-                database.engine,
-                database.notifier,
-                database.clock,
+                database,
                 queue.leases,
-                database.cipher,
                 worker_id=wanted.worker_id,
                 group=group,
                 permissions=lake.permissions,
@@ -132,13 +129,7 @@ def heartbeat(
     """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the lease has been lost."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
     answer = leasing.heartbeat(
-        database.engine,
-        database.notifier,
-        database.clock,
-        queue.leases,
-        job_id=job_id,
-        beat=heartbeat,
-        holder=Holder(beat.worker_id, caller.token_id),
+        database, queue.leases, job_id=job_id, beat=heartbeat, holder=Holder(beat.worker_id, caller.token_id)
     )
     return HeartbeatOut(answer=answer.value)
 
@@ -166,9 +157,7 @@ async def report(
     contradiction = await _contradiction(database, lake, queue, job_id, result)
     job = await run_in_threadpool(
         leasing.report,
-        database.engine,
-        database.notifier,
-        database.clock,
+        database,
         queue.rng,
         queue.leases,
         job_id=job_id,

@@ -253,9 +253,7 @@ class Composition:
                 Tick(
                     "plan",
                     chosen.plan_seconds,
-                    lambda: scheduler.run_once(
-                        engine, notifier, clock, config=context.queue.planning, cipher=self._cipher
-                    ),
+                    lambda: scheduler.run_once(context.database, context.queue.planning),
                 )
             )
         return ticks

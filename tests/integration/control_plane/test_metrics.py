@@ -31,6 +31,7 @@ from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.delivery import outbox
 from service.events import tally
+from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.tally import Count
 from service.lake.commit import BUCKET_RESCALE, COMPACTION, Commit
@@ -116,9 +117,7 @@ class Service:
 
     def report(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED, **more: Any) -> Job:
         return leases.report(
-            self.engine,
-            Notifier(),
-            self.clock,
+            Database(self.engine, self.clock),
             Random(1),
             CONFIG,
             job_id=job.id,

@@ -13,7 +13,6 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Writers
 from service.db.engine import reading, writing
-from service.events.database import Database
 from service.lake.snapshot import Pending, Since, TableSnapshot
 from service.lake.table import TableType
 from service.observation.lake_access import LakeAccess
@@ -43,8 +42,7 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
 
 
 def _change(service: Service, changes: dict[str, Any]) -> None:
-    database = Database(service.engine, service.clock, cipher=service.cipher)
-    registry.change(database, LakeAccess(detection.examine), "tbl_1", changes, allowed_roots=None)
+    registry.change(service.database, LakeAccess(detection.examine), "tbl_1", changes, allowed_roots=None)
 
 
 def test_a_job_starts_when_it_is_due_and_says_why(service: Service, clock: FakeClock) -> None:
@@ -155,7 +153,7 @@ def test_who_cancels_a_job_that_was_started_by_itself_does_not_get_it_back_at_on
 ) -> None:
     service.look(commits=5)
     [job_id] = service.plan().jobs
-    submission.cancel(service.engine, service.notifier, clock, job_id)
+    submission.cancel(service.database, job_id)
     assert service.plan() == SchedulerResult(tables=1)
     assert service.decision().code == "failed-before"
 
@@ -303,7 +301,7 @@ def test_a_table_that_gets_another_name_gets_other_policies(service: Service, cl
 
 def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
     service.look(commits=5)
-    found = scheduler.evaluate(service.engine, clock, "tbl_1", config=service.config)
+    found = scheduler.evaluate(service.database, "tbl_1", service.config)
     assert {each.kind for each in found.decisions if each.verdict is Verdict.RUN} == {COMPACTION}
     assert {each.kind for each in found.decisions if each.verdict is Verdict.SKIP} == {*DECIDED} - {COMPACTION}
     assert found.polled_at == clock()

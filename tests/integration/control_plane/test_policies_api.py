@@ -8,6 +8,7 @@ import pytest
 
 from service.access.token import Role
 from service.db.engine import writing
+from service.events.database import Database
 from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.policies.policy import Policy
@@ -191,11 +192,10 @@ def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[
         with writing(app_context.database.engine) as connection:
             save_look(connection, seen)
         scheduler.run_once(
-            app_context.database.engine,
-            app_context.database.notifier,
-            clock,
-            config=app_context.queue.planning,
-            cipher=app_context.database.cipher,
+            Database(
+                app_context.database.engine, clock, app_context.database.notifier, cipher=app_context.database.cipher
+            ),
+            app_context.queue.planning,
         )
 
     return decide
