@@ -22,7 +22,8 @@ from service.api.tables import TableId
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.known_options import LATEST
 from service.catalog.table_secrets import masked
-from service.catalog.writer_options import Callback, Target, writer_options
+from service.catalog.writer_options import writer_options
+from service.catalog.written_table import Callback, Target
 from service.db.engine import reading
 from service.events.database import Database
 from service.lake.table import TableType

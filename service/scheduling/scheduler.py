@@ -12,7 +12,6 @@ from jobs import tracing
 from jobs.logs import noted
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, table_store, watch_store
-from service.catalog.table_secrets import check_readable
 from service.db.engine import reading, writing
 from service.delegation import plan_store
 from service.delegation.plan import PlanState
@@ -235,7 +234,7 @@ def _start(
     now = inputs.situation.now
     table = table_store.get(connection, table_id)
     try:
-        check_readable(cipher, table)
+        table.check_readable(cipher)
     except SecretUnreadableError as error:
         admissions[run.kind] = Wait(error.type, f"{run.because}; but {error.title}", warning=run.warning)
         return None
