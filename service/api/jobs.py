@@ -27,13 +27,13 @@ from service.api.tables import CursorText, Limit, TableId
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.events.database import Database
-from service.hand_over import coordinator
 from service.metrics.monitoring import Monitoring
 from service.model import errors, job_errors, storage_errors, table_errors
 from service.model.flink_restart import FlinkStateReturnsError
 from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
+from service.queue.hand_over import coordinator
 from service.queue.job import Job, JobState
 from service.queue.submission import JobRequest
 from service.queue.waiting import Wait, waits_of

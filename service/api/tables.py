@@ -24,11 +24,11 @@ from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading, writing
 from service.events.database import Database
-from service.hand_over.flink_hosts import check_allowed
 from service.incidents import store
 from service.model import errors, storage_errors, table_errors
 from service.observation.lake_access import LakeAccess
 from service.queue import breaker_store
+from service.queue.hand_over.flink_hosts import check_allowed
 from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])

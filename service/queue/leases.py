@@ -34,11 +34,11 @@ from service.queue import (
     lease_store,
     polled_locks,
     retention_needs,
-    wait_for_writers,
     worker_store,
     writability,
 )
-from service.queue.hand_over_policy import loses_batches
+from service.queue.hand_over import wait_for_writers
+from service.queue.hand_over.policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_events import job_ended
 from service.queue.retry import End, Retry, after_result, with_leftovers

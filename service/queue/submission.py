@@ -24,9 +24,10 @@ from service.model.job_errors import (
     JobNotCancellableError,
 )
 from service.policies.policy_registry import effective_of
-from service.queue import breaker_store, job_store, job_trace, retry, wait_for_writers
+from service.queue import breaker_store, job_store, job_trace, retry
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
-from service.queue.hand_over_policy import loses_batches
+from service.queue.hand_over import wait_for_writers
+from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job, JobState
 from service.queue.job_events import job_ended, job_queued
 

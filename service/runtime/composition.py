@@ -27,7 +27,6 @@ from service.delivery.transport import Transport
 from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
-from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.health import problem_rounds
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.locks.lock_watch import LockWatch, LockWatchConfig
@@ -42,6 +41,7 @@ from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
 from service.queue import lineage_facts, recovery
 from service.queue.forecaster import Forecaster
+from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.leases import LeaseConfig
 from service.queue.outlook import Goals
 from service.registration import detection, registry

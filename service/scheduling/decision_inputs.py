@@ -16,7 +16,7 @@ from service.model.formatting import count
 from service.policies import pause_store, windows
 from service.policies.policy_registry import effective_of
 from service.queue import breaker_store, job_store, worker_store
-from service.queue.hand_over_policy import has_flink
+from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import decision_store, delegated

@@ -19,8 +19,9 @@ from service.delivery import outbox
 from service.model.errors import DatabaseUnavailableError
 from service.model.job_errors import FenceLosesFlinkError, JobConflictError
 from service.policies import pause_store
-from service.queue import breaker_store, job_changes, job_store, wait_for_writers
-from service.queue.hand_over_policy import loses_batches
+from service.queue import breaker_store, job_changes, job_store
+from service.queue.hand_over import wait_for_writers
+from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job
 from service.queue.job_events import job_ended, job_queued
 from service.scheduling import decision_store, delegated

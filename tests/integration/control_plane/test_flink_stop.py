@@ -17,15 +17,15 @@ from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.events.database import Database
 from service.events.notifier import Notifier
-from service.hand_over import coordinator
-from service.hand_over.coordinator import HandOverConfig, HandOvers
-from service.hand_over.flink_rest import FlinkRest
 from service.lake.engine_sighting import Mark
 from service.lake.reader_pool import InProcess
 from service.model.backoff import BackOff
 from service.model.flink_restart import FlinkRestart
+from service.model.hand_over import HandOverState
 from service.queue import job_store, lease_store, leases, submission
-from service.queue.hand_over import HandOverState
+from service.queue.hand_over import coordinator
+from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
+from service.queue.hand_over.flink_rest import FlinkRest
 from service.queue.job import JobState
 from service.queue.leases import LeaseConfig
 from service.queue.submission import JobRequest
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
-    from service.queue.hand_over import HandOver
+    from service.model.hand_over import HandOver
     from service.queue.job import Job
     from tests.integration.control_plane.conftest import FakeClock
 

@@ -15,9 +15,9 @@ from service.catalog import watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.events.event import EventType
-from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.engine_sighting import Mark
 from service.lake.reader_pool import InProcess
+from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
