@@ -107,7 +107,9 @@ def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContex
 def _counts(table: HudiTable) -> Json:
     slices = table.file_slices()
     has_buckets = table.bucket_rules() is not None
-    stale = stale_writes((commit.write for commit in table.commits()), misdated=misdated_instants(table))
+    stale = stale_writes(
+        (commit.write for commit in table.commits()), misdated=misdated_instants(table, table.clock.frame)
+    )
     per_bucket = Counter((item.partition, item.file_id[:8]) for item in slices)
     without = sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices)
     return {

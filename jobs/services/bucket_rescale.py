@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from jobs.kinds.bucket_expansion import RescaleParams
 
 
-# Longer than a default writer sleeps between two attempts to take the lock (5 s), which may delay its start.
-
-
 @dataclass(frozen=True)
 class Rescale:
     """The planned rescale: the numbers before and after, and the partitions and slices when it was planned."""
@@ -74,21 +71,17 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
         return Result(Outcome.SUCCEEDED, details=details | rewrite_engines.forecast(table, order, chosen))
     if problems or rescale is None:
         raise RefusedError(problems)
+    buckets, engines = rescale.buckets, RewriteEngines(table, order)
+    hash_fields = table.declared.index.hash_fields if table.declared.index else ()
+    by_slice = merge_slices if order.kind is JobKind.BUCKET_CONTRACTION else rewrite_slices
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
-        index = table.declared.index
-        hash_fields = index.hash_fields if index else ()
         work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.codec)
-        by_slice = merge_slices if order.kind is JobKind.BUCKET_CONTRACTION else rewrite_slices
         return engines.rewrite(
             chosen,
-            lambda merging: by_slice(
-                table, work, chosen, everything, rescale.buckets, context=context, merging=merging
-            ),
+            lambda merging: by_slice(table, work, chosen, everything, buckets, context=context, merging=merging),
         )
 
-    engines = RewriteEngines(table, order)
-    buckets = rescale.buckets
     settle_seconds = _settle_seconds(order)
     lock = TableLock(table, order.job_id)
     replaced = Replacement(

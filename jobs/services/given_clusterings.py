@@ -15,9 +15,10 @@ from jobs.contract import Outcome, Result
 from jobs.errors import LeaseLostError, RefusedError, WritersActiveError
 from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lent_lock import LENT_LOCK
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
-from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
+from jobs.hudi.options import MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
 from jobs.kinds.words import WAIT_SECONDS

@@ -147,7 +147,7 @@ def _chosen(
     table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
     """Returns the stale writes to repair, and those to leave alone."""
-    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table))
+    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     chosen = [
         write

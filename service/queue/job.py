@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import DEFAULT_GROUP, WorkOrder
 from jobs.kinds.registry import KINDS
 from jobs.trace_context import of_job
-from service.queue.hand_over import HandOverState
+from service.model.hand_over import HandOverState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from jobs.contract import JobKind, Problem, Progress, Table
-    from service.queue.hand_over import HandOver
+    from service.model.hand_over import HandOver
 
 
 class JobState(StrEnum):

@@ -13,9 +13,9 @@ from jobs.kinds.registry import KINDS
 from service.db import schema
 from service.db.page import Cursor, Page, page_of, within
 from service.db.violation import FOREIGN_KEY, violated
+from service.model.hand_over import HandOver
 from service.model.job_errors import JobConflictError, JobNotFoundError
 from service.model.table_errors import TableNotFoundError
-from service.queue.hand_over import HandOver
 from service.queue.job import ACTIVE, HELD, Attempt, AttemptOutcome, Job, JobState, mutates
 
 if TYPE_CHECKING:

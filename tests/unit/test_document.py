@@ -9,12 +9,12 @@ import pytest
 
 from jobs.contract import JobKind
 from service.api.app import create_app
-from service.api.dependencies import AppContext
 from service.api.document.model_texts import OF_MODELS
 from service.api.document.result_schemas import RESULTS
 from service.api.document.stored_texts import OF_STORED
 from service.api.patterns import OTHERWISE
 from service.db.engine import open_engine
+from tests.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ LOOSE = {
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     engine = open_engine(f"sqlite:///{tmp_path_factory.mktemp('document')}/none.db")
-    return create_app(AppContext(engine, examine=None)).openapi()  # type: ignore[arg-type]
+    return create_app(context_of(engine)).openapi()
 
 
 def nodes(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
