@@ -41,6 +41,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return found
 
+    def having(self, **members: Any) -> Self:
+        """Returns it with other members."""
+        return msgspec.structs.replace(self, **members)
+
     @classmethod
     def told(cls, given: object) -> Self:
         """Returns what a worker of whatever version has sent. A member of another type counts as missing. Raises
@@ -137,7 +141,7 @@ class LockFound(Part, frozen=True, kw_only=True):
 
     provider: Annotated[str, Spec("The lock's provider")]
     reachable: Annotated[bool, Spec("Whether it can be reached")]
-    held: Annotated[bool, Spec("Whether somebody holds it")]
+    held: Annotated[bool | None, Spec("Whether somebody holds it; null if its provider does not tell")]
     holder: Annotated[str | None, Spec("Who holds it, as far as its provider tells")]
 
 
@@ -183,6 +187,15 @@ class KindResult(Part, frozen=True, kw_only=True):
     found_completed: Annotated[
         SomeInstant | UnsetType,
         Spec("The instant of an earlier attempt, which had completed: nothing was left to do"),
+    ] = UNSET
+    seconds: Annotated[float | UnsetType, Spec("Time that the attempt took")] = UNSET
+    lock_wait_seconds: Annotated[float | UnsetType, Spec("Time for which it waited for the table's lock")] = UNSET
+    clock: Annotated[
+        dict[str, Any] | UnsetType, Spec("What the timeline tells of the clock of the table's writers")
+    ] = UNSET
+    not_writable: Annotated[
+        Problem | UnsetType | None,
+        Spec("Why the worker may not write to the table; null if it may, absent if this was not tried"),
     ] = UNSET
 
 

@@ -203,6 +203,14 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class AttemptOut(Model, frozen=True, kw_only=True):
@@ -382,6 +390,14 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class BacklogOut(Model, frozen=True, kw_only=True):
@@ -593,6 +609,14 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class BucketExpansionIn(Model, frozen=True, kw_only=True):
@@ -715,6 +739,14 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class BucketIndexIn(Model, frozen=True, kw_only=True):
@@ -968,6 +1000,14 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class ClockDisagreementOut(Model, frozen=True, kw_only=True):
@@ -1204,6 +1244,14 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class Column(Model, frozen=True, kw_only=True):
@@ -1396,6 +1444,14 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class CompletedOut(Model, frozen=True, kw_only=True):
@@ -1706,6 +1762,14 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class DiscoverIn(Model, frozen=True, kw_only=True):
@@ -1969,6 +2033,14 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class FlinkIn(Model, frozen=True, kw_only=True):
@@ -2585,8 +2657,8 @@ class LockFound(Model, frozen=True, kw_only=True):
     """The lock's provider"""
     reachable: bool | UnsetType = UNSET
     """Whether it can be reached"""
-    held: bool | UnsetType = UNSET
-    """Whether somebody holds it"""
+    held: bool | UnsetType | None = UNSET
+    """Whether somebody holds it; null if its provider does not tell"""
     holder: str | UnsetType | None = UNSET
     """Who holds it, as far as its provider tells"""
 
@@ -2691,6 +2763,14 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class Mode(Word):
@@ -2917,6 +2997,14 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class PastJobOut(Model, frozen=True, kw_only=True):
@@ -3367,6 +3455,14 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class ReplayIn(Model, frozen=True, kw_only=True):
@@ -3440,6 +3536,14 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class ResultReason(Model, frozen=True, kw_only=True):
@@ -3536,6 +3640,14 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class RowsOfReaders(Model, frozen=True, kw_only=True):
@@ -3646,6 +3758,14 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class SessionOut(Model, frozen=True, kw_only=True):
@@ -3996,6 +4116,14 @@ class SyncResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class SyncStrategy(Word):
