@@ -113,6 +113,10 @@ class CompactionResult(KindResult, frozen=True, kw_only=True):
         tuple[Problem, ...] | UnsetType, Spec("Why it would be Hudi's executor; only of a dry run")
     ] = UNSET
 
+    @property
+    def leaves_work(self) -> bool | None:
+        return bool(self.left.file_groups and self.file_groups) if self.left else None
+
 
 KIND = Kind(
     JobKind.COMPACTION,

@@ -75,6 +75,10 @@ class PartitionTtlResult(KindResult, frozen=True, kw_only=True):
         bool | UnsetType, Spec("Whether the file slices of all other partitions stayed as they were")
     ] = UNSET
 
+    @property
+    def leaves_work(self) -> bool | None:
+        return bool(self.left.partitions and self.partitions) if self.left else None
+
 
 KIND = Kind(
     JobKind.PARTITION_TTL,

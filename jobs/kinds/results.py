@@ -198,6 +198,17 @@ class KindResult(Part, frozen=True, kw_only=True):
         Spec("Why the worker may not write to the table; null if it may, absent if this was not tried"),
     ] = UNSET
 
+    @property
+    def leaves_work(self) -> bool | None:
+        """Whether another job of this kind would go on with what this one has left; None if that is not known. One that
+        has done nothing leaves nothing: the next would do no more."""
+        return None
+
+    @property
+    def seen_until(self) -> str | None:
+        """The last completed instant that the job saw, if it tells."""
+        return None
+
 
 class SlicesMerged(Part, frozen=True, kw_only=True):
     """Who merged file slices with logs"""

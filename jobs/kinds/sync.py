@@ -73,6 +73,10 @@ class SyncResult(KindResult, frozen=True, kw_only=True):
     tables: Annotated[tuple[SyncedTable, ...] | UnsetType, Spec("The tables in the metastore")] = UNSET
     last_instant: Annotated[SomeInstant | UnsetType | None, Spec("The last instant that it knows")] = UNSET
 
+    @property
+    def seen_until(self) -> str | None:
+        return self.last_instant or None
+
 
 KIND = Kind(
     JobKind.SYNC,
