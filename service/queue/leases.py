@@ -12,6 +12,7 @@ from jobs.contract import (
     WorkOrder,
 )
 from jobs.job_params import OnActiveWriters
+from jobs.kinds.results import KindResult
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
@@ -225,7 +226,7 @@ def report(
             job,
             outcome=AttemptOutcome.UNKNOWN if contradiction else outcome,
             error=contradiction or result.error,
-            refused=bool(result.details.get("refusals")),
+            refused=bool(KindResult.told(result.details).refusals),
             now=now,
         )
         match then:
