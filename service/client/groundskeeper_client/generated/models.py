@@ -1645,7 +1645,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
 
 
 class DiagnosisIn(Model, frozen=True, kw_only=True):
-    """Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads."""
+    """Looks for the damages that users of Hudi meet, and names the job that cures each, and only reads."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
