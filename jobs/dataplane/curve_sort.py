@@ -107,7 +107,7 @@ class _Steps:
         """Returns the step of each value: the last one whose first value does not come after it."""
         both = pa.chunked_array([self.values, *column.chunks])
         order = pc.sort_indices(both, sort_keys=[("", "ascending", "at_start")]).to_numpy()
-        # Of equal ones the first value of a step comes first, since the order is stable.
+        # The order is stable, so the first value of a step comes before values that equal it.
         places = np.cumsum(order < len(self.values)) - 1
         found = np.empty(len(order), np.uint64)
         found[order] = self.numbers[places]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jobs.storage.paths import Storage
 
 _CHUNK_BYTES = 8 * 1024 * 1024
-# Of remote logs.
+# Copies of remote logs beyond this go to the disk.
 _COPIES_IN_MEMORY = 64 * 1024 * 1024
 # Blocks of deletes and of Parquet are read as a whole. Hudi ends a block at 256 MiB by default.
 _LARGEST_DELETES, _LARGEST_PARQUET = 64 * 1024 * 1024, 256 * 1024 * 1024

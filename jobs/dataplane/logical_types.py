@@ -28,7 +28,7 @@ _BYTES = frozenset({6, 7})  # the types BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY
 # groups of lists and maps, which it writes in its own way.
 _WRITTEN_LEAVES = (frozenset({0, 5}), frozenset({1, 5, 15}))
 _WRITTEN_GROUPS = (frozenset({1, 2, 3}), frozenset({2, 3}))
-# Those with the order of plain bytes (ENUM, JSON, BSON, UUID), in which pyarrow's statistics are. The others have none.
+# Types with the order of plain bytes (ENUM, JSON, BSON, UUID), in which pyarrow's statistics are. The others have none.
 _ORDERED = (frozenset({4, 19, 20}), frozenset({4, 12, 13, 14}))
 # What pyarrow calls them.
 _PLAIN_LEAVES = frozenset({"NONE", "STRING", "DECIMAL", "FLOAT16"})

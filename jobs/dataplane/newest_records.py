@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 # In Spark's rows both are Integers, so a null, of which Hudi makes an Integer 0, can be compared with them.
 _INTEGERS = (pa.int32(), pa.date32())
-# The Java class of a delete's ordering value that can be compared with a column's. Of another class every delete wins,
-# and the next record of the key fails.
+# The Java class of a delete's ordering value that can be compared with a column's. A delete of another class always
+# wins, and the next record of the key fails.
 _CLASSES = {
     pa.bool_(): "Boolean",
     pa.int32(): "Int",

@@ -77,7 +77,7 @@ class MergedSlice:
                 self.counts.rows += batch.num_rows
                 self.newest.rows.release()
                 yield batch
-        # By the footer, not by what was read.
+        # The number of rows is that of the footer, not of what was read.
         if self.counts.rows != self._rows_of_base - self.counts.deletes:
             raise NotProvedError("the base file came with other rows than its footer counts")
         order = _order_in_hash_map(self.newest.keys)

@@ -49,7 +49,7 @@ _LAST_RUN = {
     .limit(1)
     for column in ("action", "operation")
 }
-# As floating point, which does not overflow.
+# A floating-point sum does not overflow.
 _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
     _OF_TABLE, _INGESTS
 )

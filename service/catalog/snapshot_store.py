@@ -146,7 +146,7 @@ def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot
 
 
 def _number(name: str) -> sa.ColumnElement[int]:
-    # By way of text: PostgreSQL would take it as an integer of 32 bits.
+    # The value goes by way of text, since PostgreSQL would take it as an integer of 32 bits.
     return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)
 
 

@@ -125,7 +125,7 @@ def _values(table: Registration) -> dict[str, Any]:
 
 
 def _registration(row: sa.Row[Any]) -> Registration:
-    # By mapping, not by attribute: a row is a tuple, whose method `index` hides the column.
+    # A row is a tuple, whose method `index` hides the column as an attribute.
     data = row._mapping
     return Registration(
         id=data["id"],

@@ -109,14 +109,14 @@ _BESIDE_OTHERS_OF = {
     WriterEngine.SPARK: {**_BESIDE_OTHERS, _RETRIES: "3"},
     # A statement has already read where its rows are; Hudi's own retry would write to the same, replaced files.
     WriterEngine.SPARK_SQL: {**_BESIDE_OTHERS, _RETRIES: "0"},
-    # With optimistic concurrency control a Flink job conflicts with itself: it flushes a checkpoint before the previous
-    # one is committed. It still takes the lock, for the metadata table.
+    # Under optimistic concurrency control a Flink job conflicts with itself, because it flushes a checkpoint before the
+    # previous one is committed. The job still takes the lock, for the metadata table.
     WriterEngine.FLINK: {
         "hoodie.write.concurrency.mode": "single_writer",
         **_LAZY,
         # Marks its commits as Flink's.
         "write.extra.metadata.enabled": "true",
-        # Its coordinator waits for the lock inside a call that lasts at most `pekko.ask.timeout`.
+        # Flink's coordinator waits for the lock inside a call that lasts at most `pekko.ask.timeout`.
         "hoodie.write.lock.client.wait_time_ms_between_retry": "250",
         "hoodie.write.lock.client.num_retries": "200",
     },
@@ -150,8 +150,8 @@ _BESIDE_CLUSTERING = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "false",
 }
-# A long-lived session must not plan a statement with files that have been replaced since. This option is static: `SET`
-# cannot change it.
+# A long-lived session must not plan a statement with files that have been replaced since. `SET` cannot change this
+# option.
 _FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 
 # Flink writes the metadata table at the end of its instants and treats instants that are open then as dead; Spark would

@@ -213,7 +213,7 @@ def warned(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
 def _possible(table: TableFacts, kind: JobKind, decision: Decision) -> Step:
     """What lets the policy act, or makes it ask for something else."""
     pending = table.snapshot.pending if table.snapshot else ()
-    # Of all plans the reason names those that no job can execute.
+    # The reason names only those plans that no job can execute.
     unusable = [each.requested_time for each in pending if each.is_plan and each.requested_time in decision.because]
     if decision.code == "plan-unusable" and unusable:
         return roll_back(table.id, unusable[0])

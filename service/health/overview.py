@@ -101,7 +101,7 @@ class Selected:
     next_cursor: str | None
 
 
-# Of the tables that have nothing to be ordered by: the last ones.
+# Tables without a value to order by come last.
 _LAST = 1e15
 _Key = tuple[float, str, str]
 _cursors = msgspec.json.Decoder(tuple[str, float, str, str])
@@ -127,7 +127,7 @@ def select(
     )
 
 
-# Of very many tables both stay the same for several calls.
+# Both stay the same for several calls, if there are very many tables.
 @lru_cache(maxsize=2)
 def _in_order(listing: Listing, known: Known, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
     return sorted(((_key(table, known, order), table) for table in listing.tables), key=itemgetter(0))

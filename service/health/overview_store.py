@@ -191,7 +191,7 @@ def webhooks(connection: Connection) -> WebhookCounts:
 def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
     if row.failures:
         error = Problem.from_json(row.error) if row.error else None
-        # As in `service.health.problem_facts`: a storage may fail once.
+        # A storage may fail once, as in `service.health.problem_facts`.
         if error and row.failures >= (UNHEALTHY_AFTER if error.retriable else 1):
             return TableState.UNREADABLE
     if not row.is_polled:
@@ -201,7 +201,7 @@ def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
 
 def _past(row: sa.Row[Any]) -> PastJob:
     state = JobState(row.state)
-    # From SQLite comes 1 for `true`.
+    # SQLite returns 1 for `true`.
     said = {"refused": row.refusal is not None, "nothing_to_do": row.nothing_to_do == 1}
     return PastJob(
         id=row.id,

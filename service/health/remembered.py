@@ -26,12 +26,12 @@ _FRESH_SECONDS = 2.0
 _AT_ONCE_SECONDS = 0.1
 # What takes longer begins after the answers of now, which it would slow down.
 _AFTER_SECONDS = 0.3
-# Of the time that passes, computing takes this part at most.
+# Largest part of the time that goes into computing.
 _SHARE = 0.1
 MOST_AGE = timedelta(minutes=1)
 """An answer never tells of an earlier time, so that a caller who comes once sees what is wrong now."""
 
-# With so many tables at most, computing takes moments.
+# Number of tables up to which computing takes moments.
 _FEW = 500
 
 _Value = TypeVar("_Value")

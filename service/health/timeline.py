@@ -98,7 +98,7 @@ def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> St
         return start(table.id, "Repair", JobKind.REPAIR, {"instants": instants[:1000]})
     if kind is IncidentKind.LATE_FILES:
         return clean(table.id, table.policy.cleaning)
-    # Its text says how to repair it; the next diagnosis closes it.
+    # The incident's text says how to repair it; the next diagnosis closes it.
     return diagnose(table.id)
 
 
