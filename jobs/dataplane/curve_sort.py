@@ -118,7 +118,7 @@ _BATCH = 65_536
 
 
 def _with_new_ranks(column: pa.Array, last: pa.Array | None = None) -> pa.Table:
-    """Returns each distinct value once, in order. With `last`, the values are in order, and it is not among them."""
+    """Returns each distinct value once, in order. If `last` is given, the values are in order; it is left out."""
     both = pa.concat_arrays([last, column]) if last is not None else column
     order = pc.sort_indices(both, sort_keys=[("", "ascending", "at_start")])
     ranks = dense_ranks(pa.chunked_array([both])).astype(np.int64)[order.to_numpy()]

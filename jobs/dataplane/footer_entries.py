@@ -1,4 +1,4 @@
-"""The key-value entries of a base file's footer: which are of that one file, and what the others depend on.
+"""The key-value entries of a base file's footer: which belong to that file alone, and what the others depend on.
 
 Hudi's writers put there what readers without the table's schema need, such as the columns that are vectors
 (`HoodieSchema.VECTOR_COLUMNS_METADATA_KEY`, Hudi 1.2). Other writers have entries of their own.

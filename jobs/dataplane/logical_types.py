@@ -1,8 +1,8 @@
 """Logical types that pyarrow reads as bare bytes or structs and does not write: they are put into the footer's schema.
 
-Those are `ENUM` (each enum of Avro; so the `type` of a BLOB in files of Hudi's Avro writer, where its row writer has a
-`STRING`), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical types are the
-same with and without. Source: `SchemaElement` and `LogicalType` in `parquet.thrift` of Parquet's format 2.12.
+Such types are `ENUM` (each enum of Avro; so the `type` of a BLOB in files of Hudi's Avro writer, where its row writer
+has a `STRING`), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical types
+are the same with and without. Source: `SchemaElement` and `LogicalType` in `parquet.thrift` of Parquet's format 2.12.
 """
 
 from __future__ import annotations
