@@ -1,4 +1,4 @@
-"""What a merge of a file slice needs and reports: the table's rules, the slice's files, and the counts."""
+"""The rules, the files and the counts of a merge of a file slice."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _PLANS_COMPACTION = {
 
 
 def options(engine: WriterEngine, url: str, table_type: TableType | None) -> dict[str, str]:
-    """Returns none without a URL. It may have user info: Hudi's client replaces the path of the URL and keeps the rest.
+    """Returns the options; none without a URL. Hudi's client replaces the path of the URL, and keeps user info.
 
     On a copy-on-write table the planning of a compaction would fail.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Callback:
-    """`headers` and `key` are the credentials that the service requires of callers; None if it requires none."""
+    """Where and how a writer calls back. Key and headers are the credentials that the service requires, if any."""
 
     url: str
     key: str | None = None
@@ -31,28 +31,23 @@ class Callback:
 
 @dataclass(frozen=True)
 class Target:
-    """The table to be written; it need not exist yet. Unknown fields are left out of the options.
-
-    `lock_options` have their secrets masked. `index` is the index of the registration, `num_buckets` the current
-    number, 0 without an index. `is_non_blocking`: its file groups have the fixed ids of NBCC. `has_flink`: Flink writes
-    it as well. `table_version` is None if it is not known. `hudi_version` is that of the writer.
-    """
+    """The table to be written; it need not exist yet. Unknown fields are left out of the options."""
 
     base_path: str
     name: str | None = None
     table_type: TableType | None = None
-    table_version: int | None = None
+    table_version: int | None = None  # None if it is not known.
     record_key_fields: tuple[str, ...] = ()
     ordering_fields: tuple[str, ...] = ()
     partition_fields: tuple[str, ...] = ()
-    index: BucketIndex | None = None
-    num_buckets: int = 0
+    index: BucketIndex | None = None  # The index of the registration.
+    num_buckets: int = 0  # The current number; 0 without an index.
     lock_provider: str = "filesystem"
-    lock_options: Mapping[str, str] = field(default_factory=dict)
-    is_non_blocking: bool = False
+    lock_options: Mapping[str, str] = field(default_factory=dict)  # Secrets are masked.
+    is_non_blocking: bool = False  # Whether file groups have the fixed ids of NBCC.
     has_consistent_hashing: bool = False
-    has_flink: bool = False
-    hudi_version: str = LATEST
+    has_flink: bool = False  # Whether Flink writes the table as well.
+    hudi_version: str = LATEST  # The writer's version.
     exists: bool = True
 
     @classmethod
@@ -89,13 +84,12 @@ class Target:
 
 @dataclass(frozen=True)
 class WriterOptions:
-    """`session_conf` must be set before the Spark session starts. `sql` holds the same options as SQL, by purpose.
-    `notes` are sentences about what options cannot express."""
+    """The options of a writer, in each form in which it needs them."""
 
     options: Mapping[str, str]
-    session_conf: Mapping[str, str] = field(default_factory=dict)
-    sql: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    session_conf: Mapping[str, str] = field(default_factory=dict)  # Must be set before the Spark session starts.
+    sql: Mapping[str, str] = field(default_factory=dict)  # The same options as SQL, by purpose.
+    notes: tuple[str, ...] = ()  # Sentences about what options cannot express.
 
 
 _RETRIES = "hoodie.write.num.retries.on.conflict.failures"
@@ -114,7 +108,7 @@ _BESIDE_OTHERS_OF = {
     WriterEngine.FLINK: {
         "hoodie.write.concurrency.mode": "single_writer",
         **_LAZY,
-        # Marks its commits as Flink's.
+        # The commits are marked as Flink's.
         "write.extra.metadata.enabled": "true",
         # Flink's coordinator waits for the lock inside a call that lasts at most `pekko.ask.timeout`.
         "hoodie.write.lock.client.wait_time_ms_between_retry": "250",
@@ -134,7 +128,7 @@ _NO_SERVICES = {
 _NO_SERVICES_OF = {
     WriterEngine.SPARK: {"hoodie.datasource.compaction.async.enable": "false"},
     WriterEngine.SPARK_SQL: {"hoodie.datasource.compaction.async.enable": "false"},
-    # Hudi's `FlinkOptions`: by default a Flink writer schedules, compacts and cleans.
+    # A Flink writer schedules, compacts and cleans by default (Hudi's `FlinkOptions`).
     WriterEngine.FLINK: {
         "compaction.schedule.enabled": "false",
         "compaction.async.enabled": "false",
@@ -143,9 +137,9 @@ _NO_SERVICES_OF = {
         "clustering.async.enabled": "false",
     },
 }
-# Otherwise Hudi fails a Spark writer that updates file groups which a pending clustering will replace. A writer must
-# not roll back what it conflicts with: it looks at a timeline that it read before, on which a clustering is still
-# pending that has completed since, and the rollback deletes its files (Hudi 0.15 to 1.2).
+# Without these options Hudi fails a Spark writer that updates file groups which a pending clustering will replace. A
+# writer must not roll back such a clustering: on the timeline that it has read, one that has completed since is still
+# pending, and the rollback deletes its files (Hudi 0.15 to 1.2).
 _BESIDE_CLUSTERING = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "false",
@@ -167,7 +161,7 @@ _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
 def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, manager: str = "") -> WriterOptions:
-    """`manager`: the URL of the service to which the writer delegates what it plans; empty if it plans nothing."""
+    """Returns a writer's options. `manager` is the URL of the service to which it delegates plans, or ""."""
     options = {
         **_version_of_table(target),
         **target.lock_options,
@@ -205,8 +199,8 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
 
 
 def _version_of_table(target: Target) -> dict[str, str]:
-    """Returns the options that keep a writer from upgrading the table: other readers and writers may not know the new
-    version. Without them each Hudi upgrades the tables of older ones to its own version."""
+    """Returns the options that keep a writer from upgrading the table to its own version, as each Hudi does by default:
+    other readers and writers may not know that version."""
     version = target.table_version or (None if target.exists else table_version_of(target.hudi_version))
     return {} if version is None else {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
 

@@ -1,8 +1,8 @@
 """The problems and backlogs of the whole installation, as they were a few seconds ago.
 
-To compute them takes half a second for a thousand tables, and a page asks for them after each event. So one process
-computes them once for all that ask, and answers meanwhile with what it computed last, or with what the last round of
-`problem_rounds` has found: a first visitor does not wait either.
+Computing them takes half a second for a thousand tables, and a page asks for them after each event. So each process
+computes them once for all callers, and answers meanwhile with its last result, or with that of `problem_rounds`, so
+that a first visitor does not wait either.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableBacklog:
-    """What a table's services have not done yet. `commits` are those since the last compaction."""
+    """What a table's services have not done yet."""
 
     log_bytes: int
     base_bytes: int
-    commits: int
+    commits: int  # Commits since the last compaction.
     last_commit_at: datetime | None
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The state `as_of` a time: the problems, the most serious first, and the backlogs of the tables that have been
-    polled, by table id."""
+    """The problems and backlogs at one time."""
 
     as_of: datetime
-    problems: Sequence[StandingProblem] = ()
-    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)
+    problems: Sequence[StandingProblem] = ()  # The most serious first.
+    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # Of polled tables, by table id.
     counts: Mapping[Severity, int] = field(default_factory=Counter)
     of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
 
@@ -91,8 +90,8 @@ class Board:
         return self._looks.now(engine, clock).known
 
     def tables(self, engine: Engine, clock: Clock) -> Listing:
-        """Returns all tables without their types: those of now, unless there are very many. Raises
-        DatabaseUnavailableError."""
+        """Returns all tables as they are now, without their types; if there are very many, as they were a little
+        earlier. Raises DatabaseUnavailableError."""
         return self._tables.now(engine, clock)
 
     def look(self, engine: Engine, clock: Clock) -> tuple[Found, Mapping[str, str]]:

@@ -35,19 +35,18 @@ _Part = TypeVar("_Part")
 
 @dataclass(frozen=True)
 class Round:
-    """Numbers of problems: found, and announced as opened or resolved. None was found if another replica had a round
-    just before."""
+    """Numbers of problems."""
 
-    found: int = 0
-    opened: int = 0
-    resolved: int = 0
+    found: int = 0  # 0 also if another replica had a round just before.
+    opened: int = 0  # Announced as opened.
+    resolved: int = 0  # Announced as resolved.
 
     def __str__(self) -> str:
         return f"{self.found} problems, {self.opened} announced as opened, {self.resolved} as resolved"
 
 
 def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedelta, board: Board) -> Round:
-    """Every replica may run it every so often. `board` does the work, and remembers what it finds. Raises
+    """Runs a round; every replica may do so. `board` does the work, and remembers what it finds. Raises
     DatabaseUnavailableError."""
     began = clock()
     least = every / 2
