@@ -201,7 +201,7 @@ def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequen
     try:
         lock.verify()
     except LockLostError:
-        # It is too late to take the commit back. Writes that came in between are not in `before`, and are judged.
+        # The commit cannot be taken back any more. Writes that came in between are not in `before`, and are judged.
         logger.warning("the table's lock was lost while %s was committed", instant)
     return instant
 

@@ -1695,7 +1695,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
 
 
 class DiagnosisIn(Model, frozen=True, kw_only=True):
-    """Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads."""
+    """Looks for the damages that users of Hudi meet, and names the job that cures each, and only reads."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -3784,8 +3784,8 @@ class SessionOut(Model, frozen=True, kw_only=True):
 
 
 class Severity(Word):
-    """`CRITICAL`: readers get wrong rows or none, or nothing is done any more. `WARNING`: it becomes worse by
-    itself. `NOTICE`: it costs something, and can wait.
+    """The severity of a problem. `CRITICAL`: readers get wrong rows or none, or no work is done any more.
+    `WARNING`: the problem becomes worse by itself. `NOTICE`: the problem costs something, and can wait.
     """
 
     CRITICAL = "critical"
@@ -3927,7 +3927,9 @@ class StaleWrite(Model, frozen=True, kw_only=True):
 
 
 class StandingKind(Word):
-    """Each is defined, with its text and its threshold, beside the function of `service.health` that finds it."""
+    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds
+    it.
+    """
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
@@ -4356,8 +4358,8 @@ class TableRows(Model, frozen=True, kw_only=True):
 
 
 class TableState(Word):
-    """The first that holds. `UNREADABLE`: polls fail. `UNPOLLED`: registered, and not polled yet. `BUSY`: workers
-    hold jobs of it.
+    """The state of a table, the first of these that holds. `UNREADABLE`: polls fail. `UNPOLLED`: there was no poll
+    yet. `BUSY`: workers hold jobs of the table.
     """
 
     UNREADABLE = "unreadable"
