@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
-from service.catalog.writer_options import writer_options
-from service.catalog.written_table import Callback, Target
 from service.delegation.plan import (
     DelegatedPlan,
     DelegatedService,
@@ -24,6 +22,8 @@ from service.policies.policy import GROUP_PATTERN
 from service.scheduling.decision import Run, Skip, Wait
 from service.scheduling.delegated import Facts, decide, ended, waiting
 from service.scheduling.trigger_context import TriggerContext
+from service.writer_options.options import writer_options
+from service.writer_options.written_table import Callback, Target
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago
 
 AT, LATER = "20260101115900000", "20260101115930000"
