@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobs.dataplane.key_digest import KeyDigest
-from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.stale_writer_watch import KnownInstants
 
 if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
@@ -31,7 +31,7 @@ class Replaced:
     waited_seconds: float = 0.0
     locked_seconds: float = 0.0
     fenced: Fenced = field(default_factory=dict)
-    before: Before = field(default_factory=Before)
+    before: KnownInstants = field(default_factory=KnownInstants)
     lock_lost: bool = False
 
     @property

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
-    from jobs.kinds.words import BesideWriters
+    from jobs.kinds.words import ActiveWriterParams
 
 
 class RewriteEngines:
     """Merges the slices of one job as its parameter `engine` says."""
 
-    def __init__(self, table: HudiTable, order: WorkOrder[BesideWriters]) -> None:
+    def __init__(self, table: HudiTable, order: WorkOrder[ActiveWriterParams]) -> None:
         self._table = table
         self._asked = asked(table, order)
         self._merging = Merging(only_arrow=self._asked is CompactionEngine.ARROW)
@@ -60,12 +60,12 @@ class RewriteEngines:
         return {"merged": merged}
 
 
-def forecast(table: HudiTable, order: WorkOrder[BesideWriters], slices: Sequence[FileSlice]) -> dict[str, Any]:
+def forecast(table: HudiTable, order: WorkOrder[ActiveWriterParams], slices: Sequence[FileSlice]) -> dict[str, Any]:
     """Returns what a dry run says of these slices: who would merge those with logs, if there are any."""
     return compaction_engines.forecast(table, order) if _has_logs(slices) else {}
 
 
-def refusals(table: HudiTable, order: WorkOrder[BesideWriters], slices: Sequence[FileSlice]) -> list[Problem]:
+def refusals(table: HudiTable, order: WorkOrder[ActiveWriterParams], slices: Sequence[FileSlice]) -> list[Problem]:
     """Returns the reasons against a job that asks for Arrow, whatever the logs of these slices hold."""
     return compaction_engines.refusals(table, order) if _has_logs(slices) else []
 

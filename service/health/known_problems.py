@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from service.health.problem import Severity, StandingProblem
+    from service.health.problem import HealthProblem, Severity
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Known:
     polled, by table id."""
 
     as_of: datetime
-    problems: Sequence[StandingProblem] = ()
+    problems: Sequence[HealthProblem] = ()
     backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)
     counts: Mapping[Severity, int] = field(default_factory=Counter)
-    of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
+    of_tables: Mapping[str, Sequence[HealthProblem]] = field(default_factory=dict)

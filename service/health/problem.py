@@ -1,4 +1,4 @@
-"""The model of standing problems: what is wrong now with a table, a worker, a worker group or a webhook.
+"""The model of problems: what is wrong now with a table, a worker, a worker group or a webhook.
 
 They have nothing to do with the problem documents of RFC 9457, which describe one refused call or one failed job.
 """
@@ -30,7 +30,7 @@ class Severity(StrEnum):
 RANKS: Mapping[Severity, int] = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-class StandingKind(StrEnum):
+class ProblemKind(StrEnum):
     """Each is defined, with its text and its threshold, beside the function of `service.health` that finds it."""
 
     TABLE_UNREADABLE = "table-unreadable"
@@ -87,7 +87,7 @@ Figure = str | int | float | bool | None | Sequence[str]
 
 
 @dataclass(frozen=True)
-class StandingProblem:
+class HealthProblem:
     """A problem that stands now. `since` is as exact as the data allows.
 
     `detail` states the `evidence` in a sentence. `consequence` and `remedy` are sentences too; `command` and `action`
@@ -95,7 +95,7 @@ class StandingProblem:
     kind and object, such as by the kind of the job.
     """
 
-    kind: StandingKind
+    kind: ProblemKind
     severity: Severity
     about: About
     since: datetime
@@ -124,7 +124,7 @@ class StandingProblem:
 class Definition:
     """The text of one kind. A problem may have another severity, or a remedy of its own."""
 
-    kind: StandingKind
+    kind: ProblemKind
     severity: Severity
     title: str
     consequence: str
@@ -141,8 +141,8 @@ class Definition:
         part: str = "",
         severity: Severity | None = None,
         remedy: str | None = None,
-    ) -> StandingProblem:
-        return StandingProblem(
+    ) -> HealthProblem:
+        return HealthProblem(
             kind=self.kind,
             severity=severity or self.severity,
             about=about,

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.health.problem import RANKS, StandingKind
+from service.health.problem import RANKS, ProblemKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_store import Known
 
 RESOLVED_AFTER = 2
@@ -40,10 +40,10 @@ class NotComputed:
     """What a round could not tell: everything about some tables, kinds of single tables, and kinds at all."""
 
     tables: Collection[str] = frozenset()
-    kinds_of_tables: Collection[tuple[str, StandingKind]] = frozenset()
-    kinds: Collection[StandingKind] = frozenset()
+    kinds_of_tables: Collection[tuple[str, ProblemKind]] = frozenset()
+    kinds: Collection[ProblemKind] = frozenset()
 
-    def covers(self, kind: StandingKind, table_id: str | None) -> bool:
+    def covers(self, kind: ProblemKind, table_id: str | None) -> bool:
         if kind in self.kinds:
             return True
         return table_id is not None and (table_id in self.tables or (table_id, kind) in self.kinds_of_tables)
@@ -54,19 +54,19 @@ class Changes:
     """What a round writes. `opened` and `resolved` are announced; of those, `resolved` are then deleted. `dropped` are
     deleted without an event, because they were never announced. The others wait for their event."""
 
-    added: Sequence[StandingProblem] = ()
-    rewritten: Sequence[StandingProblem] = ()
+    added: Sequence[HealthProblem] = ()
+    rewritten: Sequence[HealthProblem] = ()
     missed: Mapping[int, list[str]] = field(default_factory=dict)
     back: Sequence[str] = ()
     ended: Sequence[str] = ()
     dropped: Sequence[str] = ()
-    opened: Sequence[StandingProblem] = ()
+    opened: Sequence[HealthProblem] = ()
     risen: Sequence[str] = ()
     resolved: Sequence[str] = ()
 
 
 def changes(
-    known: Mapping[str, Known], found: Iterable[StandingProblem], not_computed: NotComputed, now: datetime
+    known: Mapping[str, Known], found: Iterable[HealthProblem], not_computed: NotComputed, now: datetime
 ) -> Changes:
     """`found` are in the order of importance."""
     by_id = {problem.id: problem for problem in found}
@@ -124,7 +124,7 @@ def changes(
 
 def _is_absent(stored: Known, not_computed: NotComputed, now: datetime) -> bool:
     try:
-        kind = StandingKind(stored.kind)
+        kind = ProblemKind(stored.kind)
     except ValueError:
         # A replica of another version looks after it, and rewrites it while it is there.
         return now - stored.seen_at > _OF_ANOTHER_VERSION

@@ -34,14 +34,14 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     if job.state is not JobState.SUCCEEDED or "index" in job.params or not isinstance(details, dict):
         return [], []
     findings = {str(each["type"]): each for each in _findings(details)}
-    standing = [each for each in store.standing(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
+    unresolved = [each for each in store.unresolved(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
     checked = details.get("checked")
     closing = [
         each.closed(IncidentState.CLEARED, f"{job.kind} {job.id} {NO_LONGER_FOUND}", now)
-        for each in standing
+        for each in unresolved
         if each.details.get("type") not in findings and isinstance(checked, list) and _check(each) in checked
     ]
-    known = {str(each.details.get("type")) for each in standing}
+    known = {str(each.details.get("type")) for each in unresolved}
     dismissed = [each.details for each in store.dismissed(connection, job.table_id, IncidentKind.DAMAGE)]
     found = [each for name, each in findings.items() if name not in known and not _is_among(each, dismissed)]
     return [_incident(job, finding, number, now) for number, finding in enumerate(found)], closing

@@ -49,7 +49,7 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
         closing = [
             each.closed(IncidentState.CLEARED, because, now)
             for name, because in reasons.items()
-            for each in store.standing(connection, before.table_id, of=_instants(result, name))
+            for each in store.unresolved(connection, before.table_id, of=_instants(result, name))
             if each.kind in ASTRAY
         ]
     damages, gone = damage_incidents.of_report(connection, after, result, now)
