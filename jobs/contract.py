@@ -213,7 +213,7 @@ WAITS_FOR = ": waits for "
 
 
 @dataclass(frozen=True)
-class Result(JsonMapped):
+class Result(JsonMapped, Generic[Given]):
     """The result of an attempt.
 
     `instants` are those it made on the timeline, `details` are values measured for its kind. For a dry run, `details`
@@ -222,7 +222,8 @@ class Result(JsonMapped):
 
     outcome: Outcome
     instants: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    # A mapping on the way; a job makes it as the type that its kind declares (`jobs.kinds`).
+    details: Given = field(default_factory=lambda: cast("Given", {}))
     error: Problem | None = None
 
 

@@ -90,7 +90,7 @@ _TAGS = [
 
 def create_app(context: AppContext) -> FastAPI:
     """Returns the application. The database must be migrated. The background ticks run in `service.runtime.process`."""
-    # With the files of the documentation, which FastAPI's own page loads from a public server.
+    # The class brings the files of the documentation, which FastAPI's own page loads from a public server.
     app = FastAPIOffline(
         title="Groundskeeper",
         version=version("groundskeeper"),

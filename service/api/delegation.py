@@ -153,7 +153,7 @@ def delegate(
     try:
         received = inbox.receive(database.engine, database.notifier, database.clock, request, caller=caller.name)
     except errors.DatabaseUnavailableError as error:
-        # Any other status would fail the writer, after its commit. Its next request names these plans again.
+        # Any other status would fail the writer, after its commit. The writer's next request names these plans again.
         log.warning("Delegated plans of %s were not stored: %s", data_table, error)
         response.status_code = ACCEPTED
         return DelegationOut(table_id=None, stored=[])

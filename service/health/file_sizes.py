@@ -46,7 +46,7 @@ _INSTEAD = {
 """What to do where an expansion would be refused, by the code of its decision."""
 
 SKEW = 4.0
-"""The ratio of the largest bucket to the mean of all from which on buckets are uneven."""
+"""Buckets are uneven from this ratio of the largest bucket to the mean of all."""
 
 SKEW_BYTES = 256 * _MIB
 """Size of the largest bucket below which skew does not matter."""
@@ -112,7 +112,7 @@ def skewed(table: TableFacts, _now: datetime) -> HealthProblem | None:
 
 
 def small_files(table: TableFacts, _now: datetime) -> HealthProblem | None:
-    """Only without a bucket index: a bucket is one file group, however small."""
+    """Returns None for a table with a bucket index: a bucket is one file group, however small."""
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or snapshot.num_buckets:
         return None

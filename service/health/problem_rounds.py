@@ -47,7 +47,7 @@ class Round:
 
 
 def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedelta, cache: ProblemCache) -> Round:
-    """Every replica may run it every so often. `cache` does the work, and remembers what it finds. Raises
+    """Runs a round; every replica may do so. `cache` does the work, and remembers what it finds. Raises
     DatabaseUnavailableError."""
     began = clock()
     least = every / 2

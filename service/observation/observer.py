@@ -160,7 +160,7 @@ class Observer:
         for table_id in insisted:
             self._failed_as.pop(table_id, None)
         self._has_more = len(claimed) == limit
-        # With capacity left, a requested table that was not claimed is not registered, or another service has it.
+        # If capacity is left, a requested table that was not claimed is not registered, or another service has it.
         done = {watch.table_id for watch in claimed} | (set() if self._has_more else requested)
         for table_id in done:
             self._poll_requests.taken(table_id)

@@ -12,6 +12,7 @@ from jobs.contract import (
     WorkOrder,
 )
 from jobs.job_params import OnActiveWriters
+from jobs.kinds.results import KindResult
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
@@ -156,7 +157,7 @@ def _work_order(
     table = table_store.get(connection, job.table_id)
     sightings = watch_store.engines_of(connection, job.table_id)
     if loses_batches(job.kind, job.params, table, sightings):
-        # It was submitted before the Flink job was detected.
+        # The job was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
     if needs := retention_needs.of_job(connection, job, now):
         job = job.evolve(params={**job.params, **needs})
@@ -225,7 +226,7 @@ def report(
             job,
             outcome=AttemptOutcome.UNKNOWN if contradiction else outcome,
             error=contradiction or result.error,
-            refused=bool(result.details.get("refusals")),
+            refused=bool(KindResult.told(result.details).refusals),
             now=now,
         )
         match then:
@@ -242,7 +243,7 @@ def report(
                 )
                 decision_times.wake(connection, job.table_id, now)
                 if job.kind is JobKind.FINISH_EXPANSION and state is JobState.SUCCEEDED and not job.dry_run:
-                    # It leaves nothing on the timeline that would show a poll the changed bucket numbers.
+                    # The job leaves nothing on the timeline that would show a poll the changed bucket numbers.
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
                 if state is JobState.UNKNOWN:

@@ -101,7 +101,7 @@ class Composition:
         # Polls give way to calls.
         limits = ReaderLimits(seconds=self.chosen.look_seconds, niceness=_POLL_NICENESS)
         self._poll_readers = ReaderPool(self.chosen.look_threads, limits, preload=_READERS_IMPORT)
-        # Their own, so that calls never wait for polls.
+        # Calls have readers of their own, so that they never wait for polls.
         self._readers = ReaderPool(
             _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT
         )
