@@ -12,7 +12,6 @@ from py4j.java_gateway import get_java_class
 from jobs.errors import JobError
 from jobs.hudi import hashing_config, indexes, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
-from jobs.hudi.boundaries import check_plans
 from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.heartbeats import has_expired
 from jobs.hudi.jvm import translated
@@ -21,6 +20,7 @@ from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.partition_ttl import PartitionTtl
+from jobs.hudi.plan_paths import check_plans
 from jobs.hudi.plan_withdrawal import PlanWithdrawal
 from jobs.hudi.records import REPLACE, Cleanable, CleanSummary
 from jobs.hudi.savepoints import Savepoints

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from jobs.contract import Json
-    from jobs.hudi.table import HudiTable
+    from jobs.hudi.opened_table import OpenedTable
 
 FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
 PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"
@@ -89,7 +89,7 @@ class Indexes:
         return RECORDS in self.partitions & self.defined.keys() and self.defined[RECORDS].is_by_partition
 
 
-def indexes_of(table: HudiTable) -> Indexes:
+def indexes_of(table: OpenedTable) -> Indexes:
     """Returns the indexes as of the table's last reload."""
     with translated("reading the definitions of the indexes"):
         found = table.meta.getIndexMetadata()
@@ -97,12 +97,12 @@ def indexes_of(table: HudiTable) -> Indexes:
     return Indexes(table.metadata_partitions, stored)
 
 
-def definitions(table: HudiTable) -> dict[str, IndexDefinition]:
+def definitions(table: OpenedTable) -> dict[str, IndexDefinition]:
     """Returns the definitions as of the table's last reload, by the names of their partitions."""
     return indexes_of(table).defined
 
 
-def has_record_index_by_partition(table: HudiTable) -> bool:
+def has_record_index_by_partition(table: OpenedTable) -> bool:
     return RECORDS in table.metadata_partitions and indexes_of(table).has_records_by_partition
 
 
@@ -111,7 +111,7 @@ def of_keys(partitions: Iterable[str]) -> list[str]:
     return sorted(name for name in partitions if name.startswith(_OF_KEYS))
 
 
-def options(table: HudiTable, had: Indexes | None = None) -> dict[str, str]:
+def options(table: OpenedTable, had: Indexes | None = None) -> dict[str, str]:
     """Returns the options of a client that keeps the indexes which the table has, or `had`, as they are, and builds no
     others."""
     had = had or (indexes_of(table) if table.metadata_partitions else Indexes(frozenset(), {}))
@@ -136,13 +136,13 @@ def options(table: HudiTable, had: Indexes | None = None) -> dict[str, str]:
     return chosen
 
 
-def state(table: HudiTable) -> frozenset[str]:
+def state(table: OpenedTable) -> frozenset[str]:
     """Returns what a commit must know of the indexes: the partitions, and of which kind the record index is."""
     kind = {f"{RECORDS} by partition"} if has_record_index_by_partition(table) else set()
     return table.metadata_partitions | kind
 
 
-def require_state(table: HudiTable, known: frozenset[str]) -> None:
+def require_state(table: OpenedTable, known: frozenset[str]) -> None:
     """Raises IndexesChangedError unless the indexes are those for which a client was opened: its commit would leave the
     others without the new files, or build anew what a writer has dropped."""
     if changed := state(table) ^ known:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import get_java_class
 
 from jobs.hudi import janino
-from jobs.hudi.options import LENT_LOCK
+from jobs.hudi.lent_lock import LENT_LOCK
 
 if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm

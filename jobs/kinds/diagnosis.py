@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import BucketIndex, JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import Checked, Findings, KindResult, Unchecked
 
 
 class DiagnosisParams(Parameters, frozen=True, kw_only=True):
@@ -17,6 +20,13 @@ class DiagnosisParams(Parameters, frozen=True, kw_only=True):
         BucketIndex | None,
         Spec("The writers' bucket index, for a table that contradicts it and is registered without one"),
     ] = None
+
+
+class DiagnosisResult(KindResult, frozen=True, kw_only=True):
+    findings: Findings = ()
+    checked: Checked = ()
+    unchecked: Unchecked = ()
+    healthy: Annotated[bool | UnsetType, Spec("All checks were made, and none found anything")] = UNSET
 
 
 KIND = Kind(
@@ -31,4 +41,5 @@ KIND = Kind(
     has_plan=False,
     examines=True,
     for_damaged=True,
+    result=DiagnosisResult,
 )

@@ -103,6 +103,11 @@ class Registration:
         has_buckets = self.index is not None or layout.get("kind") in _BUCKETED
         return FlinkRestart.FROM_SAVEPOINT if has_buckets else FlinkRestart.WITHOUT_STATE
 
+    def check_readable(self, cipher: SecretCipher) -> None:
+        """Raises SecretUnreadableError if a secret cannot be decrypted, so that no worker can work on the table."""
+        for options in (self.lock.options, self.hudi_options):
+            opened(cipher, options)
+
     def to_contract(self, sightings: Sightings, cipher: SecretCipher) -> Table:
         """Returns the data that a worker needs, with all secrets. `sightings` are those of the table's engines.
 

@@ -109,9 +109,9 @@ def save(connection: Connection, stored: Stored) -> TableSnapshot:
     sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
     summary = {**_summary(snapshot, stored.hashing_config), **sizes}  # see `table_statistics`
     values = {"taken_at": snapshot.taken_at, "summary": summary}
-    changed = connection.execute(_s.update().where(_s.c.table_id == snapshot.table_id).values(**values))
+    changed = connection.execute(_UPDATE, {"of_table": snapshot.table_id, **values})
     if not changed.rowcount:
-        connection.execute(_s.insert().values(table_id=snapshot.table_id, **values))
+        connection.execute(_s.insert(), {"table_id": snapshot.table_id, **values})
     return snapshot
 
 
@@ -120,8 +120,8 @@ def save_partitions(
 ) -> None:
     """Replaces the stored partitions. `listed` are the paths that were listed, None for all: those that are not among
     `found` are deleted."""
-    old = _p.delete().where(_p.c.table_id == table_id)
-    connection.execute(old if listed is None else old.where(_p.c.path.in_(listed)))
+    old = _DELETE_PARTITIONS if listed is None else _DELETE_PARTITIONS.where(_p.c.path.in_(listed))
+    connection.execute(old, {"of_table": table_id})
     rows = [_partition_values(table_id, detail) for detail in found]
     if rows:
         connection.execute(_p.insert(), rows)
@@ -172,6 +172,8 @@ _MOST_SKEWED = _first(
     / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
 )
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
+_UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
+_DELETE_PARTITIONS = _p.delete().where(_IS_OF_TABLE)
 
 
 def forget(connection: Connection, table_id: str) -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from service.access.secret_cipher import SecretCipher
-    from service.catalog.registration import Registration
 
 _PREFIX = "groundskeeper-sealed:"
 """Marks an encrypted value. A value that a user sends with this prefix is encrypted too, so the mark is never wrong."""
@@ -52,12 +51,6 @@ def opened(cipher: SecretCipher, stored: Mapping[str, str]) -> dict[str, str]:
         key: cipher.open(value.removeprefix(_PREFIX)) if value.startswith(_PREFIX) else value
         for key, value in stored.items()
     }
-
-
-def check_readable(cipher: SecretCipher, table: Registration) -> None:
-    """Raises SecretUnreadableError if a secret of the table cannot be decrypted, so that no worker can work on it."""
-    for options in (table.lock.options, table.hudi_options):
-        opened(cipher, options)
 
 
 def is_sealed(options: Mapping[str, str]) -> bool:

@@ -94,26 +94,14 @@ def every(connection: Connection, table_id: str | None = None) -> dict[str, Watc
 
 def record_poll(connection: Connection, watch: Watch) -> None:
     """Records a successful poll, except for the time of the next one."""
-    connection.execute(
-        _w.update()
-        .where(_w.c.table_id == watch.table_id)
-        .values(
-            timeline_path=watch.timeline_path,
-            fingerprint=watch.fingerprint,
-            looked_at=watch.looked_at,
-            active_from=watch.active_from,
-            schema_digest=watch.schema_digest,
-            has_pending=watch.has_pending,
-            gap_at=watch.gap_at,
-            engines=engine_sighting.to_json(watch.engines),
-            **_WELL,
-        )
-    )
+    polled = {name: getattr(watch, name) for name in _POLLED}
+    engines = engine_sighting.to_json(watch.engines)
+    connection.execute(_UPDATE, {"of_table": watch.table_id, **polled, "engines": engines})
 
 
 def record_recovery(connection: Connection, table_id: str) -> None:
     """Records the first successful poll after failures, if it found nothing new."""
-    connection.execute(_w.update().where(_w.c.table_id == table_id).values(**_WELL))
+    connection.execute(_UPDATE, {"of_table": table_id})
 
 
 def record_failure(
@@ -170,6 +158,8 @@ def _joined() -> sa.Select[Any]:
 # Every poll executes these statements, so they are built once.
 _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
+_POLLED = ("timeline_path", "fingerprint", "looked_at", "active_from", "schema_digest", "has_pending", "gap_at")
+_UPDATE = _w.update().where(_w.c.table_id == sa.bindparam("of_table")).values(**_WELL)
 
 
 def _watch(row: sa.Row[Any]) -> Watch:

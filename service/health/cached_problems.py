@@ -1,18 +1,19 @@
 """The problems and backlogs of the whole installation, as they were a few seconds ago.
 
-Computing them takes half a second for a thousand tables, and a page asks for them after each event. So each process
-computes them once for all callers, and answers meanwhile with its last result, or with that of `problem_rounds`, so
-that a first visitor does not wait either.
+To compute them takes half a second for a thousand tables, and a page asks for them after each event. So one process
+computes them once for all that ask, and answers meanwhile with what it computed last, or with what the last round of
+`problem_rounds` has found: a first visitor does not wait either.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.db.engine import reading
 from service.health import overview_store
+from service.health.known_problems import Known, TableBacklog
 from service.health.problem_search import look
 from service.health.remembered import Remembered
 
@@ -24,31 +25,9 @@ if TYPE_CHECKING:
 
     from service.catalog.snapshot_store import KnownSnapshots
     from service.health.overview import Listing
-    from service.health.problem import Severity, StandingProblem
     from service.health.problem_facts import TableFacts
     from service.health.problems import Found
     from service.model.clock import Clock
-
-
-@dataclass(frozen=True)
-class TableBacklog:
-    """What a table's services have not done yet."""
-
-    log_bytes: int
-    base_bytes: int
-    commits: int  # Commits since the last compaction.
-    last_commit_at: datetime | None
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """The problems and backlogs at one time."""
-
-    as_of: datetime
-    problems: Sequence[StandingProblem] = ()  # The most serious first.
-    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # Of polled tables, by table id.
-    counts: Mapping[Severity, int] = field(default_factory=Counter)
-    of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,7 +51,7 @@ def _known(found: Found, tables: Sequence[TableFacts], now: datetime) -> Known:
     )
 
 
-class Board:
+class ProblemCache:
     """What one process computed last. Safe to use from several threads."""
 
     def __init__(self) -> None:
@@ -90,8 +69,8 @@ class Board:
         return self._looks.now(engine, clock).known
 
     def tables(self, engine: Engine, clock: Clock) -> Listing:
-        """Returns all tables as they are now, without their types; if there are very many, as they were a little
-        earlier. Raises DatabaseUnavailableError."""
+        """Returns all tables without their types: those of now, unless there are very many. Raises
+        DatabaseUnavailableError."""
         return self._tables.now(engine, clock)
 
     def look(self, engine: Engine, clock: Clock) -> tuple[Found, Mapping[str, str]]:

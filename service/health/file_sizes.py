@@ -8,8 +8,9 @@ from jobs.contract import JobKind
 from service.health.next_step import look_at_table, start
 from service.health.problem import Definition, Severity, StandingKind
 from service.model.formatting import count, size
-from service.scheduling.bucket_expansion import OBSTACLES, factor_for
+from service.scheduling.bucket_expansion import factor_for
 from service.scheduling.decision import Verdict
+from service.scheduling.writer_hazard import OBSTACLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

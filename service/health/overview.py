@@ -1,5 +1,5 @@
 """The tables that an overview shows, and their order. Pure: the rows come from `overview_store`, the problems and
-backlogs from `board`."""
+backlogs from `ProblemCache`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
-    from service.health.cached_problems import Known
+    from service.health.known_problems import Known
     from service.health.problem import StandingKind, StandingProblem
     from service.lake.table import TableType
 

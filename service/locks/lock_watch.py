@@ -19,11 +19,11 @@ from service.catalog import table_store
 from service.catalog.table_secrets import opened
 from service.db.engine import reading, writing
 from service.lake.table_lock import LockFile, read_lock
+from service.model.bounded_pool import BoundedPool
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.lock_state import LockState
 from service.model.storage_errors import ReadersBusyError, ReadTimedOutError
 from service.model.table_errors import TableNotFoundError
-from service.observation.bounded_pool import BoundedPool
 from service.queue import breaker_store, held_store, job_store, lease_store, lock_sighting_store, queue_statistics
 from service.queue.lock_sighting import LockSighting
 

@@ -16,11 +16,11 @@ from service.catalog import watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.backoff import BackOff
+from service.model.bounded_pool import BoundedPool
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.storage_errors import PollFailedError
 from service.model.table_errors import TableNotFoundError
 from service.observation import poll_events
-from service.observation.bounded_pool import BoundedPool
 from service.observation.poll import ReadTable, poll_table
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog import commit_store
 from service.db import schema
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.events.event import EventType
-from service.events.notifier import Notifier
 from service.incidents import store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model.backoff import BackOff
@@ -27,6 +27,7 @@ from service.model.job_errors import IncidentOpenError
 from service.queue import job_store, leases, submission
 from service.queue.job import Job, JobState
 from service.queue.leases import LeaseConfig
+from service.queue.submission import JobRequest
 from service.scheduling import decision_store, scheduler
 from service.scheduling.decision import Verdict
 from tests.integration.control_plane.watching import A, B, Watched
@@ -462,33 +463,26 @@ class Upkeep:
         self.cipher = SecretCipher.fresh()
 
     def plan(self) -> list[Job]:
-        planned = scheduler.run_once(
-            self.engine, Notifier(), self.clock, config=scheduler.SchedulerConfig(), cipher=self.cipher
-        )
+        planned = scheduler.run_once(Database(self.engine, self.clock, cipher=self.cipher), scheduler.SchedulerConfig())
         return [self.job(job_id) for job_id in planned.jobs]
 
     def ask(self, kind: JobKind, *, dry_run: bool = False) -> Job:
         return submission.submit(
-            self.engine,
-            Notifier(),
-            self.clock,
-            self.cipher,
-            table_id=self.story.id,
-            kind=kind,
-            params={"sort_by": ["id"]} if kind is JobKind.CLUSTERING else {},
-            dry_run=dry_run,
-            max_attempts=1,
-            idempotency_key=None,
-            permissions=Permissions(),
+            Database(self.engine, self.clock, cipher=self.cipher),
+            Permissions(),
+            JobRequest(
+                table_id=self.story.id,
+                kind=kind,
+                params={"sort_by": ["id"]} if kind is JobKind.CLUSTERING else {},
+                dry_run=dry_run,
+                max_attempts=1,
+            ),
         ).job
 
     def run(self, job: Job, **details: Any) -> None:
         leased = leases.lease(
-            self.engine,
-            Notifier(),
-            self.clock,
+            Database(self.engine, self.clock, cipher=self.cipher),
             self.config,
-            self.cipher,
             worker_id="w",
             group="default",
             permissions=Permissions(),
@@ -497,7 +491,7 @@ class Upkeep:
         assert leased.job_id == job.id
         result = Result(Outcome.SUCCEEDED, details=details)
         leases.report(
-            self.engine, Notifier(), self.clock, Random(1), self.config, job_id=job.id, attempt=1, result=result
+            Database(self.engine, self.clock), Random(1), self.config, job_id=job.id, attempt=1, result=result
         )
 
     def job(self, job_id: str) -> Job:

@@ -12,8 +12,8 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
 from service.model.flink_restart import FlinkRestart
-from service.queue.hand_over import FlinkStop, HandOver, HandOverState
-from service.queue.hand_over_policy import begun, is_safe, loses_batches, must_wait
+from service.model.hand_over import FlinkStop, HandOver, HandOverState
+from service.queue.hand_over.policy import begun, is_safe, loses_batches, must_wait
 from service.queue.job import Job, JobState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
