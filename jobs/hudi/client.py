@@ -81,7 +81,7 @@ class WriteClient:
             with translated("closing a Hudi client"):
                 self._client.close()
             return
-        # Its timers would renew the heartbeat of an abandoned instant once a minute until the worker ends.
+        # The client's timers would renew the heartbeat of an abandoned instant once a minute until the worker ends.
         with suppress(JobError, OSError), translated("stopping heartbeats"):
             self._client.getHeartbeatClient().close()
         with suppress(JobError, OSError), translated("stopping the timeline server"):
@@ -329,7 +329,7 @@ class WriteClient:
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
         with translated("committing"), span("commit", hudi__instant=instant):
-            # As Hudi's JSON: one call instead of one for each field of each file.
+            # Hudi's JSON takes one call instead of one for each field of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))
             extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": schema}))

@@ -33,15 +33,16 @@ _ENABLE = {
 }
 # A client deletes the partitions that its options do not name, and builds others that they do: those of the defaults,
 # partition statistics wherever there are column statistics, and whatever is defined (`HoodieTable`,
-# `HoodieBackedTableMetadataWriter.initializeIfNeeded`). It updates those that the table's properties name in any case.
+# `HoodieBackedTableMetadataWriter.initializeIfNeeded`). The client always updates those that the table's properties
+# name.
 _AS_THEY_ARE = {"hoodie.metadata.auto.delete.partitions": "false", "hoodie.metadata.index.async": "true"}
-# With statistics of partitions, tasks read the metadata table by a view of the client. If that view has been used
+# Tasks on a table with partition statistics read the metadata table by a view of the client. If that view has been used
 # before, as for new partitions of a partitioned record index, it loses the paths of its base files on the way to the
 # task (`StoragePathInfo` is not serialized), and each commit fails; with the server the tasks ask the driver.
 _TIMELINE_SERVER = {"hoodie.embed.timeline.server": "true"}
-# The way in which the metadata table is written. With this option, Spark's default, its deltacommit is opened when an
-# instant *begins*; without it, as in Flink, it is written at the end, and any open one is taken for dead and rolled
-# back. So all writers of a table must use the same setting, or they make each other's commits fail.
+# When the metadata table is written: Spark's default opens its deltacommit when an instant *begins*; with `false`, and
+# in Flink, it is written at the end, and any open one is taken for dead and rolled back. So all writers of a table must
+# use the same setting, or they make each other's commits fail.
 METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 
@@ -125,7 +126,7 @@ def options(table: OpenedTable, had: Indexes | None = None) -> dict[str, str]:
     }
     columns = [name for name in _columns(defined) if not name.startswith("_hoodie_")]
     if columns and not any("," in name for name in columns):
-        # By default a client takes the first 32, and makes them the definition.
+        # A client's default takes the first 32, and makes them the definition.
         chosen["hoodie.metadata.index.column.stats.column.list"] = ",".join(columns)
     if of_keys(partitions):
         chosen |= _TIMELINE_SERVER

@@ -193,7 +193,7 @@ class InstantGenerators:
         self._framed = framed.newInstance(None)
         layout = kinds.table.timeline.TimelineLayout.TIMELINE_LAYOUT_V1
         _field(layout.getClass().getSuperclass(), "instantGenerator").set(layout, self._framed)
-        # By base path, with the number of jobs. Hudi's own map holds them weakly.
+        # Each base path has its clock, with the number of jobs. Hudi's own map holds the clocks weakly.
         self._clocks: dict[str, tuple[Any, int]] = {}
         self._changing = threading.Lock()
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jobs.hudi.java_view import JavaView
 
 _compiling = threading.Lock()
-# By name, with the JVM that has it.
+# Classes by name, with the JVM that has each.
 _kinds: dict[str, tuple[Any, Any]] = {}
 
 

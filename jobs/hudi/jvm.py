@@ -36,7 +36,7 @@ _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
 _MOST_READS = 10
 
-# By simple class name, searched along the whole chain of causes; the outermost listed one wins.
+# Simple class names, searched along the whole chain of causes; the outermost listed one wins.
 _TYPED: dict[str, type[JobError]] = {
     "HoodieLockException": TableLockedError,
     "TableNotFoundException": TableGoneError,

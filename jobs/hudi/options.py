@@ -30,8 +30,8 @@ _NOTHING_BY_ITSELF = {
     "hoodie.write.commit.callback.on": "false",
 }
 
-# A timeline server is only started for tables that need one (`jobs.hudi.indexes`). Its markers need it, direct ones do
-# not.
+# A timeline server is only started for tables that need one (`jobs.hudi.indexes`). Timeline-server markers need it,
+# direct ones do not.
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
 
 
@@ -64,8 +64,8 @@ def client_options(table: HudiTable) -> dict[str, str]:
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",
-        # No client of ours makes keys: all rows keep those that are stored. With it, Hudi lets none open a table whose
-        # complex key generator has one field, not even for a rollback.
+        # No client of ours makes keys: all rows keep those that are stored. The validation would let no client open a
+        # table whose complex key generator has one field, not even for a rollback.
         "hoodie.write.complex.keygen.validation.enable": "false",
     }
     if not table.has_meta_fields:

@@ -36,7 +36,7 @@ class TableClock:
         self._table = table
         self._generator: Any = None
         self._files: list[Stamped] = []
-        # From this machine's clock to the storage's.
+        # The storage's clock is this much ahead of the machine's.
         self._storage_ahead = timedelta()
         self.frame = ClockFrame()
 

@@ -11,10 +11,10 @@ from jobs.job_params import ClusteringLayout
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
 from jobs.kinds.results import Flag, KeyProof, ReplacementResult, Texts
-from jobs.kinds.words import PLANS, BesideWriters, Names, Parallelism, Partitions, Plans, TakeOver
+from jobs.kinds.words import PLANS, ActiveWriterParams, Names, Parallelism, Partitions, Plans, TakeOver
 
 
-class ClusteringParams(BesideWriters, frozen=True, kw_only=True):
+class ClusteringParams(ActiveWriterParams, frozen=True, kw_only=True):
     """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
 
     sort_by: Annotated[Names | None, Spec("Columns, the most important one first")] = None

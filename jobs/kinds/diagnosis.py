@@ -33,7 +33,7 @@ KIND = Kind(
     JobKind.DIAGNOSIS,
     "Diagnosis",
     "Di",
-    "Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads.",
+    "Looks for the damages that users of Hudi meet, and names the job that cures each, and only reads.",
     DiagnosisParams,
     {"params": {"rows": False}},
     policy=Policy(110, "When the table is searched for damages"),

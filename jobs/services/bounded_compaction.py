@@ -67,7 +67,7 @@ def run(
                 executed.append(plan)
         context.step("scheduling")
         with runner.lock.held(context.checkpoint):
-            # With the lock held, Hudi's planner finds the same files as we do.
+            # Hudi's planner finds the same files as we do, because the lock is held.
             due = _due(table)
             choice = bounds.choose(due, executed)
             scheduled = _schedule(table, runner, {**options, **choice.options}) if choice.slices else None

@@ -176,7 +176,7 @@ def _execute_given(
         return Result(Outcome.SUCCEEDED, details=found.planned(CleaningResult, problems))
     _refuse(problems)
     lock.break_stale()
-    # With several pending cleans allowed, Hudi would schedule another one.
+    # If several pending cleans were allowed, Hudi would schedule another one.
     options = {"hoodie.clean.multiple.enabled": "false"}
     if parallelism := order.params.parallelism:
         options["hoodie.clean.parallelism"] = str(min(parallelism, _MOST_PARALLELISM))

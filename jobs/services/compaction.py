@@ -36,7 +36,7 @@ DUE = {
     "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
     # Also without a commit since the last compaction, which may have left something.
     "hoodie.compact.inline.max.delta.commits": "0",
-    # By default Hudi looks only into the partitions written since the last compaction, and so never finds what one of
+    # Hudi's default looks only into the partitions written since the last compaction, and so never finds what one of
     # some partitions has left (`BaseTableServicePlanActionExecutor`).
     "hoodie.table.services.incremental.enabled": "false",
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",

@@ -101,7 +101,7 @@ class Bounds:
         wanted = [item for item in due if self.selection is None or item.partition in self.selection]
         if self._has_no_limit:
             return self._whole(wanted, wanted)
-        # As in Hudi's `DayBasedCompactionStrategy` the newest partitions are those with the last paths.
+        # The newest partitions are those with the last paths, as in Hudi's `DayBasedCompactionStrategy`.
         in_order = sorted(wanted, key=lambda item: item.partition, reverse=True)
         partitions = [list(group) for _, group in groupby(in_order, key=lambda item: item.partition)]
         if number := self._fitting(partitions, executed):

@@ -129,8 +129,8 @@ class Order:
         return found | {
             f"{_STRATEGY}.sort.columns": ",".join(self.sort_by),
             "hoodie.layout.optimize.strategy": _CURVES[self.layout],
-            # By default Hudi interleaves the bits of the raw values, so that a small integer beside a double has no
-            # weight (seen: rows in the plain order of the double). With this it ranks the values by a sample first.
+            # Hudi's default interleaves the bits of the raw values, so that a small integer beside a double has no
+            # weight (seen: rows in the plain order of the double). `sample` ranks the values by a sample first.
             "hoodie.layout.optimize.curve.build.method": "sample",
         }
 

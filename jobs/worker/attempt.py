@@ -140,7 +140,7 @@ class Attempt:
 
     def run(self) -> Result:
         """Returns the result to report. Raises `LeaseLostError` when the job no longer belongs to this attempt."""
-        # With the context of this thread, so that both write to the same log.
+        # The context of this thread makes both write to the same log.
         run = copy_context().run
         keeper = threading.Thread(target=run, args=(self._keep_lease,), name=f"lease of {self._group}", daemon=True)
         keeper.start()
@@ -178,7 +178,7 @@ class Attempt:
         except Exception as error:
             if isinstance(self.context.must_end, LeaseLostError) or isinstance(error, LeaseLostError):
                 raise LeaseLostError from error
-            return self._told(self._failed(error))
+            return self._with_leftovers(self._failed(error))
         finally:
             self.context.steps.end()
             with suppress(Exception):  # the JVM may be gone
@@ -209,7 +209,7 @@ class Attempt:
         if isinstance(reason, RefusedError):
             return Result(Outcome.FAILED, details=KindResult(refusals=tuple(reason.reasons)), error=reason.problem())
         if isinstance(reason, OSError):
-            # Of Arrow, or of the machine's own disk.
+            # The error may be Arrow's, or one of the machine's own disk.
             reason = refused_by_storage("the job", [(type(reason).__name__, str(reason))]) or reason
         if isinstance(reason, StorageRefusedError) and self._probes and self._table:
             self._probes.forget(self._table)
@@ -219,7 +219,7 @@ class Attempt:
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return Result(Outcome.FAILED, details=nothing, error=JobError.because(detail[:300]))
 
-    def _told(self, failed: Result[KindResult]) -> Result[KindResult]:
+    def _with_leftovers(self, failed: Result[KindResult]) -> Result[KindResult]:
         """Adds what the attempt could not undo."""
         if failed.error is None or not self.context.left_behind:
             return failed
@@ -236,7 +236,7 @@ class Attempt:
             except OSError as error:
                 logger.warning("%s: the service cannot be reached: %s", self._group, error)
             except Exception:
-                # This thread must survive every error, because it alone notices that the lease expires.
+                # The thread must survive every error, because it alone notices that the lease expires.
                 logger.exception("%s: no heartbeat could be sent", self._group)
             # Some time before the lease expires, since another attempt must not overlap with this one.
             if time.monotonic() - self._confirmed > self._lease_seconds * 0.8:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from service.access.session import Cookie
     from service.access.token import Token
 
-# Of all that RFC 3986 allows, what a loopback host can look like.
+# What a loopback host can look like, which is less than RFC 3986 allows.
 _AUTHORITY = re.compile(r"(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _ORIGIN = re.compile(rf"https?://{_AUTHORITY.pattern}", re.IGNORECASE | re.ASCII)
 _JSON = re.compile(r"application/([a-z0-9.+-]+\+)?json\s*(;.*)?", re.IGNORECASE | re.ASCII)

@@ -21,7 +21,7 @@ from service.queue.job import ENDED
 MOST_SECONDS = 60
 _MOST = 500
 _MOST_OF_TOKEN = 100
-# They share few threads of their own for reading the database, so that other calls do not wait for them.
+# Waiting calls share few threads for reading the database, so that other calls do not wait for them.
 _MOST_READERS = 2
 # A notification of another replica may be lost, and without a relay none arrives.
 _POLL_SECONDS = 1.0

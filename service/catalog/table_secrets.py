@@ -1,5 +1,7 @@
-"""Secrets among the options of tables. They are encrypted one by one, so that everything else of a table stays readable
-without the key: lists, polls and decisions.
+"""Secrets among the options of tables.
+
+Each secret is encrypted by itself, so that everything else of a table stays readable without the key: lists, polls and
+decisions.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _print_address(url: str, database: str, workers: int, has_tokens: bool) -> N
 
 def _log_to_stderr(level: str, log_format: LogFormat) -> None:
     configure(log_format, level)
-    # These log messages without value once per start, tick or request to a storage.
+    # Loggers that write messages without value once per start, tick or request to a storage.
     for verbose in ("alembic", "httpcore", "httpx", "uvicorn.error"):
         logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))
     # A tick that takes longer than its interval is no reason to warn: the next one does the rest of the work.

@@ -60,7 +60,7 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
         if backend == "sqlite":
             return _sqlite(parsed)
         if backend == "postgresql":
-            # Its driver is an extra.
+            # The driver of PostgreSQL is an extra.
             from service.db.postgresql import open_postgresql
 
             return open_postgresql(parsed, connections=connections, options=_OPTIONS)

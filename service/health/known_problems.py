@@ -10,26 +10,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from service.health.problem import Severity, StandingProblem
+    from service.health.problem import HealthProblem, Severity
 
 
 @dataclass(frozen=True)
 class TableBacklog:
-    """What a table's services have not done yet. `commits` are those since the last compaction."""
+    """What a table's services have not done yet."""
 
     log_bytes: int
     base_bytes: int
-    commits: int
+    commits: int  # Commits since the last compaction.
     last_commit_at: datetime | None
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The state `as_of` a time: the problems, the most serious first, and the backlogs of the tables that have been
-    polled, by table id."""
+    """The problems and backlogs at one time."""
 
     as_of: datetime
-    problems: Sequence[StandingProblem] = ()
-    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)
+    problems: Sequence[HealthProblem] = ()  # The most serious first.
+    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # Of polled tables, by table id.
     counts: Mapping[Severity, int] = field(default_factory=Counter)
-    of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
+    of_tables: Mapping[str, Sequence[HealthProblem]] = field(default_factory=dict)

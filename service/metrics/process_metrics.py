@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from service.delivery.queue_store import AttemptRecord
 
-# They would double the number of series, and few queries need them.
+# Time stamps of creation would double the number of series, and few queries need them.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _HTTP_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)

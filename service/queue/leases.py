@@ -157,7 +157,7 @@ def _work_order(
     table = table_store.get(connection, job.table_id)
     sightings = watch_store.engines_of(connection, job.table_id)
     if loses_batches(job.kind, job.params, table, sightings):
-        # It was submitted before the Flink job was detected.
+        # The job was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
     if needs := retention_needs.of_job(connection, job, now):
         job = job.evolve(params={**job.params, **needs})
@@ -243,7 +243,7 @@ def report(
                 )
                 decision_times.wake(connection, job.table_id, now)
                 if job.kind is JobKind.FINISH_EXPANSION and state is JobState.SUCCEEDED and not job.dry_run:
-                    # It leaves nothing on the timeline that would show a poll the changed bucket numbers.
+                    # The job leaves nothing on the timeline that would show a poll the changed bucket numbers.
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
                 if state is JobState.UNKNOWN:

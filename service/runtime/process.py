@@ -183,7 +183,7 @@ class Daemon:
         try:
             tick.run_once()
         except DatabaseUnavailableError as error:
-            # It may be back at the next time; /readyz finds it away by itself meanwhile.
+            # The database may be back at the next time; /readyz finds it away by itself meanwhile.
             log.warning("%s: %s", tick.name, error)
             self._tasks.ended(tick.name)
             return False

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 HUSH = "pl4nted"
 SEALED = "groundskeeper-sealed:"
-# Its options are not known, so they may be anything; of the table's own options no key tells of a secret.
+# The options of this class are not known, so they may be anything; no key of the table's own options tells of a secret.
 PROVIDER = "com.example.Lock"
 ORDERING, FIELDS = "hoodie.payload.ordering.field", "hoodie.table.ordering.fields"
 LOCK = {

@@ -217,7 +217,7 @@ def test_an_attempt_whose_tasks_find_no_executor_is_given_up_to_be_tried_again(r
 
     def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        # It cleans up by Spark jobs, which cannot run either.
+        # The job cleans up by Spark jobs, which cannot run either.
         with context.undoing():
             before = spark.cancelled
             time.sleep(0.05)

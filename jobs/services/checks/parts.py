@@ -33,7 +33,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
     for problem in problems:
         yield _finding(problem, effect, _REBUILD)
     if not problems and "files" in table.metadata_partitions:
-        # It is a table itself, whose commits name its files.
+        # The metadata table is a table itself, whose commits name its files.
         its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
         for finding in commits.files(examined.of(its)):
             # `DROP INDEX` removes the folder of an index, and its commits stay.

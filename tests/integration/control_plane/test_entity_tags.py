@@ -119,7 +119,7 @@ def test_every_precondition_that_is_documented_is_tested_here(api: TestClient) -
         for method, operation in item.items()
         if any(each["name"] == "If-Match" for each in operation.get("parameters", ()))
     }
-    # Its own test sends it with conditions: test_table_by_path.py.
+    # Another test sends this one with conditions: test_table_by_path.py.
     assert documented - {("PUT", "/v1/tables/by-path")} == tested
 
 

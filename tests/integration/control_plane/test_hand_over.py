@@ -233,7 +233,7 @@ def test_a_job_that_was_held_back_at_the_lease_lets_the_next_one_go(desk: Desk) 
     table_id = desk.register("/lake/other", None)
     desk.submit({"kind": "clustering", "params": {"sort_by": ["city"]}}, table_id=table_id)
     desk.see(table_id=table_id)
-    # Of the same moment of the fixed clock, so only the priority says which one is first.
+    # The fixed clock gives both the same moment, so only the priority says which one is first.
     other = desk.submit({"kind": "audit", "priority": -1}, table_id=table_id)
     plan = desk.lease()
     assert plan is not None

@@ -334,7 +334,7 @@ def test_what_a_replacement_of_ours_knew_is_proof_whatever_the_times_say(either:
     assert story.incidents[0].doubt is None
 
 
-# By an old number
+# Writers with an old number
 
 
 def test_after_an_expansion_a_write_by_the_new_number_is_right(either: Story) -> None:
@@ -519,7 +519,7 @@ def test_a_repair_is_started_by_itself_and_cleaning_waits(story: Story, upkeep: 
     assert cleaning.kind is JobKind.CLEANING
     stale = story.commit({A: 7})
     story.poll()
-    # It was queued, and must not start any more.
+    # The cleaning was queued, and must not start any more.
     withdrawn = upkeep.job(cleaning.id)
     assert (withdrawn.state, withdrawn.error and withdrawn.error.type) == (JobState.CANCELLED, "withdrawn")
     [repair] = upkeep.plan()

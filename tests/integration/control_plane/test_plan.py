@@ -275,7 +275,7 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
     assert planned.tables == 2
     assert service.job(planned.jobs[0]).table_id == "tbl_2"
     assert "The decision about table tbl_1 failed" in caplog.text
-    # It is not tried again all the time.
+    # The job is not tried again all the time.
     assert service.plan() == SchedulerResult()
     policy_registry.delete_table(service.engine, clock, "tbl_1")
     assert len(service.plan().jobs) == 1

@@ -70,7 +70,7 @@ def test_two_syncs_of_a_table_are_never_active_at_once(app_context: AppContext) 
         assert client.post(f"{table}/jobs", json=wanted()).status_code == 202
         answer = client.post(f"{table}/jobs", json=wanted(database="other"))
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/job-conflict")
-        # It only reads the table, so a job that writes may run beside it.
+        # A sync only reads the table, so a job that writes may run beside it.
         assert client.post(f"{table}/jobs", json={"kind": "compaction"}).status_code == 202
         worker = Worker(client)
         assert {worker.must_lease().kind.value for _ in range(2)} == {"sync", "compaction"}

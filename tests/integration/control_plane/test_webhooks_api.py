@@ -390,9 +390,9 @@ def test_an_expansion_whose_steps_were_too_short_to_be_seen_is_committed_all_the
     [
         (["rewriting"], Result(Outcome.CANCELLED, INSTANT, error=BROKEN), True),
         ([ExpansionStep.DRAINING], Result(Outcome.FAILED, INSTANT, error=replace(BROKEN, retriable=False)), True),
-        # It was refused before anything was begun; the event of the job says so.
+        # The job was refused before anything was begun; the event of the job says so.
         ([], Result(Outcome.FAILED, error=replace(BROKEN, retriable=False)), False),
-        # It is committed, whatever came after.
+        # The expansion is committed, whatever came after.
         ([ExpansionStep.SETTLING], Result(Outcome.FAILED, INSTANT, error=replace(BROKEN, retriable=False)), False),
     ],
 )

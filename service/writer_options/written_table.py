@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from service.catalog.known_options import LATEST
 from service.lake.table import BucketIndexKind, TableType
+from service.writer_options.known_options import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Callback:
-    """`headers` and `key` are the credentials that the service requires of callers; None if it requires none."""
+    """Where and how a writer calls back. Key and headers are the credentials that the service requires, if any."""
 
     url: str
     key: str | None = None
@@ -26,28 +26,23 @@ class Callback:
 
 @dataclass(frozen=True)
 class Target:
-    """The table to be written; it need not exist yet. Unknown fields are left out of the options.
-
-    `lock_options` have their secrets masked. `index` is the index of the registration, `num_buckets` the current
-    number, 0 without an index. `is_non_blocking`: its file groups have the fixed ids of NBCC. `has_flink`: Flink writes
-    it as well. `table_version` is None if it is not known. `hudi_version` is that of the writer.
-    """
+    """The table to be written; it need not exist yet. Unknown fields are left out of the options."""
 
     base_path: str
     name: str | None = None
     table_type: TableType | None = None
-    table_version: int | None = None
+    table_version: int | None = None  # None if it is not known.
     record_key_fields: tuple[str, ...] = ()
     ordering_fields: tuple[str, ...] = ()
     partition_fields: tuple[str, ...] = ()
-    index: BucketIndex | None = None
-    num_buckets: int = 0
+    index: BucketIndex | None = None  # The index of the registration.
+    num_buckets: int = 0  # The current number; 0 without an index.
     lock_provider: str = "filesystem"
-    lock_options: Mapping[str, str] = field(default_factory=dict)
-    is_non_blocking: bool = False
+    lock_options: Mapping[str, str] = field(default_factory=dict)  # Secrets are masked.
+    is_non_blocking: bool = False  # Whether file groups have the fixed ids of NBCC.
     has_consistent_hashing: bool = False
-    has_flink: bool = False
-    hudi_version: str = LATEST
+    has_flink: bool = False  # Whether Flink writes the table as well.
+    hudi_version: str = LATEST  # The writer's version.
     exists: bool = True
 
     @classmethod
