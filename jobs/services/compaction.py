@@ -12,8 +12,8 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
-from jobs.kinds.compaction import CompactionResult
-from jobs.kinds.results import EstimatedCost
+from jobs.kinds.compaction import CompactionParams, CompactionResult
+from jobs.kinds.results import EstimatedCost, KindResult
 from jobs.problems.plans import NOT_MERGE_ON_READ
 from jobs.protocol import recovery
 from jobs.services import bounded_compaction, compaction_engines, given_plans, log_compactions
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.compaction import CompactionParams
-    from jobs.kinds.results import KindResult
-    from jobs.services.given_plans import GivenPlans
 
 # The service has decided to compact, so every file group with a log is due.
 DUE = {
@@ -50,16 +47,15 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     `limit_file_groups` or `partitions` it compacts that part.
     """
     context.step("planning")
-    wanted = given_plans.of(order.params)
     if not order.dry_run:
         # The worker may have died after its commit, with the lock.
         TableLock(table, order.job_id).break_stale()
-    if wanted is None and (done := recovery.already_completed(table, order)):
+    if not order.params.plans and (done := recovery.already_completed(table, order)):
         return done
-    if problems := _refusals(table, order, wanted):
+    if problems := _refusals(table, order):
         return _refused(order, problems)
-    if wanted:
-        return _execute_given(table, order, context, wanted)
+    if order.params.plans:
+        return _execute_given(table, order, context)
     bounds = Bounds.of(order.params)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
@@ -97,17 +93,16 @@ def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) ->
     return Result(Outcome.SUCCEEDED, details=CompactionResult(refusals=tuple(problems)))
 
 
-def _refusals(table: HudiTable, order: WorkOrder[CompactionParams], wanted: GivenPlans | None) -> list[Problem]:
-    problems = log_compactions.refusals(table, wanted.instants) if wanted else []
-    if wanted is None and not table.is_merge_on_read:
+def _refusals(table: HudiTable, order: WorkOrder[CompactionParams]) -> list[Problem]:
+    plans = order.params.plans
+    problems = log_compactions.refusals(table, plans) if plans else []
+    if not plans and not table.is_merge_on_read:
         problems = [NOT_MERGE_ON_READ.because()]
     return problems or compaction_engines.refusals(table, order) or rows.not_readable(table)
 
 
-def _execute_given(
-    table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext, wanted: GivenPlans
-) -> Result[KindResult]:
-    found = given_plans.find(table, wanted, {COMPACTION}, order)
+def _execute_given(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result[KindResult]:
+    found = given_plans.find(table, order, {COMPACTION})
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found.planned(CompactionResult))
     runner = PlanRunner(table, order, context)

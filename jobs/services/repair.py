@@ -20,7 +20,7 @@ import msgspec
 from jobs.contract import Outcome, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
-from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError
+from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketChange
 from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, stale_writes
 from jobs.hudi.client import WriteClient
@@ -104,8 +104,7 @@ def repair_writes(
     table: HudiTable, lock: TableLock, order: WorkOrder[RepairParams], context: JobContext, suspects: Sequence[str] = ()
 ) -> Repaired:
     """Repairs the table's stale writes; `suspects` are instants that may have used an old number of buckets."""
-    if problems := preflight.of_repair(table):
-        raise RefusedError(problems)
+    refuse(preflight.of_repair(table))
     commits = table.commits()
     accepted = set(order.params.accepted or ())
     stale, left = _chosen(table, commits, suspects, accepted)

@@ -332,6 +332,14 @@ class AuditPolicyIn(Model, frozen=True, kw_only=True):
 class AuditResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `audit`"""
 
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: int | UnsetType = UNSET
     """Number of file groups"""
     partitions: int | UnsetType = UNSET
@@ -350,26 +358,18 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Commits whose rows no reader sees"""
     keys_hidden_by_statistics: int | UnsetType = UNSET
     """Probed keys that a query with a filter does not find"""
-    findings: list[DamageFound] | UnsetType = UNSET
-    """Damages that were found"""
-    checked: list[str] | UnsetType = UNSET
-    """Checks that were made"""
-    unchecked: list[CheckNotMade] | UnsetType = UNSET
-    """Checks that could not be made"""
     readers: list[RowsOfReaders] | UnsetType = UNSET
     """Partitions whose files differ by the metadata table and by listing"""
     clean: bool | UnsetType = UNSET
     """Whether nothing of this is wrong, and all checks were made"""
     pending_instants: list[str] | UnsetType = UNSET
     """Instants that have not completed"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
+    """Checks that could not be made"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -547,6 +547,14 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
     """Rules of the hashing config; of a dry run before and after"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -581,14 +589,6 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -677,6 +677,14 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
     """Rules of the hashing config; of a dry run before and after"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -711,14 +719,6 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1182,6 +1182,14 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether rows were ordered inside each bucket"""
     proof: KeyProof | UnsetType = UNSET
     """The comparison of the rows before and after"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -1216,14 +1224,6 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1734,14 +1734,14 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
 class DiagnosisResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `diagnosis`"""
 
+    healthy: bool | UnsetType = UNSET
+    """All checks were made, and none found anything"""
     findings: list[DamageFound] | UnsetType = UNSET
     """Damages that were found"""
     checked: list[str] | UnsetType = UNSET
     """Checks that were made"""
     unchecked: list[CheckNotMade] | UnsetType = UNSET
     """Checks that could not be made"""
-    healthy: bool | UnsetType = UNSET
-    """All checks were made, and none found anything"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
