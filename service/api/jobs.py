@@ -153,6 +153,7 @@ async def get_job(
     job_id: JobId,
     database: DatabaseDep,
     monitoring: MonitoringDep,
+    *,
     caller: CallerDep,
     request: Request,
     wait_seconds: Annotated[

@@ -1,4 +1,4 @@
-"""What a registration wants to know of a table before it is stored."""
+"""Facts about a table that its registration needs before it is stored."""
 
 from __future__ import annotations
 
