@@ -1,4 +1,4 @@
-"""How the service shows itself to its callers: its address, who may call it, and how much they may send."""
+"""The face of the service to its callers: its address, who may call it, and how much they may send."""
 
 from __future__ import annotations
 
