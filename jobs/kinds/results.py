@@ -25,7 +25,7 @@ Files = Annotated[int | UnsetType, Spec("Number of files")]
 Bytes = Annotated[int | UnsetType, Spec("Their size in bytes")]
 Rows = Annotated[int | UnsetType, Spec("Number of rows")]
 KeyDigestOfRows = Annotated[str | UnsetType, Spec("Digest of all record keys: equal for equal sets of keys")]
-"""As `jobs.dataplane.key_digest` makes it."""
+"""`jobs.dataplane.key_digest` makes the digest."""
 
 PlansExecuted = Annotated[tuple[str, ...] | UnsetType, Spec("Plans that were executed")]
 PlansCompletedBefore = Annotated[tuple[str, ...] | UnsetType, Spec("Plans that had completed before")]

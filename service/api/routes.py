@@ -29,6 +29,8 @@ class Routes(APIRouter):
         """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are its own
         problems. The `operation_id` is by default the name of the function, as JavaScript would write it."""
         method, path = call.split(" ")
+        if role is not None:
+            more["dependencies"] = [Depends(needs(role))]
 
         def add(function: _Operation) -> _Operation:
             self.add_api_route(
@@ -38,7 +40,6 @@ class Routes(APIRouter):
                 summary=summary,
                 operation_id=operation_id or _camel(function.__name__),
                 responses={**(responses or {}), **documented(*errors)},
-                **({"dependencies": [Depends(needs(role))]} if role else {}),
                 **more,
             )
             return function

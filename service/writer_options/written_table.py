@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Callback:
-    """`headers` and `key` are the credentials that the service requires of callers; None if it requires none."""
+    """Where and how a writer calls back. Key and headers are the credentials that the service requires, if any."""
 
     url: str
     key: str | None = None
