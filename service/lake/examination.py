@@ -1,4 +1,4 @@
-"""Facts about a table that its registration needs before it is stored."""
+"""The examination of a table before it is registered."""
 
 from __future__ import annotations
 

@@ -174,11 +174,7 @@ class Composition:
             guard=self._guard,
         )
         app = create_app(context)
-
-        def ready() -> None:
-            threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
-            on_ready()
-
+        threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),
             listening,
@@ -209,7 +205,7 @@ class Composition:
             replicas=self._replicas(),
             on_end=self._end,
             tasks=self.tasks,
-            on_ready=ready,
+            on_ready=on_ready,
         )
 
     def _ticks(self, context: AppContext) -> list[Tick]:
