@@ -14,15 +14,15 @@ from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
 from jobs.kinds.compaction import CompactionParams, CompactionResult
 from jobs.kinds.results import EstimatedCost, KindResult
-from jobs.problems.plans import NOT_MERGE_ON_READ
+from jobs.problems.plans import LOG_COMPACTION_UNSOUND, NOT_MERGE_ON_READ
 from jobs.protocol import recovery
-from jobs.services import bounded_compaction, compaction_engines, given_plans, log_compactions
+from jobs.services import bounded_compaction, compaction_engines, given_plans
 from jobs.services.compaction_bounds import Bounds
 from jobs.services.compaction_plans import PlanRunner
 from jobs.services.held_groups import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
@@ -94,11 +94,23 @@ def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) ->
 
 
 def _refusals(table: HudiTable, order: WorkOrder[CompactionParams]) -> list[Problem]:
-    plans = order.params.plans
-    problems = log_compactions.refusals(table, plans) if plans else []
-    if not plans and not table.is_merge_on_read:
+    problems = _log_compactions(table, order.params.plans or ())
+    if not order.params.plans and not table.is_merge_on_read:
         problems = [NOT_MERGE_ON_READ.because()]
     return problems or compaction_engines.refusals(table, order) or rows.not_readable(table)
+
+
+def _log_compactions(table: HudiTable, plans: Collection[str]) -> list[Problem]:
+    """Returns the refusal of those of these plans that merge the log files of a file slice into one log file.
+
+    Seen with Hudi 1.2.0: the rows that it merges get the log compaction's `_hoodie_commit_time` and sequence number. It
+    does not execute one with a later compaction on the timeline, nor one that was begun and interrupted
+    (`BaseHoodieTableServiceClient.logCompact`).
+    """
+    pending = (each for each in table.instants() if each.action == "logcompaction" and each.state != "COMPLETED")
+    found = ", ".join(sorted(each.requested for each in pending if each.requested in plans)[:5])
+    why = "the merged rows would get a new commit time, as if they had been written again"
+    return [LOG_COMPACTION_UNSOUND.because(f"{found}: {why}")] if found else []
 
 
 def _execute_given(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result[KindResult]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
-
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import WritersActiveError, refuse
 from jobs.hudi import hashing_config
@@ -37,8 +35,6 @@ _AGAIN = (
 )
 
 if TYPE_CHECKING:
-    from msgspec import UnsetType
-
     from jobs.contract import WorkOrder
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
@@ -56,7 +52,7 @@ def run(
     problems += preflight.lock_not_provable(table)
     number = rules.default if rules else None
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details=_result(table, number, refusals=tuple(problems)))
+        return Result(Outcome.SUCCEEDED, details=_result(table, number).having(refusals=tuple(problems)))
     refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
@@ -73,14 +69,11 @@ def run(
     return Result(Outcome.SUCCEEDED, details=_result(table, number))
 
 
-def _result(
-    table: HudiTable, num_buckets: int | None, refusals: tuple[Problem, ...] | UnsetType = UNSET
-) -> FinishExpansionResult:
+def _result(table: HudiTable, num_buckets: int | None) -> FinishExpansionResult:
     return FinishExpansionResult(
         num_buckets=num_buckets,
         retired=tuple(hashing_config.retired(table)),
         in_force=hashing_config.is_in_force(table),
-        refusals=refusals,
     )
 
 

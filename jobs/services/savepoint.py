@@ -17,7 +17,6 @@ from jobs.protocol import preflight
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
-    from jobs.hudi.savepoints import Savepoint
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
@@ -72,7 +71,8 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
                     if client.savepoints.find(instant) is None:
                         lock.verify()
                         client.savepoints.create(instant, BY, order.params.comment)
-                    _require(client.savepoints.find(instant), instant)
+                    if client.savepoints.find(instant) is None:
+                        raise HudiError(f"The savepoint {instant} is not on the timeline.")
                 return instant
         if time.monotonic() > deadline:
             names = ", ".join(f"{item.requested} ({item.action})" for item in earlier)
@@ -84,11 +84,6 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
 def latest_commit(table: HudiTable) -> str:
     """Returns the last of the completed commits in the order of Hudi's timeline; empty without any."""
     return max((each.write.instant for each in table.commits()), default="")
-
-
-def _require(savepoint: Savepoint | None, instant: str) -> None:
-    if savepoint is None:
-        raise HudiError(f"The savepoint {instant} is not on the timeline.")
 
 
 def _problems(table: HudiTable, params: SavepointParams, action: str) -> list[Problem]:

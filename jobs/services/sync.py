@@ -115,7 +115,7 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
             wanted = Wanted(_names(table, target), *metastore.columns(), extractor)
             found, problems = _compared(table, metastore, wanted)
         if order.dry_run:
-            return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, refusals=problems))
+            return Result(Outcome.SUCCEEDED, details=_result(target, found, instants).having(refusals=tuple(problems)))
         refuse(problems)
         context.step("syncing with the metastore")
         # Before the tool, which would drop them by names that it does not escape.
@@ -257,8 +257,6 @@ def _result(
     found: Sequence[Difference],
     instants: Sequence[str],
     after: Mapping[str, MetastoreTable | None] | None = None,
-    *,
-    refusals: Collection[Problem] | None = None,
 ) -> SyncResult:
     tables = []
     for each in found:
@@ -272,5 +270,4 @@ def _result(
         tables=tuple(tables),
         # The service syncs again when it sees a later one.
         last_instant=max(instants, default=None),
-        refusals=UNSET if refusals is None else tuple(refusals),
     )

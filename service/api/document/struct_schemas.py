@@ -23,7 +23,7 @@ from service.incidents.details import IncidentDetails
 Schema = dict[str, Any]
 
 _NULL: Final[Schema] = {"type": "null"}
-_TYPES: Final = {NoneType: "null", bool: "boolean", dict: "object", float: "number", int: "integer", str: "string"}
+_TYPES: Final = {bool: "boolean", dict: "object", float: "number", int: "integer", str: "string"}
 
 
 def schemas() -> dict[str, Schema]:
@@ -58,8 +58,11 @@ def _of(hint: Any, named: dict[str, Schema]) -> Schema:
     if origin is tuple:
         return {"type": "array", "items": _of(arguments[0], named)}
     if origin in (Union, UnionType):
-        choices = [_of(each, named) for each in arguments if each is not UnsetType]
-        return choices[0] if len(choices) == 1 else _any_of(choices)
+        choices = [_of(each, named) for each in arguments if each not in (NoneType, UnsetType)]
+        if len(choices) == 1 and (NoneType not in arguments or "type" in choices[0]):
+            (schema,) = choices
+            return {**schema, "type": [schema["type"], "null"]} if NoneType in arguments else schema
+        return {"anyOf": [*choices, _NULL] if NoneType in arguments else choices}
     if hint is Problem:
         return _of(ResultReason, named)
     if isinstance(hint, type) and issubclass(hint, Struct):
@@ -68,10 +71,3 @@ def _of(hint: Any, named: dict[str, Schema]) -> Schema:
             schema["properties"] = _members(hint, named)
         return {"$ref": f"#/components/schemas/{hint.__name__}"}
     return {"type": _TYPES[origin or hint]}
-
-
-def _any_of(choices: list[Schema]) -> Schema:
-    some = [each for each in choices if each != _NULL]
-    if len(some) == 1 and "type" in some[0] and len(some) < len(choices):
-        return {**some[0], "type": [some[0]["type"], "null"]}
-    return {"anyOf": choices}
