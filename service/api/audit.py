@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from service.access import audit_store
-from service.access.audit_entry import AuditEntry, Outcome
+from service.access.audit_entry import Outcome
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep
 from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.routes import Routes
+from service.api.shown import Shown
 from service.api.tables import CursorText, Limit
 from service.db.engine import reading
-from service.db.page import Page
 from service.model import errors
 
 router = Routes(prefix="/v1", tags=["audit"])
@@ -28,7 +28,7 @@ Texts = Annotated[
 ]
 
 
-class AuditEntryOut(BaseModel):
+class AuditEntryOut(Shown):
     """A call that changed something, or that was refused."""
 
     id: int = Field(examples=[4711])
@@ -64,18 +64,10 @@ class AuditEntryOut(BaseModel):
         " their own; rounded down to a power of two"
     )
 
-    @classmethod
-    def of(cls, entry: AuditEntry) -> AuditEntryOut:
-        return cls.model_validate(entry, from_attributes=True)
 
-
-class AuditPage(BaseModel):
+class AuditPage(Shown):
     items: list[AuditEntryOut]
     next_cursor: str | None
-
-    @classmethod
-    def of(cls, page: Page[AuditEntry]) -> AuditPage:
-        return cls(items=[AuditEntryOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
 
 @router.on(

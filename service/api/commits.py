@@ -13,7 +13,6 @@ from service.api.filters import OfTable, Since, Until
 from service.api.observed import (
     BucketsOfPartition,
     BucketsOut,
-    CommitOut,
     CommitPage,
     HistoryOut,
     SampleOut,
@@ -54,7 +53,7 @@ def list_commits(
         page = commit_store.page(
             connection, limit=limit, cursor=cursor, table_id=table_id, actions=action, since=since, until=until
         )
-    return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
+    return CommitPage.of(page)
 
 
 @router.on(

@@ -64,7 +64,7 @@ def list_decisions(
             since=since,
             until=until,
         )
-    return DecisionPage(items=[DecisionOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+    return DecisionPage.of(page)
 
 
 @router.on(

@@ -16,6 +16,7 @@ from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.query_parameters import TOLERANT
 from service.api.routes import Routes
+from service.api.shown import made
 from service.api.statuses import ACCEPTED
 from service.api.tables import CursorText, Limit
 from service.db.engine import reading
@@ -72,28 +73,8 @@ class PlanOut(BaseModel):
 
     @classmethod
     def of(cls, plan: DelegatedPlan) -> PlanOut:
-        return cls(
-            id=plan.id,
-            base_path=plan.base_path,
-            table_id=plan.table_id,
-            table_name=plan.table_name,
-            service=plan.service,
-            instant=plan.instant,
-            is_metadata=plan.is_metadata,
-            state=plan.state,
-            because=plan.because,
-            hint=inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None,
-            job_id=plan.job_id,
-            queue=plan.hints.queue,
-            resource=plan.hints.resource,
-            parallelism=plan.hints.parallelism,
-            engine=plan.hints.engine,
-            username=plan.hints.username,
-            requested_by=plan.requested_by,
-            requested_at=plan.requested_at,
-            last_requested_at=plan.last_requested_at,
-            ended_at=plan.ended_at,
-        )
+        hint = inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None
+        return made(cls, plan, hint=hint, **vars(plan.hints))
 
 
 class PlanPage(BaseModel):

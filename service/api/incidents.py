@@ -15,6 +15,7 @@ from service.api.filters import OfTable, Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.requests import Request
 from service.api.routes import Routes
+from service.api.shown import made
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -66,21 +67,7 @@ class IncidentOut(BaseModel):
     @classmethod
     def of(cls, incident: Incident) -> IncidentOut:
         problem = incident.problem()
-        return cls(
-            id=incident.id,
-            table_id=incident.table_id,
-            kind=incident.kind,
-            instant=incident.instant,
-            operation=incident.operation,
-            state=incident.state,
-            title=problem.title,
-            detail=problem.detail,
-            hint=problem.hint,
-            details=dict(incident.details),
-            opened_at=incident.opened_at,
-            closed_at=incident.closed_at,
-            because=incident.because,
-        )
+        return made(cls, incident, title=problem.title, detail=problem.detail, hint=problem.hint)
 
 
 class IncidentPage(BaseModel):
