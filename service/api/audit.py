@@ -12,11 +12,10 @@ from service.access import audit_store
 from service.access.audit_entry import Outcome
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep
-from service.api.filters import Since, Until
+from service.api.filters import Listed
 from service.api.patterns import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import Shown
-from service.api.tables import CursorText, Limit
 from service.db.engine import reading
 from service.model import errors
 
@@ -86,10 +85,7 @@ def list_entries(
     object_type: Texts = [],  # noqa: B006
     object_id: Text = None,
     outcome: Annotated[list[Outcome], Query(max_length=10)] = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> AuditPage:
     """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
     writers; and for tokens that were created or revoked on the command line. An entry is written in the same
@@ -97,16 +93,13 @@ def list_entries(
     with reading(database.engine) as connection:
         page = audit_store.page(
             connection,
-            limit=limit,
-            cursor=cursor,
-            since=since,
-            until=until,
             outcomes=outcome,
             who=_given(who),
             token_id=_given(token_id),
             operation=operation,
             object_type=object_type,
             object_id=_given(object_id),
+            **listed,
         )
     return AuditPage.of(page)
 

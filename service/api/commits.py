@@ -9,7 +9,7 @@ from pydantic import StringConstraints
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, LakeDep, needs
-from service.api.filters import OfTable, Since, Until
+from service.api.filters import Listed, OfTable
 from service.api.observed import (
     BucketsOfPartition,
     BucketsOut,
@@ -22,7 +22,7 @@ from service.api.observed import (
 from service.api.patterns import ACTION
 from service.api.requests import Moment
 from service.api.routes import Routes
-from service.api.tables import CursorText, Limit, TableId
+from service.api.tables import TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
 from service.db.engine import reading
@@ -43,16 +43,11 @@ def list_commits(
         list[Annotated[str, StringConstraints(max_length=32, pattern=ACTION)]],
         Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
     ] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> CommitPage:
     """Lists every completed instant of every table, of writers and table services, by the time of completion."""
     with reading(database.engine) as connection:
-        page = commit_store.page(
-            connection, limit=limit, cursor=cursor, table_id=table_id, actions=action, since=since, until=until
-        )
+        page = commit_store.page(connection, table_id=table_id, actions=action, **listed)
     return CommitPage.of(page)
 
 

@@ -8,10 +8,10 @@ from fastapi import Depends, Query
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, QueueDep, needs
-from service.api.filters import OfKinds, Since, Until
+from service.api.filters import CursorText, Limit, OfKinds, Since, Until
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
 from service.api.routes import Routes
-from service.api.tables import CursorText, Limit, TableId
+from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
 from service.model import errors, table_errors

@@ -12,13 +12,12 @@ from pydantic import BaseModel, Field
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
-from service.api.filters import Since, Until
+from service.api.filters import Listed
 from service.api.patterns import SOME_TEXT
 from service.api.query_parameters import TOLERANT
 from service.api.routes import Routes
 from service.api.shown import made
 from service.api.statuses import ACCEPTED
-from service.api.tables import CursorText, Limit
 from service.db.engine import reading
 from service.delegation import inbox, plan_store
 from service.delegation.plan import (
@@ -156,15 +155,10 @@ def list_plans(
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
     state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> PlanPage:
     """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
     request."""
     with reading(database.engine) as connection:
-        page = plan_store.page(
-            connection, limit=limit, cursor=cursor, table_id=table_id, states=state, since=since, until=until
-        )
+        page = plan_store.page(connection, table_id=table_id, states=state, **listed)
     return PlanPage(items=[PlanOut.of(plan) for plan in page.items], next_cursor=page.next_cursor)

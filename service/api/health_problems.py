@@ -10,11 +10,10 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.filters import Since, Until
+from service.api.filters import CursorText, Limit, Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import Shown
-from service.api.tables import CursorText, Limit
 from service.health import problems
 from service.health.problem import ObjectType, ProblemKind, Severity
 from service.health.problem_search import look

@@ -15,7 +15,7 @@ from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Since, Until
+from service.api.filters import Glob, Listed
 from service.api.patterns import SOME_TEXT
 from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
@@ -35,7 +35,6 @@ from service.registration import registry
 router = Routes(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0f3c2a9d5e7b1c44"])]
-Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
 EXAMINATION_ERRORS = (
     errors.ParamsInvalidError,
     table_errors.OptionNotAllowedError,
@@ -51,7 +50,6 @@ EXAMINATION_ERRORS = (
     storage_errors.ReadersBusyError,
 )
 REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
-CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
 @router.on(
@@ -114,22 +112,11 @@ def list_tables(
             examples=["s3a://lake/shop/"],
         ),
     ] = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> TablePage:
     """`since` and `until` are times of registration."""
     with reading(database.engine) as connection:
-        page = table_store.page(
-            connection,
-            limit=limit,
-            cursor=cursor,
-            name=name,
-            path=None if path is None else plain(path),
-            since=since,
-            until=until,
-        )
+        page = table_store.page(connection, name=name, path=None if path is None else plain(path), **listed)
         items = _outs(connection, page.items)
     return TablePage(items=items, next_cursor=page.next_cursor)
 

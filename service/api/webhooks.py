@@ -12,11 +12,10 @@ from service.access import errors as secret_errors
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Since, Until
+from service.api.filters import Glob, Listed
 from service.api.patterns import SOME_TEXT
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
-from service.api.tables import CursorText, Limit
 from service.api.webhook_forms import (
     BlockedOut,
     DeliveryOut,
@@ -91,23 +90,11 @@ def list_webhooks(
     ] = None,
     enabled: Annotated[bool | None, Query(description="Only those that are enabled, or disabled")] = None,
     failing: Annotated[bool | None, Query(description="Only those whose last delivery failed, or succeeded")] = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> WebhookPage:
     """`since` and `until` are times of creation."""
     with reading(database.engine) as connection:
-        page = webhook_store.page(
-            connection,
-            limit=limit,
-            cursor=cursor,
-            description=description,
-            enabled=enabled,
-            failing=failing,
-            since=since,
-            until=until,
-        )
+        page = webhook_store.page(connection, description=description, enabled=enabled, failing=failing, **listed)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
     items = [_out(webhook, database, caller, counts.get(webhook.id, {})) for webhook in page.items]
     return WebhookPage(items=items, next_cursor=page.next_cursor)
@@ -257,17 +244,12 @@ def list_deliveries(
     database: DatabaseDep,
     *,
     state: Annotated[list[DeliveryState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> DeliveryPage:
     """`since` and `until` are times of the events."""
     with reading(database.engine) as connection:
         webhook_store.get(connection, webhook_id)
-        page = delivery_store.page(
-            connection, webhook_id, limit=limit, cursor=cursor, states=state, since=since, until=until
-        )
+        page = delivery_store.page(connection, webhook_id, states=state, **listed)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
     items = [DeliveryOut.of(delivery, attempts.get(delivery.id, [])) for delivery in page.items]
     return DeliveryPage(items=items, next_cursor=page.next_cursor)
