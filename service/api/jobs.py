@@ -268,15 +268,15 @@ def confirm_writers_stopped(
 ) -> JobOut:
     """Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call changes
     nothing."""
-    told = confirmation or WritersStopped.model_validate({})
+    stopped = confirmation or WritersStopped.model_validate({})
     job = coordinator.confirm(
         database.engine,
         database.notifier,
         database.clock,
         job_id,
         by=caller.name,
-        savepoint=told.savepoint,
-        restart=told.restart,
+        savepoint=stopped.savepoint,
+        restart=stopped.restart,
     )
     lake.poll_requests.ask(job.table_id)
     return _out(database, monitoring, job)
