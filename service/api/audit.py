@@ -69,14 +69,8 @@ class AuditPage(Shown):
     next_cursor: str | None
 
 
-@router.on(
-    "GET /audit",
-    "List who changed what, newest first",
-    errors.ParamsInvalidError,
-    role=Role.ADMIN,
-    operation_id="listAuditEntries",
-)
-def list_entries(
+@router.on("GET /audit", "List who changed what, newest first", errors.ParamsInvalidError, role=Role.ADMIN)
+def list_audit_entries(
     database: DatabaseDep,
     *,
     who: Text = None,

@@ -59,9 +59,8 @@ def list_commits(
     storage_errors.PathForbiddenError,
     storage_errors.StorageError,
     storage_errors.ReadersBusyError,
-    operation_id="getTimeline",
 )
-def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
+def get_timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
@@ -74,9 +73,8 @@ def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> Timelin
     "Show the state of a table",
     table_errors.TableNotFoundError,
     table_errors.SnapshotNotTakenError,
-    operation_id="getSnapshot",
 )
-def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
+def get_snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
     """Returns the state as of the last observed change of the timeline."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
@@ -91,9 +89,8 @@ def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 
     "Show how a table's backlog and files have developed",
     table_errors.TableNotFoundError,
     errors.ParamsInvalidError,
-    operation_id="getHistory",
 )
-def history(
+def get_history(
     table_id: TableId,
     database: DatabaseDep,
     *,
@@ -114,9 +111,8 @@ def history(
     "Show the size of each bucket",
     table_errors.TableNotFoundError,
     table_errors.SnapshotNotTakenError,
-    operation_id="getBuckets",
 )
-def buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
+def get_buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
     """Returns bytes, rows and skew of the buckets of each partition."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)

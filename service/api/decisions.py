@@ -68,12 +68,9 @@ def list_decisions(
 
 
 @router.on(
-    "POST /{table_id}/evaluate",
-    "Show the decisions that a table would get now",
-    table_errors.TableNotFoundError,
-    operation_id="evaluateTable",
+    "POST /{table_id}/evaluate", "Show the decisions that a table would get now", table_errors.TableNotFoundError
 )
-def evaluate(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
+def evaluate_table(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
     """Starts nothing and stores nothing."""
     found = scheduler.evaluate(database, table_id, queue.planning)
     return EvaluationOut(looked_at=found.polled_at, decisions=[DecisionOut.of(each) for each in found.decisions])

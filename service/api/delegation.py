@@ -85,13 +85,12 @@ class PlanPage(BaseModel):
     f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     "Delegate the pending plans of a table (called by Hudi's writers)",
     errors.ParamsInvalidError,
-    operation_id="delegatePlans",
     responses={
         int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
     },
     openapi_extra=TOLERANT,
 )
-def delegate(
+def delegate_plans(
     service: Annotated[DelegatedService, Path()],
     database: DatabaseDep,
     lake: LakeDep,
@@ -148,9 +147,8 @@ def delegate(
     "List the plans that writers have delegated, newest first",
     errors.ParamsInvalidError,
     role=Role.READER,
-    operation_id="listDelegatedPlans",
 )
-def list_plans(
+def list_delegated_plans(
     database: DatabaseDep,
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,

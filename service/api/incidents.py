@@ -131,9 +131,8 @@ def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wa
     job_errors.IncidentClosedError,
     errors.ParamsInvalidError,
     role=Role.OPERATOR,
-    operation_id="closeIncident",
 )
-def close(
+def close_incident(
     incident_id: IncidentId,
     wanted: Annotated[IncidentCloseIn, Body(openapi_examples=_CLOSE_EXAMPLES)],
     database: DatabaseDep,

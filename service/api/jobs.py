@@ -68,13 +68,12 @@ _SUBMISSION_ERRORS: tuple[type[errors.GroundskeeperError], ...] = (
     "Submit a job",
     *_SUBMISSION_ERRORS,
     role=Role.OPERATOR,
-    operation_id="submitJob",
     responses={
         int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"}
     },
     status_code=ACCEPTED,
 )
-def submit(
+def submit_job(
     table_id: TableId,
     wanted: Annotated[JobIn, Body(openapi_examples=EXAMPLES)],
     *,
@@ -167,10 +166,9 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
     job_errors.JobNotFoundError,
     job_errors.JobNotCancellableError,
     role=Role.OPERATOR,
-    operation_id="cancelJob",
     status_code=ACCEPTED,
 )
-def cancel(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
+def cancel_job(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
     return _out(database, monitoring, submitting.cancel(database, job_id))
 
@@ -182,13 +180,12 @@ def cancel(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> J
     JobNotRetriableError,
     *_SUBMISSION_ERRORS,
     role=Role.OPERATOR,
-    operation_id="retryJob",
     responses={
         int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"}
     },
     status_code=ACCEPTED,
 )
-def retry(
+def retry_job(
     job_id: JobId,
     *,
     database: DatabaseDep,
@@ -217,11 +214,10 @@ def retry(
     job_errors.JobNotFoundError,
     errors.ParamsInvalidError,
     role=Role.READER,
-    operation_id="getJobLog",
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_model=JobLog,
 )
-def get_log(
+def get_job_log(
     job_id: JobId,
     database: DatabaseDep,
     *,

@@ -68,14 +68,8 @@ def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Call
     return shown(database, table)
 
 
-@router.on(
-    "POST /detect",
-    "Show what a registration would find",
-    *EXAMINATION_ERRORS,
-    role=Role.ADMIN,
-    operation_id="detectTable",
-)
-def detect(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
+@router.on("POST /detect", "Show what a registration would find", *EXAMINATION_ERRORS, role=Role.ADMIN)
+def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
     declared = _declarations(wanted, database, lake)
     found = registry.detect(database, lake, wanted.base_path, declared, allowed_roots=caller.roots(lake))
@@ -160,10 +154,9 @@ def change_table(
     "Have a table polled now",
     table_errors.TableNotFoundError,
     role=Role.OPERATOR,
-    operation_id="pollTable",
     status_code=ACCEPTED,
 )
-def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
+def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
     has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
     snapshot and problems."""
@@ -180,10 +173,9 @@ def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     table_errors.TableNotFoundError,
     table_errors.TableBusyError,
     role=Role.ADMIN,
-    operation_id="unregisterTable",
     status_code=NOTHING,
 )
-def unregister(table_id: TableId, database: DatabaseDep) -> None:
+def unregister_table(table_id: TableId, database: DatabaseDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""
     registry.unregister(database.engine, table_id)
 
