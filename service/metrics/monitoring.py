@@ -1,4 +1,4 @@
-"""What a process knows of its own work, and of the work that is to come."""
+"""The work that a process has done, and the work that is to come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the service reads tables, and what it may reach for that."""
+"""The access of the service to tables, and its limits."""
 
 from __future__ import annotations
 

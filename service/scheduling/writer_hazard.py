@@ -1,4 +1,4 @@
-"""What writers would do with another number of buckets: lose rows, or keep the old one."""
+"""The hazard of writers beside another number of buckets: they lose rows, or keep the old number."""
 
 from __future__ import annotations
 
