@@ -10,10 +10,10 @@ from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Spec
 from jobs.kinds.results import Part, ReplacementResult
-from jobs.kinds.words import BesideWriters, Codec, PartitionChoice
+from jobs.kinds.words import ActiveWriterParams, Codec, PartitionChoice
 
 
-class RescaleParams(BesideWriters, frozen=True, kw_only=True):
+class RescaleParams(ActiveWriterParams, frozen=True, kw_only=True):
     """Exactly one of `num_buckets` and `factor`."""
 
     num_buckets: int | None = None

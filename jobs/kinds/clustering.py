@@ -18,10 +18,10 @@ from jobs.kinds.results import (
     ReplacementResult,
     Scheduled,
 )
-from jobs.kinds.words import PLANS, BesideWriters, Names, Parallelism, Partitions, Plans, TakeOver
+from jobs.kinds.words import PLANS, ActiveWriterParams, Names, Parallelism, Partitions, Plans, TakeOver
 
 
-class ClusteringParams(BesideWriters, frozen=True, kw_only=True):
+class ClusteringParams(ActiveWriterParams, frozen=True, kw_only=True):
     """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
 
     sort_by: Annotated[Names | None, Spec("Columns, the most important one first")] = None

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.words import BesideWriters
+    from jobs.kinds.words import ActiveWriterParams
     from jobs.protocol.file_group_change import Switch
     from jobs.protocol.replacement import Rewriter
-    from jobs.protocol.stale_writer_watch import Before
+    from jobs.protocol.stale_writer_watch import KnownInstants
     from jobs.protocol.writers import Fenced
 
 Replacing = TypeVar("Replacing", bound=ReplacementResult)
@@ -181,11 +181,11 @@ class Watched:
 def after_switch(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder[BesideWriters],
+    order: WorkOrder[ActiveWriterParams],
     context: JobContext,
     switch: Switch,
     *,
-    before: Before,
+    before: KnownInstants,
     fenced: Fenced | None = None,
     seconds: float = 0.0,
 ) -> Watched:

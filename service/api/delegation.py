@@ -22,9 +22,9 @@ from service.delegation import inbox, plan_store
 from service.delegation.plan import (
     DelegatedPlan,
     DelegatedService,
+    ExecutionHints,
     PlanRequest,
     PlanState,
-    Wishes,
     data_table_of,
     instants_of,
 )
@@ -83,11 +83,11 @@ class PlanOut(BaseModel):
             because=plan.because,
             hint=inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None,
             job_id=plan.job_id,
-            queue=plan.wishes.queue,
-            resource=plan.wishes.resource,
-            parallelism=plan.wishes.parallelism,
-            engine=plan.wishes.engine,
-            username=plan.wishes.username,
+            queue=plan.hints.queue,
+            resource=plan.hints.resource,
+            parallelism=plan.hints.parallelism,
+            engine=plan.hints.engine,
+            username=plan.hints.username,
             requested_by=plan.requested_by,
             requested_at=plan.requested_at,
             last_requested_at=plan.last_requested_at,
@@ -140,7 +140,7 @@ def delegate(
             f"instant: {message}", extensions={"errors": [{"field": "instant", "message": message}]}
         ) from error
     data_table, is_metadata = data_table_of(base_path)
-    wishes = Wishes.parse(
+    hints = ExecutionHints.parse(
         queue=queue,
         resource=resource,
         parallelism=parallelism,
@@ -149,7 +149,7 @@ def delegate(
         group_pattern=GROUP_PATTERN,
     )
     name = table_name or data_table.rstrip("/").rpartition("/")[2]
-    request = PlanRequest(service, data_table, is_metadata, name, instants, wishes)
+    request = PlanRequest(service, data_table, is_metadata, name, instants, hints)
     try:
         received = inbox.receive(database.engine, database.notifier, database.clock, request, caller=caller.name)
     except errors.DatabaseUnavailableError as error:

@@ -20,15 +20,15 @@ from service.api.requests import Word
 from service.api.statuses import ACCEPTED, documented
 from service.api.tables import TableId
 from service.catalog import snapshot_store, table_store, watch_store
-from service.catalog.known_options import LATEST
 from service.catalog.table_secrets import masked
-from service.catalog.writer_options import writer_options
-from service.catalog.written_table import Callback, Target
 from service.db.engine import reading
 from service.events.database import Database
 from service.lake.table import TableType
 from service.model import errors, table_errors
 from service.observation import callback as callbacks
+from service.writer_options.known_options import LATEST
+from service.writer_options.options import writer_options
+from service.writer_options.written_table import Callback, Target
 
 router = APIRouter(prefix="/v1", tags=["writers"])
 

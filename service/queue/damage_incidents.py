@@ -38,13 +38,13 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     if job.state is not JobState.SUCCEEDED or "index" in job.params or not examined:
         return [], []
     findings = {each.type: each for each in examined.findings}
-    standing = [each for each in store.standing(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
+    unresolved = [each for each in store.unresolved(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
     closing = [
         each.closed(IncidentState.CLEARED, f"{job.kind} {job.id} {NO_LONGER_FOUND}", now)
-        for each in standing
+        for each in unresolved
         if each.details.get("type") not in findings and each.details.get("check") in examined.checked
     ]
-    known = {str(each.details.get("type")) for each in standing}
+    known = {str(each.details.get("type")) for each in unresolved}
     dismissed = [each.details for each in store.dismissed(connection, job.table_id, IncidentKind.DAMAGE)]
     found = [each for name, each in findings.items() if name not in known and not _is_among(each, dismissed)]
     return [_incident(job, finding, number, now) for number, finding in enumerate(found)], closing

@@ -53,7 +53,7 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
         closing = [
             each.closed(IncidentState.CLEARED, because, now)
             for instants, because in reasons
-            for each in store.standing(connection, before.table_id, of=instants)
+            for each in store.unresolved(connection, before.table_id, of=instants)
             if each.kind in ASTRAY
         ]
     damages, gone = damage_incidents.of_report(connection, after, result, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import version
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from service.access.secret_cipher import SecretCipher, key_from
 from service.access.token import Role, issued
-from service.api.app import create_app
+from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
 from service.api.exposure import Exposure, is_loopback
@@ -172,8 +173,14 @@ class Composition:
             ),
             guard=self._guard,
         )
+        app = create_app(context)
+
+        def ready() -> None:
+            threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
+            on_ready()
+
         return Daemon(
-            TrustedProxies(create_app(context), chosen.trusted_proxies),
+            TrustedProxies(app, chosen.trusted_proxies),
             listening,
             limits=ConnectionLimits(
                 all=chosen.max_connections,
@@ -202,7 +209,7 @@ class Composition:
             replicas=self._replicas(),
             on_end=self._end,
             tasks=self.tasks,
-            on_ready=on_ready,
+            on_ready=ready,
         )
 
     def _ticks(self, context: AppContext) -> list[Tick]:

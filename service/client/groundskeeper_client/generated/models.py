@@ -460,7 +460,7 @@ class BriefProblem(Model, frozen=True, kw_only=True):
 
     id: str
     """Id"""
-    kind: StandingKind
+    kind: ProblemKind
     """Kind of job"""
     severity: Severity
     """How serious it is"""
@@ -2217,6 +2217,50 @@ class HealthOut(Model, frozen=True, kw_only=True):
     """Always `ok`"""
 
 
+class HealthProblemOut(Model, frozen=True, kw_only=True):
+    """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
+
+    id: str
+    """The same while it stands, and when it comes back"""
+    kind: ProblemKind
+    """Kind of problem"""
+    severity: Severity
+    """`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse by
+    itself; `notice`: it can wait
+    """
+    about: AboutOut
+    """The object that has the problem"""
+    table_id: str | None
+    """Null unless it is about a table"""
+    since: datetime
+    """As exact as the data allows"""
+    title: str
+    """What is wrong"""
+    detail: str
+    """The evidence in a sentence"""
+    evidence: dict[str, str | float | bool | list[str] | None]
+    """Figures that depend on the kind"""
+    consequence: str
+    """What happens if nobody does anything"""
+    remedy: str
+    """What to do"""
+    command: str
+    """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
+    be replaced; a shell refuses the line before
+    """
+    action: ActionOut | None
+    """The call that does it, where there is one"""
+
+
+class HealthProblemPage(Model, frozen=True, kw_only=True):
+    items: list[HealthProblemOut]
+    """The items of this page, or all if there are no pages"""
+    counts: SeverityCounts
+    """Numbers by severity, of all pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
 class HeldBack(Word):
     """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
     table's lock is free, a pause ends, or a maintenance window opens.
@@ -3268,6 +3312,44 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     """Of `/readyz`"""
 
 
+class ProblemKind(Word):
+    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds
+    it.
+    """
+
+    TABLE_UNREADABLE = "table-unreadable"
+    TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
+    COMMITS_VANISHED = "commits-vanished"
+    COMMITS_MISSED = "commits-missed"
+    INCIDENT_STANDING = "incident-standing"
+    DEAD_WRITER = "dead-writer"
+    PLAN_STUCK = "plan-stuck"
+    OTHER_RUNNER = "other-runner"
+    CLOCKS_DISAGREE = "clocks-disagree"
+    COMPACTION_BEHIND = "compaction-behind"
+    COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
+    CLEANING_BEHIND = "cleaning-behind"
+    TIMELINE_LONG = "timeline-long"
+    BUCKET_TOO_LARGE = "bucket-too-large"
+    BUCKETS_SKEWED = "buckets-skewed"
+    SMALL_FILES = "small-files"
+    POLICY_CANNOT_ACT = "policy-cannot-act"
+    POLICY_WARNING = "policy-warning"
+    JOBS_HELD_UP = "jobs-held-up"
+    JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
+    JOB_UNSETTLED = "job-unsettled"
+    LOCK_AWAITED = "lock-awaited"
+    LOCK_HELD_LONG = "lock-held-long"
+    GROUP_WITHOUT_WORKER = "group-without-worker"
+    WORKER_LOST = "worker-lost"
+    WEBHOOK_FAILING = "webhook-failing"
+    WEBHOOK_DISABLED = "webhook-disabled"
+    DELIVERIES_GIVEN_UP = "deliveries-given-up"
+    JOBS_PAUSED = "jobs-paused"
+
+
 class ProblemType(Model, frozen=True, kw_only=True):
     """A type of problem: of answers to calls, of jobs, or of both."""
 
@@ -3299,7 +3381,7 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     """
     counts: SeverityCounts
     """Of all problems, whatever the filter of the tables"""
-    items: list[StandingProblemOut]
+    items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
 
 
@@ -3924,88 +4006,6 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     """Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of completion
     not known, `clocks` that disagree
     """
-
-
-class StandingKind(Word):
-    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds
-    it.
-    """
-
-    TABLE_UNREADABLE = "table-unreadable"
-    TABLE_NOT_POLLED = "table-not-polled"
-    TABLE_NOT_WRITABLE = "table-not-writable"
-    COMMITS_VANISHED = "commits-vanished"
-    COMMITS_MISSED = "commits-missed"
-    INCIDENT_STANDING = "incident-standing"
-    DEAD_WRITER = "dead-writer"
-    PLAN_STUCK = "plan-stuck"
-    OTHER_RUNNER = "other-runner"
-    CLOCKS_DISAGREE = "clocks-disagree"
-    COMPACTION_BEHIND = "compaction-behind"
-    COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
-    CLEANING_BEHIND = "cleaning-behind"
-    TIMELINE_LONG = "timeline-long"
-    BUCKET_TOO_LARGE = "bucket-too-large"
-    BUCKETS_SKEWED = "buckets-skewed"
-    SMALL_FILES = "small-files"
-    POLICY_CANNOT_ACT = "policy-cannot-act"
-    POLICY_WARNING = "policy-warning"
-    JOBS_HELD_UP = "jobs-held-up"
-    JOB_FAILING = "job-failing"
-    JOB_HELD_BACK = "job-held-back"
-    JOB_UNSETTLED = "job-unsettled"
-    LOCK_AWAITED = "lock-awaited"
-    LOCK_HELD_LONG = "lock-held-long"
-    GROUP_WITHOUT_WORKER = "group-without-worker"
-    WORKER_LOST = "worker-lost"
-    WEBHOOK_FAILING = "webhook-failing"
-    WEBHOOK_DISABLED = "webhook-disabled"
-    DELIVERIES_GIVEN_UP = "deliveries-given-up"
-    JOBS_PAUSED = "jobs-paused"
-
-
-class StandingProblemOut(Model, frozen=True, kw_only=True):
-    """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
-
-    id: str
-    """The same while it stands, and when it comes back"""
-    kind: StandingKind
-    """Kind of problem"""
-    severity: Severity
-    """`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse by
-    itself; `notice`: it can wait
-    """
-    about: AboutOut
-    """The object that has the problem"""
-    table_id: str | None
-    """Null unless it is about a table"""
-    since: datetime
-    """As exact as the data allows"""
-    title: str
-    """What is wrong"""
-    detail: str
-    """The evidence in a sentence"""
-    evidence: dict[str, str | float | bool | list[str] | None]
-    """Figures that depend on the kind"""
-    consequence: str
-    """What happens if nobody does anything"""
-    remedy: str
-    """What to do"""
-    command: str
-    """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
-    be replaced; a shell refuses the line before
-    """
-    action: ActionOut | None
-    """The call that does it, where there is one"""
-
-
-class StandingProblemPage(Model, frozen=True, kw_only=True):
-    items: list[StandingProblemOut]
-    """The items of this page, or all if there are no pages"""
-    counts: SeverityCounts
-    """Numbers by severity, of all pages"""
-    next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class SuggestionOut(Model, frozen=True, kw_only=True):

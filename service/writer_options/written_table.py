@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from service.catalog.known_options import LATEST
 from service.lake.table import BucketIndexKind, TableType
+from service.writer_options.known_options import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from jobs.contract import WriterEngine
 from jobs.format import lock_providers
 from jobs.format.hudi_versions import release
-from service.catalog import delegating_writers as delegation
-from service.catalog import flink_notes, spark_notes
-from service.catalog.known_options import known, table_version_of
+from service.delegation import writer_options as delegation
 from service.lake.table import TableType
+from service.writer_options import flink_notes, spark_notes
+from service.writer_options.known_options import known, table_version_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from service.catalog.written_table import Callback, Target
+    from service.writer_options.written_table import Callback, Target
 
 
 @dataclass(frozen=True)
