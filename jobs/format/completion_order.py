@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompletionOrder:
-    """`modified_ms`: instant -> when its completed file was modified. Those up to `until_ms` were copied, as far as can
-    be told, or a file of about then was."""
+    """The modification times in ms of completed files, by instant. Files up to `until_ms` were copied, as far as can be
+    told, or others of about that time were."""
 
     modified_ms: Mapping[str, int]
     until_ms: int = -1

@@ -32,8 +32,8 @@ RESCALE = "BUCKET_RESCALE"
 """The `WriteOperationType` of a change of the number of buckets: of Hudi's own, and of ours by earlier versions."""
 
 RESCALED_KEY = "groundskeeper.rescaled"
-"""Key in the extra metadata of a change of the number of buckets by us. Its `WriteOperationType` is CLUSTER: Hudi
-before 1.1 does not know BUCKET_RESCALE and can no longer read a table with such a commit."""
+"""Key in the extra metadata of our changes of the number of buckets. The `WriteOperationType` of such a commit is
+CLUSTER, since Hudi before 1.1 can no longer read a table with a commit of the type BUCKET_RESCALE."""
 
 REPAIRED_KEY = "groundskeeper.repaired"
 """Key in the extra metadata of a commit: the instants, separated by commas, whose rows it repaired."""

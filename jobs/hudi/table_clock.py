@@ -75,7 +75,7 @@ class TableClock:
     def verify(self, instant: str | None = None) -> None:
         """Raises `ClocksDisagreeError` unless what is made now, with the lock held, is in order for every writer.
 
-        With `instant`, ours, that also goes for what writers have made since.
+        If our `instant` is given, it also checks what writers have made since.
         """
         frame = self.frame
         if frame.disagreement is not None:

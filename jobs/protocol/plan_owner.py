@@ -1,6 +1,6 @@
 """The runner of a pending plan of compaction or clustering: it has one, or the table is corrupted (Hudi #18012).
 
-Hudi 1.2 has no such rule. Its compaction sends heartbeats if its writer is in multi-writer mode, its clustering sends
+Hudi 1.2 has no such rule. A compaction sends heartbeats if its writer is in multi-writer mode, a clustering sends
 none, and whoever executes an inflight plan first rolls back what another one is writing. So a plan that is INFLIGHT was
 begun by somebody, and is begun anew only if its runner is proved dead (`PlanOwner.claim`).
 
@@ -208,10 +208,10 @@ _EXECUTE = "The next compaction of the table executes it: `groundskeeper jobs ru
 def take_back(table: HudiTable, client: WriteClient, instant: str) -> str | None:
     """Removes a pending plan from the timeline, with all that was written for it. The lock must be held.
 
-    Returns None, or why the plan stays as a requested one, with the command. That is so for compaction plans before
-    table version 8: writers name their logs by the plan's instant, and without it these would be a file slice of their
-    own (`AbstractTableFileSystemView.filterBaseFileAfterPendingCompaction`). From version 8 on, a log belongs to a file
-    slice by its completion time (`HoodieFileGroup.getBaseInstantTime`).
+    Returns None, or why the plan stays as a requested one, with the command. Compaction plans stay before table version
+    8: writers name their logs by the plan's instant, and without it these would be a file slice of their own
+    (`AbstractTableFileSystemView.filterBaseFileAfterPendingCompaction`). Since version 8 a log belongs to a file slice
+    by its completion time (`HoodieFileGroup.getBaseInstantTime`).
     """
     item = next((each for each in table.pending() if each.requested == instant), None)
     if item is None:

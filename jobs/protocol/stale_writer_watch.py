@@ -46,8 +46,8 @@ WATCHED = INGESTION | {REPLACE}
 class KnownInstants:
     """The timeline at the commit, read under the lock before the commit.
 
-    `known` are the instants that existed. Of them `in_flight` were not completed; they are not stopped, since Hudi
-    finds their conflict, but one that completes all the same is judged.
+    `known` are the instants that existed, and `in_flight` those of them that were not completed. The latter are not
+    stopped, since Hudi finds their conflict, but one that completes all the same is judged.
     """
 
     known: frozenset[str] = frozenset()

@@ -40,7 +40,7 @@ class Writers:
 
     `retry_conflicts`: the owner declares that a writer tries again by itself when Hudi finds a conflict
     (`hoodie.write.num.retries.on.conflict.failures`), and then reads the number of buckets again
-    (`HoodieSparkSqlWriter` of Hudi 1.2 writes the batch from the beginning). Its batch then does not fail, at whatever
+    (`HoodieSparkSqlWriter` of Hudi 1.2 writes the batch from the beginning). The batch then does not fail, at whatever
     stage it is.
     """
 
@@ -76,10 +76,10 @@ class Writers:
     def will_retry(self, item: Instant, written: Buckets) -> bool:
         """Returns whether a write certainly conflicts if it commits after the replacement, and then tries again.
 
-        That is certain for a write that is past its `preWrite` (inflight: Hudi has recorded the pending instants by
-        then) and writes to a bucket that the replacement writes to
-        (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`). One that only creates partitions or buckets, or
-        only writes to buckets that a contraction takes away, would pass, in the old layout.
+        A write does so if it is past its `preWrite` (inflight: Hudi has recorded the pending instants by then) and
+        writes to a bucket that the replacement writes to (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`).
+        One that only creates partitions or buckets, or only writes to buckets that a contraction takes away, would
+        pass, in the old layout.
         """
         if not self._retry_conflicts or item.state != "INFLIGHT" or item.action not in INGESTION:
             return False
@@ -110,8 +110,8 @@ class Writers:
     def remove_late_files(self, *, announced_before: bool = False) -> None:
         """Removes what fenced writers have written since; without a metadata table it would reappear later.
 
-        `announced_before` includes the files announced before the fence. That takes a check of each file, so it is done
-        only once, at the end.
+        `announced_before` includes the files announced before the fence. Each of them has to be checked, so this is
+        done only once, at the end.
         """
         for instant, announced in self.fenced.items():
             with _retried_later(instant):

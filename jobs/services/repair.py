@@ -88,8 +88,8 @@ class Repaired:
 
 
 def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result[RepairResult]:
-    """Repairs the stale writes, and those of `instants` with rows in wrong buckets. With `leftovers` it removes what
-    others left behind instead. Raises `JobError`s."""
+    """Repairs the stale writes, and those of `instants` with rows in wrong buckets; or, if `leftovers` is set, removes
+    what others left behind. Raises `JobError`s."""
     context.step("planning")
     if order.params.leftovers:
         return remove_leftovers.run(table, order, context)
@@ -252,7 +252,7 @@ def _drop_visible(
 ) -> None:
     """Takes the stale file groups that readers see out of use, as all others are.
 
-    With two file groups in a bucket no writer can write, so every write in flight there will fail or is stale itself,
+    No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
     and the job waits for none. An interruption after this loses nothing: the files stay, and the next attempt finds the
     stale writes again.
     """

@@ -134,7 +134,7 @@ class DeliveryAttempt:
 
 @dataclass(frozen=True)
 class DeliveryQueue:
-    """The delivery queue of one webhook and one table. Its deliveries are sent one after the other."""
+    """The delivery queue of one webhook and one table, whose deliveries are sent one after the other."""
 
     id: int
     webhook_id: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Queued:
     """The queued jobs of one group; `startable` are those that a free slot would take at once.
 
-    Of the jobs that write one table only one runs at a time. `bytes` is the size of the tables of the startable jobs,
+    Only one of the jobs that write a table runs at a time. `bytes` is the size of the tables of the startable jobs,
     of each once; tables that were never listed count as 0. `oldest` is since when the oldest startable job is due.
     """
 

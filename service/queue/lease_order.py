@@ -15,8 +15,8 @@ NEVER = float("-inf")
 class Candidate:
     """A queued job. All times are seconds from one moment, which is 0: `due` is when it may be leased at the earliest.
 
-    Of the jobs of a table that are `mutating` workers hold one at a time. `is_last` is whether it goes after others of
-    its priority, as one that a policy has started.
+    Workers hold only one `mutating` job of a table at a time. `is_last` is whether the job goes after others of its
+    priority, because a policy has started it.
     """
 
     id: str

@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class LeaseConfig:
     """`lease` is how long a worker holds a job without a heartbeat; `timeout_seconds` limits a whole attempt,
-    `lock_wait_seconds` its waits for a table's lock that others hold, unless the table says otherwise. With
-    `requested_first`, jobs that somebody submitted go before those of policies with the same priority. With
-    `looks_at_locks` no job starts on a table whose lock the last poll saw held, before it was looked at."""
+    `lock_wait_seconds` its waits for a table's lock that others hold, unless the table says otherwise.
+    `requested_first` puts jobs that somebody submitted before those of policies with the same priority.
+    `looks_at_locks` starts no job on a table whose lock the last poll saw held, before it was looked at."""
 
     lease: timedelta
     timeout_seconds: float
