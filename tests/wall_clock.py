@@ -31,8 +31,8 @@ class Wall:
 def shifted(seconds: float) -> dict[str, str]:
     """The environment of a JVM whose clock is this far from the true time, as long as it runs.
 
-    It has no file that is read at each look at the clock, which takes a JVM too long. With the fix of monotonic clocks,
-    its waits for a while end at once.
+    It has no file that is read at each look at the clock, which takes a JVM too long. Given the fix of monotonic
+    clocks, its waits for a while end at once.
     """
     return {
         "LD_PRELOAD": str(LIBRARY),

@@ -113,7 +113,7 @@ def test_the_audit_sees_rows_that_a_filter_does_not_find(spark: SparkSession, ba
 
 @pytest.mark.exhaustive
 def test_the_audit_sees_what_an_update_hides(spark: SparkSession, tmp_path: Path) -> None:
-    """Its statistics have values, but only those of the rows that it changed."""
+    """The statistics of the update have values, but only those of the rows that it changed."""
     update = "UPDATE {table} SET qty = {rest}, ver = 20{rest}L WHERE id % 30 = {rest}"
     base = _hiding(spark, tmp_path / "updated", update)
     audit = run_job(spark, base, "audit", index=INDEX).details
