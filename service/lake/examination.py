@@ -1,4 +1,4 @@
-"""The examination of a table before its registration is stored."""
+"""The examination of a table before it is registered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work that a process has done, and the work that is to come."""
+"""The knowledge of a process about its own work, and about the work that is to come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The access of the service to tables, and its limits."""
+"""The access to the storage of tables, and what the service may reach there."""
 
 from __future__ import annotations
 

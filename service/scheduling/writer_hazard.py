@@ -1,4 +1,4 @@
-"""The hazard of writers beside another number of buckets: they lose rows, or keep the old number."""
+"""The hazards of another number of buckets: writers that would lose rows, or keep the old number."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_conf
     """Returns the hazard of a table whose writers may be too old, or that is written by Spark SQL, unless its owner has
     declared query pruning off.
 
-    Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT` on a table with a hashing config, so a job would refuse to
-    make the first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
+    With a hashing config Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT`, so a job would refuse to make the
+    first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
     """
     writers = table.writers
     version = table.profile.get("table_version")
