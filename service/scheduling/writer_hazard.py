@@ -45,8 +45,8 @@ def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_conf
     """Returns the hazard of a table whose writers may be too old, or that is written by Spark SQL, unless its owner has
     declared query pruning off.
 
-    With a hashing config Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT`, so a job would refuse to make the
-    first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
+    Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT` on a table with a hashing config, so a job would refuse to
+    make the first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
     """
     writers = table.writers
     version = table.profile.get("table_version")

@@ -197,7 +197,7 @@ def test_a_table_that_is_registered_after_the_accident_is_found_out_too(either: 
 
 
 def test_what_an_earlier_version_of_the_service_had_remembered_counts(story: Story) -> None:
-    """That version kept the ids of replaced file groups alone, and of hashing configs the last one."""
+    """The earlier version kept only the ids of replaced file groups, and only the last hashing config."""
     story.register()
     story.expand()
     story.poll()
