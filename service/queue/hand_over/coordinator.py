@@ -1,6 +1,6 @@
 """Coordinates hand-overs: jobs that replace file groups under a Flink writer wait until it has stopped.
 
-An operator stops it, or the service does, if the table's owner has registered how to reach the cluster.
+An operator stops the writer, or the service does, if the table's owner has registered how to reach the cluster.
 """
 
 from __future__ import annotations
