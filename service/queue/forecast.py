@@ -35,9 +35,7 @@ class HeldSlot:
 class Course:
     """The expected course of the jobs."""
 
-    starts: dict[str, float] = field(
-        default_factory=dict
-    )  # Seconds from now, of the jobs that start.
+    starts: dict[str, float] = field(default_factory=dict)  # Seconds from now, of the jobs that start.
     wait: float = 0.0  # Longest wait for a slot, when the table is free; infinite if a job never starts.
 
 
