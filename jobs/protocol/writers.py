@@ -31,7 +31,7 @@ ENDED_AFTER = timedelta(days=1)
 RECENT = timedelta(minutes=10)
 GAPS = 5
 NEVER = float("inf")
-# Instants that were rolled back under a live writer -> the files that it had announced until then.
+# Instants that were rolled back under a live writer, each with the files that it had announced until then.
 Fenced = dict[str, set[str]]
 
 
@@ -97,10 +97,9 @@ class Writers:
     def fence(self, instant: str) -> None:
         """Rolls back a live writer's instant, so that its commit fails. The lock must be held."""
         logger.warning("rolling back %s: its writer would write to the old file groups", instant)
-        # Hudi's rollback deletes the files first: without the lock, those of a write that commits in the meantime.
+        # Hudi's rollback deletes files first, which without the lock may be those of a write that commits meanwhile.
         self._lock.verify()
-        # Read before the rollback removes the markers: in an object store a file appears when it is complete, not when
-        # begun.
+        # The markers are read before the rollback removes them: in an object store a file appears when it is complete.
         announced: set[str] = set()
         with _retried_later(instant):
             announced = self._client.late_files.marked_files(instant)
@@ -163,7 +162,7 @@ def _retried_later(instant: str) -> Iterator[None]:
 def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, checkpoint: Checkpoint) -> list[str]:
     """Rolls back the instants of dead writers; returns these instants.
 
-    Checks again with the lock held who is dead: a writer completes its instant under the lock and removes its heartbeat
+    The check is repeated with the lock held: a writer completes its instant under the lock and removes its heartbeat
     right afterwards, so one that is just about to commit looks dead before.
     """
     if not dead_writes(table, client):
