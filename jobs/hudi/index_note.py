@@ -1,7 +1,7 @@
 """A note, in the table's storage, of the indexes that a table had when its metadata table began to be built anew.
 
-Whoever dies in the midst leaves a table that does not know them any more: its properties name what has been built so
-far, and definitions are away meanwhile (`jobs.hudi.metadata_table`). The note stays until all of them are built.
+A worker that dies in the midst leaves a table that does not know its indexes any more: the properties name what has
+been built so far, and definitions are gone meanwhile (`jobs.hudi.metadata_table`). The note stays until all are built.
 """
 
 from __future__ import annotations

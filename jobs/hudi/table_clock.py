@@ -1,6 +1,6 @@
 """The clock of one table: every instant that Hudi makes for a job lies in the frame of the table's writers.
 
-It knows the frame, and the greatest moment on the timeline, as of the last time that the table's lock was taken.
+The clock knows the frame, and the greatest moment on the timeline, as of the last time that the table's lock was taken.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The record keys of the files that the plan read and of those that Hudi wrote are read again, and compared with each
 other and with Hudi's statistics. A clustering leaves the keys of a clustering group as they are. A compaction may lose
-as many keys as the logs delete, and wins as many as they insert; the logs are not read again.
+as many keys as the logs delete, and gain as many as they insert; the logs are not read again.
 """
 
 from __future__ import annotations

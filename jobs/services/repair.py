@@ -6,8 +6,8 @@ that would have won in time are written by Hudi's own upsert and delete, under t
 buckets then removes misplaced rows from them. When the rows were read back, a last, empty commit names the repaired
 instants (`stale_writes.REPAIRED_KEY`).
 
-Without being named, a stale write is repaired only on proof (`Doubt`), or, if an order names none at all, unless an
-owner's overwrite replaced its file groups.
+Beside the instants that an order names, stale writes are repaired only on proof (`Doubt`). An order that names none
+repairs all of them, except those whose file groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations

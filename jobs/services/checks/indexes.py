@@ -1,4 +1,4 @@
-"""The indexes by which rows are found, beside the rows."""
+"""Compares the indexes by which rows are found with the rows."""
 
 from __future__ import annotations
 
