@@ -91,7 +91,7 @@ class StaleWrite:
 
     instant: str
     operation: str | None
-    # Its file groups that had been replaced, or that Hudi created in place of such, each with the replacing instant.
+    # The file groups that had been replaced, or that Hudi created in place of such, each with the replacing instant.
     groups: Mapping[Group, str] = field(default_factory=dict)
     doubt: Doubt | None = field(default=None, compare=False)  # Without one the stale write is proved.
 
