@@ -42,7 +42,7 @@ def _times(table: OpenedTable) -> dict[str, int]:
 
 
 def _unordered(commit: Commit) -> Commit:
-    """Returns a commit whose file has not the time of its completion. Its instant is before that, and so is a time that
-    is earlier than those of later copies and commits."""
+    """Returns a commit whose file does not have the time of its completion. The instant is before the completion, and
+    so is a time that is earlier than those of later copies and commits."""
     write = replace(commit.write, is_ordered=False)
     return replace(commit, write=write, completed=min(commit.completed, commit.write.instant))

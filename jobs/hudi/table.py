@@ -137,7 +137,7 @@ class HudiTable(OpenedTable):
     def commits(self, known: Iterable[Commit] = ()) -> list[Commit]:
         """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion.
 
-        Those that are `known` are not read again.
+        Instants that are `known` are not read again.
         """
         read_before = {commit.write.instant: commit for commit in known}
         with translated("reading the timeline's commits", expected=FileMissingError):

@@ -34,7 +34,7 @@ Texts: TypeAlias = Many[str]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """An object in a result. Its docstring and its members' sentences are those of the document."""
+    """An object in a result. The API's document shows its docstring and its members' sentences."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the members that are set."""

@@ -153,7 +153,7 @@ def _slice(operation: Mapping[str, Any]) -> SliceFiles:
 
 
 def _bytes_read(operation: Mapping[str, Any]) -> int:
-    """Returns what the planner says; more than is small if it says nothing."""
+    """Returns the bytes that the planner names, or more than counts as small if it names none."""
     return int(_metric(operation, "TOTAL_IO_READ_MB") * 1024 * 1024) or _UNKNOWN_BYTES
 
 

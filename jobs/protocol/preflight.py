@@ -131,10 +131,8 @@ def name_not_typed(table: HudiTable, typed: str | None) -> list[Problem]:
 
 
 def consistent_hashing() -> Problem:
-    """Returns the refusal of consistent hashing.
-
-    Also applies to a table registered without an index: sorting it would break its buckets.
-    """
+    """Returns the refusal of consistent hashing, also of a table registered without an index: sorting would break its
+    buckets."""
     return CONSISTENT_HASHING.because()
 
 

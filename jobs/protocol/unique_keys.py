@@ -1,4 +1,4 @@
-"""Refuses to rewrite rows whose key is there twice where a record index must name one place for each key.
+"""Refuses to rewrite rows whose key is there twice, if a record index must name one place for each key.
 
 Hudi writes the new places of a commit's keys into blocks that take no key twice (`HoodieHFileDataBlock`, 1.2.0): the
 commit fails after all rows were written, and a plan on the timeline stays and blocks writers.

@@ -75,8 +75,8 @@ _WRONG = (
 def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result[AuditResult]:
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
-    `findings`, `checked` and `unchecked` are as in a diagnosis. With `rows: false` no rows are read: the counts of rows
-    are left out.
+    `findings`, `checked` and `unchecked` are as in a diagnosis. `rows: false` reads no rows, and leaves their counts
+    out.
 
     `key_digest` is that of all rows' keys; it changes only when rows come or go. A key is hidden by statistics when a
     query with a filter does not find it, because Hudi's data skipping leaves its file out; the first and the last key

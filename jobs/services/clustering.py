@@ -52,7 +52,7 @@ def run(
     that are unknown or have no order, and for partitions that do not exist.
 
     Inside buckets, rows that an expansion by `expansion_factor` will separate go to different row groups, which it then
-    copies. Without either parameter it merges small files. With `plans` it executes exactly these, as scheduled.
+    copies. Without either parameter the job merges small files. If `plans` are given, it executes exactly these.
     """
     context.step("planning")
     params = order.params
@@ -152,8 +152,8 @@ def _inside_buckets(
 
 
 def _looks_bucketed(table: HudiTable) -> bool:
-    """Returns whether all file ids begin with the number of a bucket: the index may not be declared. Of random ids one
-    in 4000 looks so."""
+    """Returns whether all file ids begin with the number of a bucket, since the index may not be declared. One in 4000
+    random ids looks so."""
     ids = [item.file_id for item in table.file_slices()]
     return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
 

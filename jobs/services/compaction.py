@@ -43,8 +43,8 @@ DUE = {
 def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result[KindResult]:
     """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest.
 
-    With `plans` in the parameters it executes exactly these, and schedules nothing; with `limit_bytes`,
-    `limit_file_groups` or `partitions` it compacts that part.
+    If the parameters have `plans`, it executes exactly these, and schedules nothing; `limit_bytes`, `limit_file_groups`
+    and `partitions` bound what it compacts.
     """
     context.step("planning")
     if not order.dry_run:

@@ -1,7 +1,6 @@
-"""The surroundings of a plan, of which every dry run tells: the table's lock, writes in flight, dead ones, and plans.
+"""The surroundings of a plan that every dry run reports: the table's lock, writes in flight, dead writes, and plans.
 
-Nothing of it refuses the plan, except a lock that could not be taken: an address that is wrong shows before anything
-runs.
+None of these refuses the plan, except a lock that could not be taken: a wrong address shows before anything runs.
 """
 
 from __future__ import annotations

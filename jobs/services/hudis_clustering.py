@@ -1,6 +1,6 @@
 """Clustering of tables without a bucket index: Hudi's own plan and execution (1.2.0), committed by `Replacement`.
 
-The plan is made by `SparkSizeBasedClusteringPlanStrategy`: per partition, of the files that are smaller than
+`SparkSizeBasedClusteringPlanStrategy` makes the plan: in each partition of the files that are smaller than
 `hoodie.clustering.plan.strategy.small.file.limit`. Until the commit no writer sees anything of it but a pending
 replacecommit, so nothing happens to a writer that updates the file groups meanwhile: they are rewritten again, or left
 out.

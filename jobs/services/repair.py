@@ -6,8 +6,8 @@ that would have won in time are written by Hudi's own upsert and delete, under t
 buckets then removes misplaced rows from them. When the rows were read back, a last, empty commit names the repaired
 instants (`stale_writes.REPAIRED_KEY`).
 
-Without being named, a stale write is repaired only on proof (`Doubt`), or, if an order names none at all, unless an
-owner's overwrite replaced its file groups.
+Beside the instants that an order names, stale writes are repaired only on proof (`Doubt`). An order that names none
+repairs all of them, except those whose file groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Repaired:
 
 
 def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result[RepairResult]:
-    """Repairs the stale writes, and those of `instants` with rows in wrong buckets. With `leftovers` it removes what
-    others left behind instead. Raises `JobError`s."""
+    """Repairs the stale writes, and those of `instants` with rows in wrong buckets; or, if `leftovers` is set, removes
+    what others left behind. Raises `JobError`s."""
     context.step("planning")
     if order.params.leftovers:
         return remove_leftovers.run(table, order, context)
@@ -238,7 +238,7 @@ def _drop_visible(
 ) -> None:
     """Takes the stale file groups that readers see out of use, as all others are.
 
-    With two file groups in a bucket no writer can write, so every write in flight there will fail or is stale itself,
+    No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
     and the job waits for none. An interruption after this loses nothing: the files stay, and the next attempt finds the
     stale writes again.
     """

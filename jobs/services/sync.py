@@ -1,7 +1,7 @@
 """Sync to a Hive metastore, by Hudi's own tool: its tables, columns, partitions, and the commit that was synced last.
 
 The table is only read, so its lock is not needed; the service starts no second sync of a table beside one. Each sync
-compares everything, so what an attempt left that died, and what others changed in the metastore, is put right.
+compares everything, so it puts right what a dead attempt left, and what others changed in the metastore.
 """
 
 from __future__ import annotations

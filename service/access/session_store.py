@@ -20,7 +20,7 @@ MOST_OF_TOKEN = 20
 
 
 def add(connection: Connection, session: Session) -> None:
-    """Adds a session. Those of the same token beyond the newest `MOST_OF_TOKEN` end."""
+    """Adds a session. Sessions of the same token beyond the newest `MOST_OF_TOKEN` end."""
     connection.execute(_s.insert().values(dataclasses.asdict(session)))
     newest = sa.select(_s.c.id).where(_s.c.token_id == session.token_id)
     newest = newest.order_by(_s.c.created_at.desc(), _s.c.id).offset(MOST_OF_TOKEN)

@@ -32,8 +32,8 @@ async def is_alive() -> HealthOut:
     DatabaseDamagedError,
 )
 async def is_ready(request: Request, monitoring: MonitoringDep) -> Readiness:
-    """Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it also
-    checks that its files are still those that were opened, intact, and on a disk with space left. `checks` says what
+    """Writes and commits, once a second at most: callers in between get the last outcome. The files of an SQLite
+    database must also be those that were opened, intact, and on a disk with space left. `checks` says what
     was found, also with status 503. A service without workers is ready: it takes calls."""
     error = await _of_database(request)
     database = Check(status="failing", detail=error.detail or error.title) if error else Check(status="ok")

@@ -1,4 +1,4 @@
-// Tables with their last jobs, each a small field: its letters are the kind, its look is what became of it.
+// Tables with their last jobs, each a small field: the letters say the kind, the look says the outcome.
 
 import { h } from "./dom.js";
 import { ago, bytes, count, kindName, number } from "./format.js";

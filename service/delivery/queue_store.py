@@ -69,7 +69,7 @@ def claim(
     first = sa.select(ranked.c.id).where(ranked.c.place <= max(capacity.values()))
     query = (
         sa.select(_q.c.id, _q.c.webhook_id)
-        # Checked again: another service may have claimed it since the ranks were computed.
+        # The condition is checked again: another service may have claimed it since the ranks were computed.
         .where(_q.c.id.in_(first), _is_free(now))
         .order_by(_q.c.next_at, _q.c.id)
         .with_for_update(skip_locked=True)
@@ -89,8 +89,8 @@ def claim(
 def waiting(
     connection: Connection, queue_ids: Sequence[int], limit: int
 ) -> Mapping[int, list[tuple[Delivery, Published]]]:
-    """Returns the first `limit` pending deliveries of each queue, by its id, in the order of their events. It reads no
-    others, however many are pending."""
+    """Returns the first `limit` pending deliveries of each queue, by its id, in the order of their events. No others
+    are read, however many are pending."""
     other = _d.alias("other")
     beyond = (
         sa.select(other.c.event_seq)

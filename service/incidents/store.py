@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _i = schema.incidents
 
 
-# Made once: every poll executes them.
+# Every poll executes these statements, so they are built once.
 _OF_TABLE = _i.c.table_id == sa.bindparam("of_table")
 _STANDING = sa.select(_i).where(_OF_TABLE, schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
 _COUNT_OPEN = sa.select(sa.func.count()).where(
@@ -134,8 +134,8 @@ def page(
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Removes at most `limit` incidents that were closed before then and whose commit has left the active timeline:
-    otherwise a poll that starts over would find it again. Returns how many."""
+    """Removes at most `limit` incidents that were closed before `before`, and returns how many. An incident stays while
+    its commit is on the active timeline, else a poll that starts over would find it again."""
     w = schema.watches
     old = (
         sa.select(_i.c.id)

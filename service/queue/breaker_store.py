@@ -24,7 +24,7 @@ _j = schema.jobs
 _t = schema.turns
 
 _ALIKE = 20
-"""The most breakers that are half opened because a table that failed in the same way does no more."""
+"""The most breakers that are half opened because a table that failed in the same way has succeeded."""
 
 
 def find(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> Breaker | None:
@@ -89,7 +89,7 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
     """Lets the next attempt start now, of one kind of job or of all, and makes the jobs due that wait for it.
 
-    The time of the failure as that of the next attempt says that this was asked for (`Breaker.put_off`).
+    The next attempt gets the time of the failure, which says that somebody asked for it (`Breaker.put_off`).
     """
     is_open = [_b.c.table_id == table_id, _b.c.next_try_at > _b.c.failed_at]
     if kind is not None:
@@ -102,8 +102,7 @@ def half_open(connection: Connection, table_id: str, now: datetime, *, kind: Job
 
 
 def mended(connection: Connection, table_id: str, now: datetime) -> None:
-    """Half opens all breakers of a table of which something has changed, and has policies forget the failures of its
-    earlier jobs."""
+    """Half opens all breakers of a table that has changed, and makes policies forget the failures of earlier jobs."""
     half_open(connection, table_id, now)
     upsert(connection, _t, {"table_id": table_id}, {"mended_at": now})
     decision_times.wake(connection, table_id, now)

@@ -36,8 +36,8 @@ def release(connection: Connection, now: datetime) -> None:
 
 
 def waiting_for_lock(connection: Connection, table_id: str | None = None) -> dict[str, str | None]:
-    """Returns the tables with a queued job that takes the table's lock, while no worker holds such a job of the table,
-    with the type of the error of the job's last attempt: one of the lock before any other."""
+    """Returns the tables with a queued job that takes the table's lock while no worker holds such a job, each with the
+    type of the error of the job's last attempt; an error of the lock comes before any other."""
     busy = sa.select(_j.c.table_id).where(
         _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]), _j.c.mutating
     )

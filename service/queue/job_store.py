@@ -112,7 +112,7 @@ def page(
         same_moment = sa.and_(_j.c.created_at == after.created_at, _j.c.id < after.id)
         conditions.append(sa.or_(_j.c.created_at < after.created_at, same_moment))
     newest = (_j.c.created_at.desc(), _j.c.id.desc())
-    # One step in an index for each pair, however rare its jobs are among the others.
+    # Each pair takes one step in an index, however rare its jobs are among the others.
     pairs = [
         sa.select(_j.c.id)
         .where(*conditions, *([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else []))
@@ -172,7 +172,7 @@ def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id:
 
 
 def active_retry(connection: Connection, job_id: str) -> Job | None:
-    """Returns the active job that repeats this one, if there is one. Locks this one, so that two calls at once find
+    """Returns the active job that repeats this one, if there is one. This one is locked, so that two calls at once find
     each other's job. Raises JobNotFoundError."""
     get(connection, job_id, for_update=True)
     query = sa.select(_j).where(_j.c.retry_of == job_id, is_active()).order_by(_j.c.created_at).limit(1)
@@ -192,7 +192,7 @@ def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) ->
     return [job_of(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
 
 
-# Made once: every poll executes it.
+# Every poll executes this statement, so it is built once.
 _UNKNOWN = (
     sa.select(_j)
     .where(_j.c.table_id == sa.bindparam("of_table"), schema.JOB_IS_UNKNOWN)

@@ -30,7 +30,7 @@ _t = schema.turns
 
 
 def is_any_due(connection: Connection, now: datetime, group: str, *, without: str | None = None) -> bool:
-    """Returns whether `take` would find a job, other than `without`. It takes no write lock, because workers poll every
+    """Returns whether `take` would find a job, other than `without`. No write lock is taken, because workers poll every
     second."""
     query = _due(now, group).with_only_columns(_j.c.id).limit(1)
     found = connection.execute(query if without is None else query.where(_j.c.id != without))
@@ -63,7 +63,7 @@ def take(
     while True:
         due = in_turn(_due(now, group), requested_first=requested_first).with_only_columns(_j.c.id)
         query = due.where(_j.c.id.not_in(passed_over)).limit(1).with_for_update(skip_locked=True, of=_j)
-        # Only the ids are sorted: thousands may be due.
+        # Only ids are sorted, since thousands of jobs may be due.
         found = connection.execute(query).scalar_one_or_none()
         if found is None:
             return None
@@ -192,7 +192,7 @@ def put_back(
 
 
 def on_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, list[Job]]:
-    """Returns the jobs that workers hold, dry runs included, by table id, those that were taken first before others."""
+    """Returns the jobs that workers hold, dry runs included, by table id, the earliest taken first."""
     query = sa.select(_j).where(_j.c.table_id.in_(list(table_ids)), _is_held()).order_by(_j.c.leased_at)
     found: dict[str, list[Job]] = {table_id: [] for table_id in table_ids}
     for job in map(job_of, connection.execute(query)):
@@ -218,7 +218,7 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
 
 
 def _due(now: datetime, group: str, *, locked_out: bool = False) -> sa.Select[Any]:
-    """Selects the jobs that a free slot would take, in no order; with `locked_out` also those whose table's lock others
+    """Selects the jobs that a free slot would take, in no order. `locked_out` includes jobs whose table's lock others
     were seen to hold."""
     other = schema.jobs.alias("other")
     # Literals, not parameters: only then does SQLite use the small partial index of held jobs.

@@ -71,7 +71,7 @@ def claim(
 
 
 def record(connection: Connection, sighting: LockSighting, next_look_at: datetime) -> None:
-    """Records what a look has found. Nothing if the table is not looked at any more."""
+    """Records what a look has found, unless the table is not looked at any more."""
     values = {
         "next_look_at": next_look_at,
         "looked_at": sighting.looked_at,

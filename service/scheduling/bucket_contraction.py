@@ -1,7 +1,7 @@
 """Policy of bucket contraction: whether buckets are far too small, in which partitions, and how many become one.
 
-It never alternates with the expansion: after a contraction the largest bucket has at most a fourth of what an expansion
-allows, and after an expansion at least half of it (`bucket_expansion.factor_for`).
+Contraction and expansion never alternate: after a contraction the largest bucket has at most a fourth of what an
+expansion allows, and after an expansion at least half of it (`bucket_expansion.factor_for`).
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def decide(
 def factor_for(partition: PartitionState, wanted: int, limit: int) -> int:
     """Returns the smallest power of two that brings the average bucket to `wanted` bytes, at most `MAX_FACTOR`.
 
-    It divides the number of buckets, and even if all other buckets were as large as the largest one, none would have
-    more than `limit` divided by `MARGIN`; 1 if there is no such factor.
+    The factor divides the number of buckets, and even if all other buckets were as large as the largest one, none would
+    have more than `limit` divided by `MARGIN`; 1 if there is no such factor.
     """
     factor = 1
     while (

@@ -25,7 +25,7 @@ _d = schema.decisions
 def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
     """Returns the latest decision of each kind."""
     found = {}
-    # One query per kind: each is a single step in the index, whatever the length of the table's history.
+    # Each kind has a query, which is a single step in the index, whatever the length of the table's history.
     for kind in DECIDED:
         query = (
             sa.select(_d).where(_d.c.table_id == table_id, _d.c.kind == kind.value).order_by(_d.c.id.desc()).limit(1)
@@ -39,7 +39,7 @@ def current(connection: Connection, since: datetime, table_id: str | None = None
     """Returns the latest decision of each kind that was made or repeated after `since`, by table id, of all tables or
     of one."""
     kinds = sa.union_all(*(sa.select(sa.literal(kind.value).label("kind")) for kind in DECIDED)).subquery("kinds")
-    # One step in the index for each table and kind, whatever the length of the history.
+    # Each table and kind takes one step in the index, whatever the length of the history.
     each, tables = _d.alias("each"), schema.tables
     last = (
         sa.select(sa.func.max(each.c.id))

@@ -140,7 +140,7 @@ def confirmed(first: Iterable[Finding], again: Iterable[Finding]) -> list[Findin
     """Returns what was found by two looks, as the second saw it.
 
     A look takes a while, in which writers begin, commit and delete: each may find something that is merely under way.
-    Of what is damaged, the same items still are at the second look.
+    Items that are damaged are the same at the second look.
     """
     seen = {(finding.type, item) for finding in first for item in finding.items}
     both = []

@@ -33,8 +33,8 @@ def events(
     ] = None,
     limit: Limit = 100,
 ) -> None:
-    """List events, oldest first; or follow them, over restarts of the service. With --json each line of a followed
-    stream is one event (CloudEvents)."""
+    """List events, oldest first; or follow them, over restarts of the service. Each line of a followed stream is one
+    event (CloudEvents) if --json is given."""
     types, table_id = ",".join(type_ or ["*"]), arguments.id_of(service, table)
     if follow:
         # The stream would wait for a service that was never there.

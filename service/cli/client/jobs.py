@@ -195,7 +195,7 @@ def log(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the job has ended")] = False,
     level: Annotated[LogLevel | None, typer.Option(help="Only lines of this level and above")] = None,
 ) -> None:
-    """Print the log of a job, the oldest line first. With --follow and --json each line is an object."""
+    """Print the log of a job, the oldest line first. Each line is an object if --follow and --json are given."""
     show = job_log.follow if follow else job_log.show
     show(service, out, job, level)
 

@@ -242,7 +242,7 @@ def remove(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
 ) -> None:
-    """Unregister a table. Its data stays as it is; its ended jobs are deleted. Prints what was registered."""
+    """Unregister a table, and delete its ended jobs. The data stays as it is. Prints what was registered."""
     found = arguments.table_of(service, table)
     arguments.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
     service.send(calls.unregister_table(found["id"]))

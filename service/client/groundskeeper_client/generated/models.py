@@ -2046,7 +2046,7 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
 class FlinkIn(Model, frozen=True, kw_only=True):
     """The Flink job that writes the table. The service stops it with a savepoint when a job has to wait for that.
 
-    Its host must be one of GROUNDSKEEPER_FLINK_HOSTS.
+    The host must be one of GROUNDSKEEPER_FLINK_HOSTS.
     """
 
     rest_url: str
@@ -2075,8 +2075,8 @@ class FlinkOut(Model, frozen=True, kw_only=True):
 class FlinkRestart(Word):
     """The way in which a Flink job has to be started after file groups were replaced.
 
-    With a bucket index it looks the file groups up when it starts. With any other index its state may hold the
-    file group of each key (`FLINK_STATE`, the default): then it has to begin without that state.
+    A job with a bucket index looks the file groups up when it starts. The state of a job with another index may
+    hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin without that state.
     """
 
     FROM_SAVEPOINT = "from-savepoint"
