@@ -13,8 +13,7 @@ import sqlalchemy as sa
 
 from service.db import schema
 from service.delivery.delivery_store import QUERY, delivery_of
-from service.delivery.webhook import Delivery, DeliveryQueue
-from service.delivery.webhook_store import webhook_of
+from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
 from service.events.event import Event, Published
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from service.delivery.webhook import DeliveryAttempt, Webhook
+    from service.delivery.webhook import DeliveryAttempt
 
 _d = schema.deliveries
 _e = schema.events
@@ -52,7 +51,7 @@ def due(connection: Connection, now: datetime) -> list[Webhook]:
         .where(_w.c.disabled_because.is_(None))
         .order_by(longest.c.since)
     )
-    return [webhook_of(row) for row in connection.execute(query)]
+    return [Webhook.of_row(row) for row in connection.execute(query)]
 
 
 def claim(

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind, Problem
 from service.model.formatting import count, duration
+from service.model.record import Record
 from service.queue.job import AttemptOutcome
 
 if TYPE_CHECKING:
-    from jobs.contract import JobKind, Problem
     from service.queue.job import Job
 
 SHARE = 10
@@ -47,7 +48,7 @@ class BreakerState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Breaker:
+class Breaker(Record):
     """`failures` counts the failed attempts in a row, `seconds` are those for which they had a slot. `since` is when
     the first of them ended, `failed_at` the last, with this `error`."""
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import DEFAULT_GROUP, WorkOrder
+from jobs.contract import DEFAULT_GROUP, JobKind, Problem, Progress, WorkOrder
 from jobs.kinds.registry import KINDS
 from jobs.trace_context import of_job
-from service.queue.hand_over import HandOverState
+from service.model.record import Record
+from service.queue.hand_over import HandOver, HandOverState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
+    from collections.abc import Iterable
 
-    from jobs.contract import JobKind, Problem, Progress, Table
-    from service.queue.hand_over import HandOver
+    from jobs.contract import Table
 
 
 class JobState(StrEnum):
@@ -90,7 +91,7 @@ def mutates(kind: JobKind, *, dry_run: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Attempt(Record):
     """One lease of a job, from the moment a worker took it. `ended_at` is None until it ends."""
 
     attempt: int
@@ -126,7 +127,7 @@ NOBODY = Holder()
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Record):
     """A job. `attempt` counts leases, 0 before the first. `instants` are those of all attempts, in order of arrival.
 
     `error` is that of the last attempt; it stays while the job waits for the next one and is cleared when it succeeds.

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 
 from service.model.formatting import duration
 from service.model.lock_state import LockState
+from service.model.record import Record
 
 FRESH = timedelta(minutes=1)
 """An older look holds no job back: whoever looks may have died."""
 
 
 @dataclass(frozen=True)
-class LockSighting:
+class LockSighting(Record):
     """`looked_at` is when the look began, None before the first one. `since` is when the lock was taken, as far as its
     provider tells, else since when looks have found the same holder. `token` distinguishes holdings of a lock whose
     end can only be told by its not changing, `token_since` is when it was seen first. `detail` says why the state is
@@ -25,7 +26,7 @@ class LockSighting:
     looked_at: datetime | None = None
     holder: str | None = None
     since: datetime | None = None
-    detail: str = ""
+    detail: str | None = None
     token: str | None = None
     token_since: datetime | None = None
 
