@@ -11,7 +11,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.logs import noted
+from jobs.logs import log_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
-# Of the context of log4j: the attempt, `<job>/<number>`, that a thread works for; with the prefix `mdc.` a Spark task.
+# Key in log4j's context: the attempt, `<job>/<number>`, that a thread works for; a Spark task has the prefix `mdc.`.
 ATTEMPT = "attempt_of"
 _LONGEST_LINE = 1024 * 1024
 # What is kept of the last lines, to say why a JVM has ended.
@@ -104,7 +104,7 @@ class JvmLog:
         event = _event(text)
         job_id, _, attempt = str(event.get(ATTEMPT) or "").rpartition("/")
         about = (job_id, int(attempt)) if attempt.isdecimal() else self._sole()
-        with noted(job_id=about[0] if about else None, attempt=about[1] if about else None):
+        with log_context(job_id=about[0] if about else None, attempt=about[1] if about else None):
             if "level" not in event:
                 _raw.log(logging.INFO, "%s", text)
                 return

@@ -27,7 +27,7 @@ from jobs.hudi.records import INGESTION, REPLACE
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
 from jobs.protocol.replacement_outcome import Replaced
-from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.protocol.writers import Writers, quiet_seconds, seconds_until_next_write
 
 if TYPE_CHECKING:
@@ -197,19 +197,19 @@ class Replacement:
         try:
             self._lock.verify()
         except LockLostError:
-            # A worker that was frozen during the commit resumes without the lock. It is too late to take the commit
-            # back; instants that came in between are not in `before` and are judged.
+            # A worker that was frozen during the commit resumes without the lock, too late to take the commit back;
+            # instants that came in between are not in `before` and are judged.
             logger.warning("the table's lock was lost while %s was committed", outcome.instant)
             outcome.lock_lost = True
 
-    def _known(self, outcome: Replaced) -> Before:
+    def _known(self, outcome: Replaced) -> KnownInstants:
         """Returns the timeline as of taking the lock.
 
         So instants of writers that start later without the lock are judged.
         """
         at_lock = self._timeline_at_lock
         unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"} - {outcome.instant}
-        return Before(frozenset(item.requested for item in at_lock), frozenset(unfinished))
+        return KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
 
     def _require_lock(self) -> None:
         """Raises `LockLostError` unless the lock is ours and has been since it was taken.
@@ -298,7 +298,7 @@ class Replacement:
         writes = [(wall_clock(start), wall_clock(end)) for start, end in self._table.completed_writes()]
         now = self._table.now()
         if self._config.writers_retry and quiet_seconds(writes, now) < RETRYING_WRITER_IDLE_SECONDS:
-            # Its next write is a certain moment; this pause is a guess, especially while a writer warms up.
+            # The writer's next write is a certain moment; this pause is a guess, especially while a writer warms up.
             return False
         needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
         return seconds_until_next_write(writes, now) >= needed

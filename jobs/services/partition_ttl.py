@@ -32,7 +32,7 @@ from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDE
 from jobs.protocol import preflight, recovery
 from jobs.protocol.partition_expiry import Rows, Ttl, expired
 from jobs.protocol.partition_holds import being_written, holds, writing_into
-from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.protocol.writer_engines import of_running_flink
 from jobs.protocol.writers import dead_writes, roll_back_dead
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.partition_ttl import PartitionTtlParams
+    from jobs.kinds.results import KindResult
     from jobs.protocol.partition_expiry import Expired
 
 logger = logging.getLogger(__name__)
@@ -101,7 +102,7 @@ class Plan:
         )
 
 
-def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobContext) -> Result[KindResult]:
     """Drops partitions that are older than `days_retain`; a dry run lists exactly those.
 
     A partition that something still needs is withheld and named. Raises RefusedError if that concerns all of them.
@@ -115,7 +116,7 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
         plan = Plan(ttl, (), (), ()) if problems else _plan(table, ttl, order)
         problems += _nothing_left(plan)
         planned = msgspec.structs.replace(plan.result(rows), refusals=tuple(problems))
-        return Result(Outcome.SUCCEEDED, details=planned.to_json())
+        return Result(Outcome.SUCCEEDED, details=planned)
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -127,7 +128,7 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
     # So that it need not be done while writers wait.
     result = plan.result(rows)
     if not plan.chosen:
-        return Result(Outcome.SUCCEEDED, details=result.to_json())
+        return Result(Outcome.SUCCEEDED, details=result)
     return _drop_at_a_moment(table, order, context, lock, planned=plan, rows=rows)
 
 
@@ -139,7 +140,7 @@ def _drop_at_a_moment(
     *,
     planned: Plan,
     rows: Rows,
-) -> Result:
+) -> Result[KindResult]:
     """Waits for a moment at which nobody writes to the partitions; at the deadline leaves out those that are written
     to."""
     deadline = time.monotonic() + order.params.wait_seconds
@@ -165,13 +166,13 @@ def _drop_at_a_moment(
                 _refuse(_nothing_left(plan))
                 result = plan.result(rows)
                 if not plan.chosen:
-                    return Result(Outcome.SUCCEEDED, details=result.to_json())
+                    return Result(Outcome.SUCCEEDED, details=result)
                 context.step("dropping partitions")
                 before = table.file_slices()
                 instant = _drop(table, lock, context, plan.chosen)
                 kept = _without(before, plan.chosen) == _without(table.file_slices(), ())
                 done = msgspec.structs.replace(result, kept_unchanged=kept)
-                return Result(Outcome.SUCCEEDED, instants=(instant,), details=done.to_json())
+                return Result(Outcome.SUCCEEDED, instants=(instant,), details=done)
 
 
 def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequence[Expired]) -> str:
@@ -189,7 +190,7 @@ def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequen
             context.checkpoint()
             lock.verify()
             unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"}
-            before = Before(frozenset(item.requested for item in at_lock), frozenset(unfinished))
+            before = KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
             _commit(table, client, instant, slices, before)
         except (LeaseLostError, LockLostError, CommitStateUnknownError):
             # The next attempt settles the instant, under the lock.
@@ -200,7 +201,7 @@ def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequen
     try:
         lock.verify()
     except LockLostError:
-        # It is too late to take the commit back. Writes that came in between are not in `before`, and are judged.
+        # The commit cannot be taken back any more. Writes that came in between are not in `before`, and are judged.
         logger.warning("the table's lock was lost while %s was committed", instant)
     return instant
 
@@ -211,7 +212,9 @@ def _without(slices: Sequence[FileSlice], chosen: Sequence[Expired]) -> dict[tup
     return {item.key: item for item in slices if item.partition not in dropped}
 
 
-def _commit(table: HudiTable, client: WriteClient, instant: str, slices: Sequence[FileSlice], before: Before) -> None:
+def _commit(
+    table: HudiTable, client: WriteClient, instant: str, slices: Sequence[FileSlice], before: KnownInstants
+) -> None:
     try:
         client.commit_replacement(instant, [], slices, before.to_metadata())
     except JobError as error:

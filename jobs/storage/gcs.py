@@ -41,7 +41,7 @@ _NOT_REPRODUCED = {
     "requester.pays.mode": ("DISABLED",),
     "storage.service.path": ("storage/v1/",),
 }
-# As a regular expression, for `Configuration.getValByRegex`.
+# A regular expression for `Configuration.getValByRegex`.
 OPTIONS = (
     rf"^(fs\.gs|google\.cloud)\.("
     rf"{'|'.join(map(re.escape, (*_NOT_REPRODUCED, _ENABLED, _ANONYMOUS, _KEY_FILE, _ENDPOINT)))})$"
@@ -67,7 +67,7 @@ class Gcs:
         """Returns Arrow's file system, one per process. Its paths are `bucket/key`, without any encoding."""
         return _filesystem(self)
 
-    def hasty(self) -> Gcs:
+    def with_short_timeouts(self) -> Gcs:
         return replace(self, seconds=10)
 
 

@@ -32,7 +32,7 @@ _NOT_REPRODUCED = {
 }
 _UMASK, _REPLICATION, _BLOCK_SIZE = "fs.permissions.umask-mode", "dfs.replication", "dfs.blocksize"
 _POLICY, _CONNECT = "dfs.http.policy", "ipc.client.connect.timeout"
-# As a regular expression, for `Configuration.getValByRegex`.
+# A regular expression for `Configuration.getValByRegex`.
 OPTIONS = (
     rf"^({'|'.join(map(re.escape, (*_NOT_REPRODUCED, _UMASK, _REPLICATION, _BLOCK_SIZE, _POLICY, _CONNECT)))}"
     r"|dfs\.ha\.namenodes\..*|dfs\.namenode\.(rpc|http|https)-address(\..*)?)$"
@@ -63,7 +63,7 @@ class Hdfs:
         """Returns Arrow's file system, one per process. Its paths are absolute, without any encoding."""
         return _filesystem(self)
 
-    def hasty(self) -> Hdfs:
+    def with_short_timeouts(self) -> Hdfs:
         return replace(self, connect_seconds=3.0, request_seconds=10.0, attempts=2)
 
 

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Depends, Query
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, needs
+from service.api.dependencies import DatabaseDep, MonitoringDep, needs
 from service.api.forecasts import Prospects
+from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.overview_models import (
     ActiveJob,
     ActiveJobs,
@@ -24,14 +25,13 @@ from service.api.overview_models import (
 )
 from service.api.policy_models import PauseOut
 from service.api.responses import IncidentCounts
-from service.api.standing_problems import SeverityCounts, StandingProblemOut
 from service.api.statuses import documented
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
 from service.health import overview, overview_store
 from service.health.overview import Filter, Health, Order, TableState
-from service.health.problem import StandingKind
+from service.health.problem import ProblemKind
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
@@ -57,7 +57,8 @@ _SUGGESTIONS = 20
     responses=documented(errors.ParamsInvalidError),
 )
 def get_overview(
-    context: AppContextDep,
+    database: DatabaseDep,
+    monitoring: MonitoringDep,
     *,
     q: Annotated[
         str,
@@ -67,7 +68,7 @@ def get_overview(
         list[Health], Query(max_length=10, description="The most serious problem. May be repeated. Default: any")
     ] = [],  # noqa: B006 - FastAPI's way; never changed
     kind: Annotated[
-        list[StandingKind], Query(max_length=50, description="A problem of this kind. May be repeated. Default: any")
+        list[ProblemKind], Query(max_length=50, description="A problem of this kind. May be repeated. Default: any")
     ] = [],  # noqa: B006
     table_type: Annotated[list[TableType], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
     state: Annotated[list[TableState], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
@@ -84,15 +85,15 @@ def get_overview(
     """All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems and
     backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
     milliseconds."""
-    known = context.board.known(context.engine, context.clock)
-    outlook = context.forecaster.outlook(context.engine, context.clock)
-    now = context.clock()
+    known = monitoring.problems.known(database.engine, database.clock)
+    outlook = monitoring.forecaster.outlook(database.engine, database.clock)
+    now = database.clock()
     wanted = Filter(q, health, kind, table_type, state)
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         # First: what commits in the meantime may come twice, but not be missed.
         event_id = outbox.newest(connection)
-    remembered = None if table_type else context.board.tables(context.engine, context.clock)
-    with reading(context.engine) as connection:
+    remembered = None if table_type else monitoring.problems.tables(database.engine, database.clock)
+    with reading(database.engine) as connection:
         activity = overview_store.activity(connection)
         tables = remembered or overview_store.tables(connection, activity.busy, with_type=bool(table_type))
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
@@ -100,7 +101,7 @@ def get_overview(
         shapes = overview_store.shapes(connection, ids)
         past = overview_store.last_jobs(connection, ids, _JOBS_OF_TABLE)
         of_tables = incident_store.counts(connection, ids)
-        standing = incident_store.count_standing(connection)
+        unresolved = incident_store.count_unresolved(connection)
         jobs = overview_store.active_jobs(connection, _ACTIVE_JOBS)
         suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
         webhooks = overview_store.webhooks(connection)
@@ -108,7 +109,7 @@ def get_overview(
         prospects = Prospects(waits_of(connection, [job for job, _ in jobs], now, workers), outlook)
         pause = pause_store.pause_of(connection)
     incidents: Counter[IncidentState] = Counter()
-    for (_, incident_state), number in standing.items():
+    for (_, incident_state), number in unresolved.items():
         incidents[incident_state] += number
     alive = [worker for worker in workers if worker.is_alive(now)]
     ready = [worker for worker in alive if worker.is_ready]
@@ -118,7 +119,7 @@ def get_overview(
         problems=ProblemsNow(
             as_of=known.as_of,
             counts=SeverityCounts(**{severity.value: number for severity, number in known.counts.items()}),
-            items=[StandingProblemOut.of(each) for each in known.problems[:_TOP_PROBLEMS]],
+            items=[HealthProblemOut.of(each) for each in known.problems[:_TOP_PROBLEMS]],
         ),
         pause=PauseOut.of(pause),
         jobs=ActiveJobs(

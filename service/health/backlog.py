@@ -1,7 +1,7 @@
-"""The problem of a backlog that grows: what waits for a compaction becomes more and more.
+"""The problem of a compaction backlog that grows.
 
-A backlog that rises until a compaction and then falls is none. So what counts is how a rise compares with earlier ones,
-and what compactions leave, never the size alone (`service.health.late_services.compaction_behind` looks at that).
+Every backlog rises until a compaction and then falls. So what counts is how a rise compares with earlier ones, and what
+compactions leave; `service.health.late_services.compaction_behind` looks at the size.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from service.health.next_step import compact
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.lake.table import TableType
 from service.model.formatting import count, duration, size
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
     from service.lake.backlog import Cycle
     from service.lake.snapshot import TableSnapshot
 
 GROWING = Definition(
-    StandingKind.COMPACTION_BACKLOG_GROWING,
+    ProblemKind.COMPACTION_BACKLOG_GROWING,
     Severity.WARNING,
     "The compaction backlog grows",
     "Logs are written faster than they are compacted: queries become slower, and each compaction takes longer.",
@@ -33,7 +33,7 @@ GROWING = Definition(
 )
 
 COMPACTIONS = 4
-"""In a row, each of which left more log bytes than the one before."""
+"""Compactions in a row, each of which left more log bytes than the one before."""
 
 RISES = 5
 """Polls in a row that found more log bytes, without a compaction."""
@@ -41,10 +41,11 @@ RISES = 5
 RISING_FOR = timedelta(hours=1)
 
 GROWTH = 1.5
-"""Ratio of the last of those sizes to the first, or of the logs to the most that earlier ones came to."""
+"""Ratio of the log bytes that the last of these compactions left to those of the first; without a compaction, of the
+log bytes to the most that there were before earlier compactions."""
 
 LEAST_BYTES = 64 * 1024**2
-"""Growth that does not count."""
+"""Smaller growth does not count."""
 
 LEAST_RATIO = 0.05
 """The ratio of logs to base files below which a backlog costs next to nothing."""
@@ -53,8 +54,8 @@ WITHOUT_EARLIER = 2
 """Multiple of the policy's number of commits, for a table that nothing has ever compacted."""
 
 
-def growing(table: TableFacts, now: datetime) -> StandingProblem | None:
-    """Either compactions run and leave more each time, or none runs and the logs outgrow all that they came to before
+def growing(table: TableFacts, now: datetime) -> HealthProblem | None:
+    """Returns the problem if compactions leave more each time, or if none runs and there are more logs than ever before
     earlier ones."""
     snapshot = table.snapshot
     if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:
@@ -64,7 +65,7 @@ def growing(table: TableFacts, now: datetime) -> StandingProblem | None:
     return _although_compacted(table, snapshot, now) or _without_compaction(table, snapshot, now)
 
 
-def _although_compacted(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> StandingProblem | None:
+def _although_compacted(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> HealthProblem | None:
     cycles = [each for each in snapshot.cycles if each.is_whole and each.compacted_at][-COMPACTIONS:]
     left = [each.low_bytes for each in cycles]
     if len(left) < COMPACTIONS or any(later <= earlier for earlier, later in pairwise(left)):
@@ -87,7 +88,7 @@ def _although_compacted(table: TableFacts, snapshot: TableSnapshot, now: datetim
     )
 
 
-def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> StandingProblem | None:
+def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> HealthProblem | None:
     *earlier, cycle = snapshot.cycles
     commits, threshold = snapshot.since_compaction.commits, table.policy.compaction.commits
     if cycle.rises < RISES or now - cycle.rising_since < RISING_FOR:

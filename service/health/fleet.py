@@ -16,7 +16,7 @@ from service.health.next_step import (
     retry,
     start_worker,
 )
-from service.health.problem import About, Definition, ObjectType, Severity, StandingKind
+from service.health.problem import About, Definition, ObjectType, ProblemKind, Severity
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
 from service.queue.job import JobState
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import Facts, TableFacts
     from service.queue.job import Job
     from service.queue.worker import Worker
 
 FAILING = Definition(
-    StandingKind.JOB_FAILING,
+    ProblemKind.JOB_FAILING,
     Severity.WARNING,
     "The last job of a kind failed for good",
     "What the job was for is not done, and a policy tries it ever less often, at last once a day.",
@@ -41,10 +41,10 @@ FAILING = Definition(
 )
 
 FAILURES_SHOWN_FOR = timedelta(days=3)
-"""After the last failure: nobody seems to want such a job any more."""
+"""Time after the last failure; later nobody seems to want such a job any more."""
 
 UNSETTLED = Definition(
-    StandingKind.JOB_UNSETTLED,
+    ProblemKind.JOB_UNSETTLED,
     Severity.WARNING,
     "The outcome of a job is unknown",
     "It may have committed. Until the timeline was read, it counts neither as done nor as failed.",
@@ -52,10 +52,10 @@ UNSETTLED = Definition(
 )
 
 UNSETTLED_AFTER = timedelta(minutes=15)
-"""A poll settles it, and polls are about a minute apart."""
+"""A poll settles a job's outcome, and polls are about a minute apart."""
 
 LOCK_AWAITED = Definition(
-    StandingKind.LOCK_AWAITED,
+    ProblemKind.LOCK_AWAITED,
     Severity.WARNING,
     "A job waits for the table's lock",
     "It is not done; and a lock that is never given back stops the table's writers too.",
@@ -65,7 +65,7 @@ LOCK_AWAITED = Definition(
 LOCK_AFTER = timedelta(minutes=5)
 
 NO_WORKER = Definition(
-    StandingKind.GROUP_WITHOUT_WORKER,
+    ProblemKind.GROUP_WITHOUT_WORKER,
     Severity.CRITICAL,
     "Jobs wait, and their group has no worker",
     "None of the jobs of this group is done.",
@@ -76,7 +76,7 @@ NO_WORKER_AFTER = timedelta(minutes=2)
 """The wait of the oldest job that could start. A new worker needs some time to start Spark."""
 
 WORKER_LOST = Definition(
-    StandingKind.WORKER_LOST,
+    ProblemKind.WORKER_LOST,
     Severity.WARNING,
     "A worker disappeared with jobs in its hands",
     "Its slots are missing, and its jobs begin again from what it left on the timeline.",
@@ -85,7 +85,7 @@ WORKER_LOST = Definition(
 )
 
 WEBHOOK_FAILING = Definition(
-    StandingKind.WEBHOOK_FAILING,
+    ProblemKind.WEBHOOK_FAILING,
     Severity.WARNING,
     "A webhook's receiver does not accept events",
     "Later events of the same table wait behind the first one. After too many attempts each is given up.",
@@ -93,10 +93,10 @@ WEBHOOK_FAILING = Definition(
 )
 
 FAILING_AFTER = timedelta(minutes=10)
-"""Since the first failure after the last success: a receiver may be restarted."""
+"""Time since the first failure after the last success; a receiver may be restarted."""
 
 WEBHOOK_DISABLED = Definition(
-    StandingKind.WEBHOOK_DISABLED,
+    ProblemKind.WEBHOOK_DISABLED,
     Severity.WARNING,
     "A webhook is disabled",
     "It receives nothing. Its deliveries wait, and events of this time are not sent unless they are replayed.",
@@ -104,7 +104,7 @@ WEBHOOK_DISABLED = Definition(
 )
 
 GIVEN_UP = Definition(
-    StandingKind.DELIVERIES_GIVEN_UP,
+    ProblemKind.DELIVERIES_GIVEN_UP,
     Severity.NOTICE,
     "Deliveries were given up",
     "The receiver never got these events.",
@@ -112,7 +112,7 @@ GIVEN_UP = Definition(
 )
 
 PAUSED = Definition(
-    StandingKind.JOBS_PAUSED,
+    ProblemKind.JOBS_PAUSED,
     Severity.NOTICE,
     "Automatic jobs are paused on all tables",
     "No policy starts anything.",
@@ -122,8 +122,8 @@ PAUSED = Definition(
 PAUSED_AFTER = timedelta(days=1)
 
 
-def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each kind of job."""
+def failing_jobs(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
+    """Yields one for each kind of job."""
     for failures in table.failures:
         if now - failures.last_at > FAILURES_SHOWN_FOR:
             continue
@@ -150,7 +150,7 @@ def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
         )
 
 
-def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     for job in table.unsettled:
         since = job.finished_at or job.created_at
         if now - since >= UNSETTLED_AFTER:
@@ -165,7 +165,7 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem
             )
 
 
-def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def awaited_locks(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     for job in table.held:
         was_locked_out = job.error is not None and job.error.type == TABLE_LOCKED
         lock = awaited_lock(job, table.lock, now)
@@ -173,7 +173,7 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]
             continue
         since = (job.started_at if was_locked_out else job.leased_at) or job.created_at
         if job.state is JobState.QUEUED and table.lock is not None and table.lock.since is not None:
-            # One that was held long before the job came is nothing that passes in a moment.
+            # A lock that was held long before the job came is not free in a moment.
             since = min(since, table.lock.since)
         if now - since >= LOCK_AFTER:
             yield LOCK_AWAITED.of(
@@ -199,7 +199,7 @@ def breaking_lock(table: TableFacts) -> str:
     return f"Find out whether its holder is alive. A lock that a dead writer left is broken by `{command}`."
 
 
-def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
+def groups_without_worker(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
     for backlog in facts.backlogs:
         of_group = [worker for worker in facts.workers if worker.info.group == backlog.group]
         alive = [worker for worker in of_group if worker.is_alive(now)]
@@ -234,9 +234,9 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProbl
         )
 
 
-def lost_workers(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
-    """A worker that was stopped ends its jobs first, so only one that held some counts; and only until another worker
-    of its group has taken its place, or its jobs ended an hour ago."""
+def lost_workers(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
+    """Yields one for each worker that fell silent while it held jobs: a worker that was stopped ends them first. The
+    problem ends when another worker of the group starts, or an hour after the jobs' end."""
     for worker in facts.workers:
         lost = facts.lost.get(worker.id)
         if worker.is_alive(now) or not (worker.job_ids or lost) or _is_replaced(worker, facts, now):
@@ -266,8 +266,8 @@ def _is_replaced(lost: Worker, facts: Facts, now: datetime) -> bool:
     )
 
 
-def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
-    """At most two of each: it fails or is disabled, and it has deliveries that were given up."""
+def webhooks(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
+    """Yields at most two of each webhook: it fails or is disabled, and it has deliveries that were given up."""
     for each in facts.webhooks:
         hook = each.webhook
         about = About(ObjectType.WEBHOOK, hook.id, hook.description or hook.id)
@@ -313,7 +313,7 @@ def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
             )
 
 
-def pause(facts: Facts, now: datetime) -> StandingProblem | None:
+def pause(facts: Facts, now: datetime) -> HealthProblem | None:
     found = facts.pause
     if found is None or now - found.since < PAUSED_AFTER:
         return None

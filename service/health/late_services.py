@@ -9,7 +9,7 @@ from jobs.contract import JobKind
 from jobs.job_params import OnActiveWriters
 from service.access.errors import SecretUnreadableError
 from service.health.next_step import Step, clean, compact, look_at_table, roll_back, set_policy
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.lake.table import TableType
 from service.model.command_line import Choice, assigned, line
 from service.model.formatting import count, duration, size
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
     from service.lake.snapshot import Since, TableSnapshot
     from service.scheduling.decision import Decision
 
 COMPACTION_BEHIND = Definition(
-    StandingKind.COMPACTION_BEHIND,
+    ProblemKind.COMPACTION_BEHIND,
     Severity.WARNING,
     "Compaction is far behind",
     "Every query of the current rows merges the log files while it reads, and becomes slower with each commit.",
@@ -35,7 +35,7 @@ COMPACTION_BEHIND = Definition(
 )
 
 CLEANING_BEHIND = Definition(
-    StandingKind.CLEANING_BEHIND,
+    ProblemKind.CLEANING_BEHIND,
     Severity.WARNING,
     "Cleaning is far behind",
     "File versions that no retained commit needs take up space.",
@@ -52,10 +52,10 @@ FREED_OF_LIVE = 3.0
 """Ratio of bytes out of use to bytes in use from which cleaning counts as far behind, whatever the policy says."""
 
 LEAST_BYTES = GIB
-"""Below this the two ratios do not count."""
+"""Log bytes, or bytes out of use, below which these ratios do not count."""
 
 CANNOT_ACT = Definition(
-    StandingKind.POLICY_CANNOT_ACT,
+    ProblemKind.POLICY_CANNOT_ACT,
     Severity.WARNING,
     "The policy asks for something that can never happen",
     "The table service looks as if it were on, and never runs.",
@@ -66,7 +66,7 @@ _CANNOT_ACT = frozenset({"plan-unusable", SecretUnreadableError.type, FenceLoses
 """Codes of decisions that no time, worker or commit changes."""
 
 HELD_UP = Definition(
-    StandingKind.JOBS_HELD_UP,
+    ProblemKind.JOBS_HELD_UP,
     Severity.WARNING,
     "A job is due and does not start",
     "The table is not looked after meanwhile.",
@@ -76,10 +76,10 @@ HELD_UP = Definition(
 HELD_UP_AFTER = timedelta(hours=6)
 
 _EXPLAINED = frozenset({"incident-open", "failed-before", "outside-window", "too-soon"}) | _CANNOT_ACT
-"""Codes of waits that are as wanted, or that are problems of their own."""
+"""Codes of waits that are wanted, or that are problems of their own."""
 
 WARNED = Definition(
-    StandingKind.POLICY_WARNING,
+    ProblemKind.POLICY_WARNING,
     Severity.NOTICE,
     "A policy warns",
     "The policy goes on, but the owner of the table should know.",
@@ -90,7 +90,7 @@ CURRENT = timedelta(hours=3)
 """Age from which decisions do not count. A table is decided about at least every hour."""
 
 
-def compaction_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
+def compaction_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:
         return None
@@ -118,7 +118,7 @@ def compaction_behind(table: TableFacts, now: datetime) -> StandingProblem | Non
     )
 
 
-def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
+def cleaning_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or not snapshot.totals.freed_files:
         return None
@@ -148,8 +148,8 @@ def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
     )
 
 
-def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each table service. A policy that the table's buckets contradict shows at once, without a decision."""
+def cannot_act(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
+    """Yields one for each table service. What the table's buckets contradict shows at once, without a decision."""
     snapshot, clustering = table.snapshot, table.policy.clustering
     is_idle = clustering.enabled and not clustering.sort_by and not clustering.expansion_factor
     if snapshot is not None and is_idle and snapshot.num_buckets:
@@ -179,8 +179,8 @@ def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
             )
 
 
-def held_up(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each table service."""
+def held_up(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
+    """Yields one for each table service."""
     for kind, decision in _current(table, now):
         since = decision.wanted_since
         if decision.verdict is not Verdict.WAIT or since is None or decision.code in _EXPLAINED:
@@ -196,8 +196,8 @@ def held_up(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
             )
 
 
-def warned(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each table service. Old plans and incidents are problems of their own (`service.health.timeline`)."""
+def warned(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
+    """Yields one for each table service. `service.health.timeline` has the problems of old plans and incidents."""
     for kind, decision in _current(table, now):
         if kind is not JobKind.REPAIR and decision.warning and "been pending for up to" not in decision.warning:
             yield WARNED.of(
@@ -211,9 +211,9 @@ def warned(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
 
 
 def _possible(table: TableFacts, kind: JobKind, decision: Decision) -> Step:
-    """What lets the policy act, or makes it ask for something else."""
+    """Returns the step that lets the policy act, or makes it ask for something else."""
     pending = table.snapshot.pending if table.snapshot else ()
-    # Of all plans the reason names those that no job can execute.
+    # The reason names only those plans that no job can execute.
     unusable = [each.requested_time for each in pending if each.is_plan and each.requested_time in decision.because]
     if decision.code == "plan-unusable" and unusable:
         return roll_back(table.id, unusable[0])

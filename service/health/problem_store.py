@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from service.db import schema
 from service.db.page import Cursor, Page, not_a_cursor, page_of
 from service.health.next_step import Action
-from service.health.problem import RANKS, About, ObjectType, Severity, StandingKind, StandingProblem
+from service.health.problem import RANKS, About, HealthProblem, ObjectType, ProblemKind, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -28,38 +28,37 @@ _r = schema.problem_rounds
 _ROUND = 1
 
 _IS_OPEN = _p.c.resolved_at.is_(None)
-_KINDS = frozenset(kind.value for kind in StandingKind)
+_KINDS = frozenset(kind.value for kind in ProblemKind)
 
 
 @dataclass(frozen=True)
 class OpenProblem:
-    """`opened_at` is when a round first found it; `problem.since` may be earlier. `base_path` is that of its table."""
+    """A stored problem."""
 
-    problem: StandingProblem
-    opened_at: datetime
-    base_path: str | None = None
+    problem: HealthProblem
+    opened_at: datetime  # When a round first found it; `problem.since` may be earlier.
+    base_path: str | None = None  # That of the problem's table.
 
 
 @dataclass(frozen=True)
 class Known:
-    """What a round needs of a stored problem. `kind` may be that of another version of the service. `missed` rounds in
-    a row have not found it; from `resolved_at` on it is over, and only its event is missing."""
+    """The fields of a stored problem that a round needs."""
 
     id: str
-    kind: str
+    kind: str  # May be unknown to this version of the service.
     severity: Severity
     table_id: str | None
     since: datetime
     opened_at: datetime
     seen_at: datetime
-    missed: int
+    missed: int  # Rounds in a row that have not found it.
     is_announced: bool
-    resolved_at: datetime | None
+    resolved_at: datetime | None  # When it was over; only its event is missing then.
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
-    """Returns whether a round that began then may write: none has written that began later, or less than `least`
-    before it. Rounds wait here for each other, so that each change is seen by one of them."""
+    """Returns whether a round that began at `began` may write: no round has written that began later, or less than
+    `least` before. Rounds wait here for each other, so that one of them sees each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
@@ -144,7 +143,7 @@ def page(
     limit: int,
     cursor: str | None = None,
     table_id: str | None = None,
-    kinds: Collection[StandingKind] = (),
+    kinds: Collection[ProblemKind] = (),
     severities: Collection[Severity] = (),
 ) -> Page[OpenProblem]:
     """Returns a page of the open problems, the most serious ones first, and of these the oldest. Raises
@@ -165,14 +164,14 @@ def page(
     return page_of([_open_problem(row) for row in rows], limit, _key)
 
 
-def counts(connection: Connection) -> dict[tuple[StandingKind, Severity], int]:
+def counts(connection: Connection) -> dict[tuple[ProblemKind, Severity], int]:
     """Counts the open problems."""
     query = (
         sa.select(_p.c.kind, _p.c.severity, sa.func.count().label("number"))
         .where(_IS_OPEN, _p.c.kind.in_(_KINDS))
         .group_by(_p.c.kind, _p.c.severity)
     )
-    return {(StandingKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
+    return {(ProblemKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
 
 
 def counts_of_tables(
@@ -228,8 +227,8 @@ def _values(found: OpenProblem) -> dict[str, Any]:
 
 def _open_problem(row: sa.Row[Any]) -> OpenProblem:
     data: Mapping[str, Any] = row.data
-    problem = StandingProblem(
-        kind=StandingKind(row.kind),
+    problem = HealthProblem(
+        kind=ProblemKind(row.kind),
         severity=Severity(row.severity),
         about=About(ObjectType(row.about_type), row.about_id, row.about_name),
         since=row.since,

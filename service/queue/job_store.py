@@ -179,10 +179,18 @@ def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) ->
     return [Job.of_row(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
 
 
+# Made once: every poll executes it.
+_UNKNOWN = (
+    sa.select(_j)
+    .where(_j.c.table_id == sa.bindparam("of_table"), schema.JOB_IS_UNKNOWN)
+    .order_by(_j.c.created_at)
+    .with_for_update()
+)
+
+
 def unknown(connection: Connection, table_id: str) -> list[Job]:
     """Returns the table's jobs of unknown outcome, the oldest first, and locks them."""
-    query = sa.select(_j).where(_j.c.table_id == table_id, schema.JOB_IS_UNKNOWN).order_by(_j.c.created_at)
-    return [Job.of_row(row) for row in connection.execute(query.with_for_update())]
+    return [Job.of_row(row) for row in connection.execute(_UNKNOWN, {"of_table": table_id})]
 
 
 def begun(connection: Connection, table_id: str | None = None) -> list[Job]:

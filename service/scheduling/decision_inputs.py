@@ -11,21 +11,22 @@ from jobs.format.lock_providers import is_provable
 from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
 from service.delegation import plan_store
 from service.incidents import store
-from service.incidents.incident import astray
+from service.incidents.incident import with_misplaced_rows
 from service.model.formatting import count
 from service.policies import pause_store, windows
 from service.policies.policy_registry import effective_of
 from service.queue import breaker_store, job_store, worker_store
-from service.queue.hand_over_policy import has_flink
+from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
-from service.scheduling import bucket_expansion, decision_store, delegated
+from service.scheduling import decision_store, delegated
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.writer_hazard import WriterHazard, writer_hazard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -93,7 +94,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     policy = effective.policy
     before = decision_store.latest(connection, table_id)
     recent = job_store.recent(connection, table_id, _REMEMBERED)
-    standing = store.standing(connection, table_id)
+    unresolved = store.unresolved(connection, table_id)
     changes = [at for at in (effective.changed_at, breaker_store.mended_at(connection, table_id)) if at]
     history = {kind: history_of(recent, kind, forgive_before=max(changes, default=None)) for kind in DECIDED}
     calendars = _calendars(policy, before, now)
@@ -113,7 +114,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         active=[job for job in recent if job.state.is_active],
         group=policy.worker_group,
         paused=pause,
-        astray=_astray(standing),
+        misplaced_rows=_misplaced_rows(unresolved),
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
         history=history,
         wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
@@ -124,7 +125,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         policy=policy,
         snapshot=snapshot,
         context=contexts[DECIDED[0]],
-        incidents=standing,
+        incidents=unresolved,
         tried=_attempted(recent),
         hazard=_writer_hazard(connection, table),
         consumers=consumer_store.of_table(connection, table_id),
@@ -162,12 +163,10 @@ def _facts(
     )
 
 
-def _writer_hazard(connection: Connection, table: Registration) -> bucket_expansion.WriterHazard:
+def _writer_hazard(connection: Connection, table: Registration) -> WriterHazard:
     stored = snapshot_store.find(connection, table.id)
     has_config = bool(stored and stored.hashing_config)
-    return bucket_expansion.writer_hazard(
-        table, watch_store.engines_of(connection, table.id), has_hashing_config=has_config
-    )
+    return writer_hazard(table, watch_store.engines_of(connection, table.id), has_hashing_config=has_config)
 
 
 def _must_stop_flink(connection: Connection, table: Registration) -> bool:
@@ -192,8 +191,8 @@ def paused(pause: Pause | None, policy: Policy) -> str | None:
     return "the table's policy has paused it" if policy.paused else None
 
 
-def _astray(standing: Sequence[Incident]) -> str | None:
-    found = astray(standing)
+def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:
+    found = with_misplaced_rows(unresolved)
     return f"rows of {count(len(found), 'commit')} are astray" if found else None
 
 
