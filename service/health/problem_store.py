@@ -5,7 +5,6 @@ The listings here cost the same for one table as for thousands, and are as old a
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -172,23 +171,6 @@ def counts(connection: Connection) -> dict[tuple[ProblemKind, Severity], int]:
         .group_by(_p.c.kind, _p.c.severity)
     )
     return {(ProblemKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
-
-
-def counts_of_tables(
-    connection: Connection, table_ids: Collection[str] | None = None
-) -> dict[str, dict[Severity, int]]:
-    """Counts the open problems of these tables, or of all; a table without any is missing."""
-    query = (
-        sa.select(_p.c.table_id, _p.c.severity, sa.func.count().label("number"))
-        .where(_IS_OPEN, _p.c.table_id.is_not(None), _p.c.kind.in_(_KINDS))
-        .group_by(_p.c.table_id, _p.c.severity)
-    )
-    if table_ids is not None:
-        query = query.where(_p.c.table_id.in_(table_ids))
-    found: defaultdict[str, dict[Severity, int]] = defaultdict(dict)
-    for row in connection.execute(query):
-        found[row.table_id][Severity(row.severity)] = row.number
-    return found
 
 
 def _key(each: OpenProblem) -> tuple[datetime, str]:
