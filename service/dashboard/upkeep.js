@@ -89,8 +89,9 @@ function policy({ policy, sources }) {
 const isOff = ({ enabled, mode }) => enabled === false || mode === "off";
 
 /** Undefined without a calendar. */
-function calendar({ [section]: { cron }, time_zone: zone }, section) {
-  return cron ? `at ${cron} (${zone})` : undefined;
+function calendar(policy, section) {
+  const { cron } = policy[section];
+  return cron ? `at ${cron} (${policy.time_zone})` : undefined;
 }
 
 function compaction(its, calendar) {
