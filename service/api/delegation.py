@@ -6,16 +6,17 @@ import logging
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep, needs
+from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
 from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.query_parameters import TOLERANT
-from service.api.statuses import ACCEPTED, documented
+from service.api.routes import Routes
+from service.api.statuses import ACCEPTED
 from service.api.tables import CursorText, Limit
 from service.db.engine import reading
 from service.delegation import inbox, plan_store
@@ -33,7 +34,7 @@ from service.policies.policy import GROUP_PATTERN
 
 log = logging.getLogger(__name__)
 
-router = APIRouter(prefix="/v1", tags=["delegation"])
+router = Routes(prefix="/v1", tags=["delegation"])
 
 # 1000 instants of 20 digits fit; the client sends them in the URL.
 _MOST_INSTANT_TEXT = 24_000
@@ -100,15 +101,15 @@ class PlanPage(BaseModel):
     next_cursor: str | None
 
 
-@router.get(
-    f"{DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
+@router.on(
+    f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
+    "Delegate the pending plans of a table (called by Hudi's writers)",
+    errors.ParamsInvalidError,
     operation_id="delegatePlans",
-    summary="Delegate the pending plans of a table (called by Hudi's writers)",
-    openapi_extra=TOLERANT,
     responses={
-        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"},
-        **documented(errors.ParamsInvalidError),
+        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
     },
+    openapi_extra=TOLERANT,
 )
 def delegate(
     service: Annotated[DelegatedService, Path()],
@@ -162,12 +163,12 @@ def delegate(
     return DelegationOut(table_id=received.table_id, stored=list(received.new))
 
 
-@router.get(
-    "/delegated-plans",
+@router.on(
+    "GET /delegated-plans",
+    "List the plans that writers have delegated, newest first",
+    errors.ParamsInvalidError,
+    role=Role.READER,
     operation_id="listDelegatedPlans",
-    summary="List the plans that writers have delegated, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
 )
 def list_plans(
     database: DatabaseDep,

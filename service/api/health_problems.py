@@ -5,21 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from service.access.token import Role
-from service.api.dependencies import DatabaseDep, MonitoringDep, needs
+from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.api.tables import CursorText, Limit
 from service.health import problems
 from service.health.problem import HealthProblem, ObjectType, ProblemKind, Severity
 from service.health.problem_search import look
 from service.model import errors
 
-router = APIRouter(prefix="/v1", tags=["problems"])
+router = Routes(prefix="/v1", tags=["problems"])
 
 Figure = str | int | float | bool | list[str] | None
 
@@ -94,12 +94,8 @@ class HealthProblemPage(BaseModel):
     next_cursor: str | None
 
 
-@router.get(
-    "/problems",
-    operation_id="listProblems",
-    summary="List what is wrong now, the most serious first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET /problems", "List what is wrong now, the most serious first", errors.ParamsInvalidError, role=Role.READER
 )
 def list_problems(
     database: DatabaseDep,

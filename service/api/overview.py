@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import DatabaseDep, MonitoringDep, needs
+from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.forecasts import Prospects
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.overview_models import (
@@ -25,7 +25,7 @@ from service.api.overview_models import (
 )
 from service.api.policy_models import PauseOut
 from service.api.responses import IncidentCounts
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
@@ -41,7 +41,7 @@ from service.queue import worker_store
 from service.queue.job import JobState
 from service.queue.waiting import waits_of
 
-router = APIRouter(prefix="/v1", tags=["problems"])
+router = Routes(prefix="/v1", tags=["problems"])
 
 _TOP_PROBLEMS = 20
 _ACTIVE_JOBS = 50
@@ -49,12 +49,11 @@ _JOBS_OF_TABLE = 20
 _SUGGESTIONS = 20
 
 
-@router.get(
-    "/overview",
-    operation_id="getOverview",
-    summary="Show the state of everything, and a page of tables with their last jobs",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET /overview",
+    "Show the state of everything, and a page of tables with their last jobs",
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
 def get_overview(
     database: DatabaseDep,

@@ -6,6 +6,7 @@ import random
 import threading
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import version
 from ipaddress import ip_network
 from pathlib import Path
@@ -174,11 +175,7 @@ class Composition:
             guard=self._guard,
         )
         app = create_app(context)
-
-        def ready() -> None:
-            threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
-            on_ready()
-
+        threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
         return Daemon(
             TrustedProxies(app, chosen.trusted_proxies),
             listening,
@@ -209,7 +206,7 @@ class Composition:
             replicas=self._replicas(),
             on_end=self._end,
             tasks=self.tasks,
-            on_ready=ready,
+            on_ready=on_ready,
         )
 
     def _ticks(self, context: AppContext) -> list[Tick]:
@@ -248,21 +245,11 @@ class Composition:
         ]
         if chosen.discover:
             wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
-            ticks.append(
-                Tick(
-                    "discover",
-                    chosen.discover_seconds,
-                    lambda: discovery_round.run_once(context.database, context.lake, wanted),
-                )
-            )
+            discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
+            ticks.append(Tick("discover", chosen.discover_seconds, discover))
         if chosen.automatic:
-            ticks.append(
-                Tick(
-                    "plan",
-                    chosen.plan_seconds,
-                    lambda: scheduler.run_once(context.database, context.queue.planning),
-                )
-            )
+            plan = partial(scheduler.run_once, context.database, context.queue.planning)
+            ticks.append(Tick("plan", chosen.plan_seconds, plan))
         return ticks
 
     def _hand_overs(self) -> HandOvers:
@@ -298,10 +285,7 @@ class Composition:
             self._clock,
             self.rng,
             self.poll_requests,
-            ObserverConfig(
-                poll_seconds=chosen.poll_seconds,
-                at_once=chosen.look_threads,
-            ),
+            ObserverConfig(poll_seconds=chosen.poll_seconds, at_once=chosen.look_threads),
             read=self._poll_readers.isolated(
                 IsolatedTableReader(
                     self.engine.url.render_as_string(hide_password=False),

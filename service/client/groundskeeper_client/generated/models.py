@@ -332,14 +332,6 @@ class AuditPolicyIn(Model, frozen=True, kw_only=True):
 class AuditResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `audit`"""
 
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: int | UnsetType = UNSET
     """Number of file groups"""
     partitions: int | UnsetType = UNSET
@@ -370,6 +362,14 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Whether nothing of this is wrong, and all checks were made"""
     pending_instants: list[str] | UnsetType = UNSET
     """Instants that have not completed"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -547,14 +547,6 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
     """Rules of the hashing config; of a dry run before and after"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -589,6 +581,14 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -677,14 +677,6 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
     """Rules of the hashing config; of a dry run before and after"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -719,6 +711,14 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -950,14 +950,6 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """Number of files"""
     bytes: int | UnsetType | None = UNSET
     """Their size in bytes; null on a storage that only Hudi's file system can read"""
-    plans: list[str] | UnsetType = UNSET
-    """Plans that were executed"""
-    completed_before: list[str] | UnsetType = UNSET
-    """Plans that had completed before"""
-    gone: list[str] | UnsetType = UNSET
-    """Plans that do not exist any more"""
-    scheduled: bool | UnsetType = UNSET
-    """Always false: none is scheduled with `plans`"""
     policy: str | UnsetType = UNSET
     """The policy that was applied"""
     retain: int | UnsetType = UNSET
@@ -980,6 +972,14 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """Files that were deleted"""
     failed_deletes: int | UnsetType = UNSET
     """Files that could not be deleted"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1182,14 +1182,6 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether rows were ordered inside each bucket"""
     proof: KeyProof | UnsetType = UNSET
     """The comparison of the rows before and after"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -1224,6 +1216,14 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1396,14 +1396,6 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
     """Digest of all record keys: equal for equal sets of keys"""
-    plans: list[str] | UnsetType = UNSET
-    """Plans that were executed"""
-    completed_before: list[str] | UnsetType = UNSET
-    """Plans that had completed before"""
-    gone: list[str] | UnsetType = UNSET
-    """Plans that do not exist any more"""
-    scheduled: bool | UnsetType = UNSET
-    """Always false: none is scheduled with `plans`"""
     file_groups: int | UnsetType = UNSET
     """File groups with logs"""
     log_files: int | UnsetType = UNSET
@@ -1424,6 +1416,14 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Who would execute a plan, as far as is known before; only of a dry run"""
     engine_reasons: list[ResultReason] | UnsetType = UNSET
     """Why it would be Hudi's executor; only of a dry run"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -2336,10 +2336,10 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
 
     rows: int | UnsetType | None = UNSET
     """Rows that are astray; null if not known"""
-    partitions: int | UnsetType = UNSET
-    """Number of partitions that it wrote to"""
     file_groups: int | UnsetType = UNSET
     """Replaced file groups that the commit wrote to"""
+    partitions: int | UnsetType = UNSET
+    """Number of partitions that it wrote to"""
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
     doubt: str | UnsetType = UNSET
