@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.delivery.delivery_store import QUERY, delivery_of
+from service.delivery.delivery_store import QUERY
 from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
 from service.events.event import Event, Published
 
@@ -107,7 +107,7 @@ def waiting(
     )
     found: dict[int, list[tuple[Delivery, Published]]] = {queue_id: [] for queue_id in queue_ids}
     for row in connection.execute(query):
-        found[row.lane_id].append((delivery_of(row), _published(row)))
+        found[row.lane_id].append((Delivery.of_row(row), _published(row)))
     return found
 
 
@@ -172,7 +172,7 @@ def _is_free(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _published(row: sa.Row[Any]) -> Published:
-    return Published(row.event_seq, Event(row.event_id, row.type, row.at, row.table_id, row.data))
+    return Published(row.event_seq, Event(row.event_id, row.event_type, row.at, row.table_id, row.data))
 
 
 def _attempt_values(tried: AttemptRecord) -> dict[str, Any]:

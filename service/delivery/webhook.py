@@ -83,7 +83,7 @@ class DeliveryState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Delivery(Record):
     """One event for one webhook. `tries` and `first_tried_at` start again with a replay."""
 
     id: str

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, not_a_cursor, page_of
+from service.db.upsert import insert
 from service.health.next_step import Action
 from service.health.problem import RANKS, About, HealthProblem, ObjectType, ProblemKind, Severity
 
@@ -61,8 +61,7 @@ def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    first = insert(_r).values(id=_ROUND, at=began).on_conflict_do_nothing().returning(_r.c.id)
+    first = insert(connection, _r).values(id=_ROUND, at=began).on_conflict_do_nothing().returning(_r.c.id)
     return connection.execute(first).first() is not None
 
 

@@ -230,7 +230,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
         looked_at=now,
         holder=found.holder if is_held else None,
         since=(found.since or (before.since if same else now)) if is_held else None,
-        detail=found.detail or None,
+        detail=found.detail,
         token=found.id if token_since else None,
         token_since=token_since,
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 
 class Row(Protocol):
@@ -31,9 +33,19 @@ class Record:
 
     @classmethod
     def of_row(cls, row: Row) -> Self:
-        """Ignores the columns without a field. Raises ValueError for values of other types."""
-        values = row._mapping
-        return msgspec.convert({name: values[name] for name in cls.__dataclass_fields__}, cls)
+        """Raises ValueError for values of other types."""
+        return read(cls, row)
+
+
+def read(kind: type[T], row: Row) -> T:
+    """Returns a row as a dataclass. It ignores the columns without a field, and leaves a null to the default of its
+    field. Raises ValueError for values of other types."""
+    values = row._mapping
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]  # it is a dataclass
+    known = {
+        field.name: value for field in fields if (value := values[field.name]) is not None or field.default is None
+    }
+    return msgspec.convert(known, kind, strict=False)
 
 
 def _plain(value: Any) -> Any:

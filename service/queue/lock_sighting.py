@@ -26,7 +26,7 @@ class LockSighting(Record):
     looked_at: datetime | None = None
     holder: str | None = None
     since: datetime | None = None
-    detail: str | None = None
+    detail: str = ""
     token: str | None = None
     token_since: datetime | None = None
 
