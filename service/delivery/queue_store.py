@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.delivery.delivery_store import QUERY, delivery_of
-from service.delivery.webhook import Delivery, DeliveryQueue
-from service.delivery.webhook_store import webhook_of
+from service.delivery.delivery_store import QUERY
+from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
 from service.events.event import Event, Published
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from service.delivery.webhook import DeliveryAttempt, Webhook
+    from service.delivery.webhook import DeliveryAttempt
 
 _d = schema.deliveries
 _e = schema.events
@@ -52,7 +51,7 @@ def due(connection: Connection, now: datetime) -> list[Webhook]:
         .where(_w.c.disabled_because.is_(None))
         .order_by(longest.c.since)
     )
-    return [webhook_of(row) for row in connection.execute(query)]
+    return [Webhook.of_row(row) for row in connection.execute(query)]
 
 
 def claim(
@@ -108,7 +107,7 @@ def waiting(
     )
     found: dict[int, list[tuple[Delivery, Published]]] = {queue_id: [] for queue_id in queue_ids}
     for row in connection.execute(query):
-        found[row.lane_id].append((delivery_of(row), _published(row)))
+        found[row.lane_id].append((Delivery.of_row(row), _published(row)))
     return found
 
 
@@ -173,7 +172,7 @@ def _is_free(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _published(row: sa.Row[Any]) -> Published:
-    return Published(row.event_seq, Event(row.event_id, row.type, row.at, row.table_id, row.data))
+    return Published(row.event_seq, Event(row.event_id, row.event_type, row.at, row.table_id, row.data))
 
 
 def _attempt_values(tried: AttemptRecord) -> dict[str, Any]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from service.delivery import open_lineage
+from service.model.record import Record
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from service.events.event import Event
 
 
 @dataclass(frozen=True)
-class Webhook:
+class Webhook(Record):
     """An address that receives events. `sealed_...` are encrypted (`secret_cipher`)."""
 
     id: str
@@ -77,7 +77,7 @@ class DeliveryState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Delivery(Record):
     """One event for one webhook."""
 
     id: str

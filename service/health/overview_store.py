@@ -129,7 +129,7 @@ def active_jobs(connection: Connection, limit: int) -> list[tuple[Job, str]]:
         .order_by(turn, _j.c.created_at, _j.c.id)
         .limit(limit)
     )
-    return [(job_store.job_of(row), row.name) for row in connection.execute(query)]
+    return [(Job.of_row(row), row.name) for row in connection.execute(query)]
 
 
 def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -> Mapping[str, list[PastJob]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Problem
 from jobs.format.stale_writes import Doubt
 from jobs.kinds.registry import KINDS
+from service.model.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
+    from collections.abc import Iterable
 
 
 class IncidentKind(StrEnum):
@@ -92,7 +94,7 @@ _DOUBTS = {
 
 
 @dataclass(frozen=True)
-class Incident:
+class Incident(Record):
     """`instant` caused it, with the operation type `operation`. `details` are figures of its kind, as JSON.
 
     `because` is the reason why it was closed, as a sentence.

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind, Problem
 from service.model.formatting import count, duration
+from service.model.record import Record
 from service.queue.job import AttemptOutcome
 
 if TYPE_CHECKING:
-    from jobs.contract import JobKind, Problem
     from service.queue.job import Job
 
 SHARE = 10
@@ -47,7 +48,7 @@ class BreakerState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Breaker:
+class Breaker(Record):
     """A breaker that is not closed."""
 
     table_id: str

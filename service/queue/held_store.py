@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
 from service.db import schema
 from service.queue.job import HELD, Job, JobState
-from service.queue.job_store import job_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,7 +56,7 @@ def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
     if not table_ids:
         return []
     query = sa.select(_j).where(_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
-    return [job_of(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
+    return [Job.of_row(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
 
 
 def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import DEFAULT_GROUP, WorkOrder
+from jobs.contract import DEFAULT_GROUP, JobKind, Problem, Progress, WorkOrder
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import KindResult
 from jobs.trace_context import of_job
-from service.model.hand_over import HandOverState
+from service.model.hand_over import HandOver, HandOverState
+from service.model.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
+    from collections.abc import Iterable
 
-    from jobs.contract import JobKind, Problem, Progress, Table
-    from service.model.hand_over import HandOver
+    from jobs.contract import Table
 
 
 class JobState(StrEnum):
@@ -91,7 +92,7 @@ def mutates(kind: JobKind, *, dry_run: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Attempt(Record):
     """One lease of a job, from the moment a worker took it. `ended_at` is None until it ends."""
 
     attempt: int
@@ -126,7 +127,7 @@ NOBODY = Holder()
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Record):
     """A job."""
 
     id: str

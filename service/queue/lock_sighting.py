@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 
 from service.model.formatting import duration
 from service.model.lock_state import LockState
+from service.model.record import Record
 
 FRESH = timedelta(minutes=1)
 """An older look holds no job back: whoever looks may have died."""
 
 
 @dataclass(frozen=True)
-class LockSighting:
+class LockSighting(Record):
     """The last look at the lock of a table."""
 
     table_id: str

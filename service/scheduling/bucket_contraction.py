@@ -60,14 +60,14 @@ def decide(
     if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
         return Skip("not-yet", timing.because, timing.until)
     known = [each for each in snapshot.partitions if each.buckets and each.num_buckets]
-    small = [each for each in known if each.num_buckets > 1 and _average(each) < settings.min_bucket_bytes]
+    small = [each for each in known if each.num_buckets > 1 and each.average_bucket_bytes < settings.min_bucket_bytes]
     if not small:
         return Skip("large-enough", f"no average bucket has less than {size(settings.min_bucket_bytes)}")
     factors = {each.path: factor_for(each, settings.min_bucket_bytes, limit) for each in small}
     chosen = _most_saving([each for each in small if factors[each.path] > 1], factors)
-    least = min(small, key=_average)
+    least = min(small, key=lambda each: each.average_bucket_bytes)
     finding = (
-        f"the average bucket of {_place(least)} has {size(int(_average(least)))},"
+        f"the average bucket of {least.place} has {size(int(least.average_bucket_bytes))},"
         f" {size(settings.min_bucket_bytes)} are wanted"
     )
     if not chosen:
@@ -94,7 +94,7 @@ def factor_for(partition: PartitionState, wanted: int, limit: int) -> int:
     factor = 1
     while (
         factor < MAX_FACTOR
-        and _average(partition) * factor < wanted
+        and partition.average_bucket_bytes * factor < wanted
         and partition.num_buckets % (factor * 2) == 0
         and partition.largest_bucket_bytes * factor * 2 * MARGIN <= limit
     ):
@@ -112,11 +112,3 @@ def _most_saving(partitions: Sequence[PartitionState], factors: dict[str, int]) 
         return sum(each.num_buckets - each.num_buckets // factor for each in by_factor[factor])
 
     return by_factor[max(by_factor, key=saved)] if by_factor else []
-
-
-def _average(partition: PartitionState) -> float:
-    return (partition.base_bytes + partition.log_bytes) / max(partition.num_buckets, 1)
-
-
-def _place(partition: PartitionState) -> str:
-    return f"partition {partition.path}" if partition.path else "the table"

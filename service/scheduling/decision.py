@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from jobs.contract import JobKind
+from service.model.record import Record
 
 DECIDED = tuple(
     kind for _, kind in sorted((declared.policy.turn, kind) for kind, declared in KINDS.items() if declared.policy)
@@ -76,7 +74,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Record):
     """A stored admission. A repetition with the same verdict and code is counted and not stored again; `because` then
     has the latest figures."""
 
