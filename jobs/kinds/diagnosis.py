@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import BucketIndex, JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Checked, Findings, KindResult, Unchecked
+from jobs.kinds.results import Checked, Findings, Flag, KindResult, Unchecked
 
 
 class DiagnosisParams(Parameters, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class DiagnosisResult(KindResult, frozen=True, kw_only=True):
     findings: Findings = ()
     checked: Checked = ()
     unchecked: Unchecked = ()
-    healthy: Annotated[bool | UnsetType, Spec("All checks were made, and none found anything")] = UNSET
+    healthy: Annotated[Flag, Spec("All checks were made, and none found anything")] = UNSET
 
 
 KIND = Kind(

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import DamageFound, KindResult
+from jobs.kinds.results import DamageFound, KindResult, Texts
 
 
 class MetadataTableParams(Parameters, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class MetadataTableParams(Parameters, frozen=True, kw_only=True):
 
 
 class MetadataTableResult(KindResult, frozen=True, kw_only=True):
-    partitions: Annotated[tuple[str, ...] | UnsetType, Spec("Partitions of the metadata table")] = UNSET
+    partitions: Annotated[Texts, Spec("Partitions of the metadata table")] = UNSET
     findings: Annotated[tuple[DamageFound, ...] | UnsetType, Spec("Differences from the storage")] = UNSET
 
 

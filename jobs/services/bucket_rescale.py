@@ -29,7 +29,7 @@ from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.services import repair, rewrite_engines
 from jobs.services.rewrite_engines import RewriteEngines
 
@@ -138,7 +138,7 @@ def _settled(
         order,
         context,
         switch,
-        before=Before.of_commit(instant, table.commits(), table.instants()),
+        before=KnownInstants.of_commit(instant, table.commits(), table.instants()),
         seconds=_settle_seconds(order),
     )
     found = watched.result(RescaleResult(found_completed=instant))

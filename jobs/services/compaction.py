@@ -68,18 +68,10 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     if not pending and (problems := held.refusals(table)):
         return _refused(order, problems)
     due = held.free
-    size = sum(item.bytes for item in due)
-    found = CompactionResult(
-        file_groups=len(due),
-        files=sum(bool(item.base_file) + len(item.log_files) for item in due),
-        log_files=sum(len(item.log_files) for item in due),
-        bytes=size,
-        log_bytes=sum(item.log_bytes for item in due),
-        pending_plans=tuple(pending),
-    )
+    found = bounded_compaction.measured(due).having(pending_plans=tuple(pending))
     if order.dry_run:
         planned = found.having(
-            estimated_cost=EstimatedCost(bytes_read=size, bytes_written=sum(item.base_bytes for item in due)),
+            estimated_cost=EstimatedCost(bytes_read=found.bytes, bytes_written=sum(item.base_bytes for item in due)),
             nothing_to_do=not due and not pending,
             refusals=(),
             notes=held.notes(),
@@ -88,16 +80,14 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
 
     runner = PlanRunner(table, order, context)
     with WriteClient(table, UNDER_OUR_LOCK, {**DUE, **compaction_engines.options(order)}) as client:
-        instants, withheld = runner.run_all(client, pending)
+        instants = [instant for instant in pending if runner.executes(client, instant)]
         context.step("scheduling")
         with runner.lock.held(context.checkpoint):
             scheduled = runner.schedule(client)
         if scheduled:
             runner.run(client, scheduled)
             instants.append(scheduled)
-    idle = not instants and not withheld
-    found = runner.result(found.having(withheld_plans=tuple(withheld), nothing_to_do=idle))
-    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=found)
+    return runner.result(found, instants)
 
 
 def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) -> Result[KindResult]:
@@ -125,7 +115,5 @@ def _execute_given(
         for instant in found.completed:
             if instant in order.earlier_instants:
                 client.tidy_up(instant)
-        instants, withheld = runner.run_all(client, found.ready)
-    idle = not instants and not withheld
-    result = found.result(CompactionResult).having(withheld_plans=tuple(withheld), nothing_to_do=idle)
-    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=runner.result(result))
+        instants = [instant for instant in found.ready if runner.executes(client, instant)]
+    return runner.result(found.result(CompactionResult), instants)

@@ -32,7 +32,7 @@ from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDE
 from jobs.protocol import preflight, recovery
 from jobs.protocol.partition_expiry import Rows, Ttl, expired
 from jobs.protocol.partition_holds import being_written, holds, writing_into
-from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.protocol.writer_engines import of_running_flink
 from jobs.protocol.writers import dead_writes, roll_back_dead
 
@@ -190,7 +190,7 @@ def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequen
             context.checkpoint()
             lock.verify()
             unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"}
-            before = Before(frozenset(item.requested for item in at_lock), frozenset(unfinished))
+            before = KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
             _commit(table, client, instant, slices, before)
         except (LeaseLostError, LockLostError, CommitStateUnknownError):
             # The next attempt settles the instant, under the lock.
@@ -212,7 +212,9 @@ def _without(slices: Sequence[FileSlice], chosen: Sequence[Expired]) -> dict[tup
     return {item.key: item for item in slices if item.partition not in dropped}
 
 
-def _commit(table: HudiTable, client: WriteClient, instant: str, slices: Sequence[FileSlice], before: Before) -> None:
+def _commit(
+    table: HudiTable, client: WriteClient, instant: str, slices: Sequence[FileSlice], before: KnownInstants
+) -> None:
     try:
         client.commit_replacement(instant, [], slices, before.to_metadata())
     except JobError as error:

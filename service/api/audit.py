@@ -5,22 +5,22 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry, Outcome
 from service.access.token import Role
-from service.api.dependencies import DatabaseDep, needs
+from service.api.dependencies import DatabaseDep
 from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.api.tables import CursorText, Limit
 from service.db.engine import reading
 from service.db.page import Page
 from service.model import errors
 
-router = APIRouter(prefix="/v1", tags=["audit"])
+router = Routes(prefix="/v1", tags=["audit"])
 
 Text = Annotated[str | None, Query(max_length=1024, pattern=SOME_TEXT)]
 Texts = Annotated[
@@ -78,12 +78,12 @@ class AuditPage(BaseModel):
         return cls(items=[AuditEntryOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
 
-@router.get(
-    "/audit",
+@router.on(
+    "GET /audit",
+    "List who changed what, newest first",
+    errors.ParamsInvalidError,
+    role=Role.ADMIN,
     operation_id="listAuditEntries",
-    summary="List who changed what, newest first",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(errors.ParamsInvalidError),
 )
 def list_entries(
     database: DatabaseDep,

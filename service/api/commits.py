@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from pydantic import StringConstraints
 
 from service.access.token import Role
@@ -22,7 +22,7 @@ from service.api.observed import (
 )
 from service.api.patterns import ACTION
 from service.api.requests import Moment
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
@@ -30,17 +30,12 @@ from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
 from service.model import errors, storage_errors, table_errors
 
-router = APIRouter(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
+router = Routes(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
 Partitions = Annotated[int, Query(ge=0, le=10_000, description="Maximum number of partitions, largest first")]
 
 
-@router.get(
-    "/commits",
-    operation_id="listCommits",
-    summary="List commits, latest first",
-    responses=documented(errors.ParamsInvalidError),
-)
+@router.on("GET /commits", "List commits, latest first", errors.ParamsInvalidError)
 def list_commits(
     database: DatabaseDep,
     *,
@@ -62,17 +57,15 @@ def list_commits(
     return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
 
 
-@router.get(
-    "/tables/{table_id}/timeline",
+@router.on(
+    "GET /tables/{table_id}/timeline",
+    "Show a table's active timeline",
+    table_errors.TableNotFoundError,
+    storage_errors.PathNotFoundError,
+    storage_errors.PathForbiddenError,
+    storage_errors.StorageError,
+    storage_errors.ReadersBusyError,
     operation_id="getTimeline",
-    summary="Show a table's active timeline",
-    responses=documented(
-        table_errors.TableNotFoundError,
-        storage_errors.PathNotFoundError,
-        storage_errors.PathForbiddenError,
-        storage_errors.StorageError,
-        storage_errors.ReadersBusyError,
-    ),
 )
 def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""
@@ -82,11 +75,12 @@ def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> Timelin
     return TimelineOut.of(found, watch, database.clock())
 
 
-@router.get(
-    "/tables/{table_id}/snapshot",
+@router.on(
+    "GET /tables/{table_id}/snapshot",
+    "Show the state of a table",
+    table_errors.TableNotFoundError,
+    table_errors.SnapshotNotTakenError,
     operation_id="getSnapshot",
-    summary="Show the state of a table",
-    responses=documented(table_errors.TableNotFoundError, table_errors.SnapshotNotTakenError),
 )
 def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
     """Returns the state as of the last observed change of the timeline."""
@@ -98,11 +92,12 @@ def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 
     return SnapshotOut.of(found, watch, database.clock(), partitions)
 
 
-@router.get(
-    "/tables/{table_id}/history",
+@router.on(
+    "GET /tables/{table_id}/history",
+    "Show how a table's backlog and files have developed",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
     operation_id="getHistory",
-    summary="Show how a table's backlog and files have developed",
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def history(
     table_id: TableId,
@@ -120,11 +115,12 @@ def history(
     return HistoryOut(items=[SampleOut.of(sample) for sample in found])
 
 
-@router.get(
-    "/tables/{table_id}/buckets",
+@router.on(
+    "GET /tables/{table_id}/buckets",
+    "Show the size of each bucket",
+    table_errors.TableNotFoundError,
+    table_errors.SnapshotNotTakenError,
     operation_id="getBuckets",
-    summary="Show the size of each bucket",
-    responses=documented(table_errors.TableNotFoundError, table_errors.SnapshotNotTakenError),
 )
 def buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
     """Returns bytes, rows and skew of the buckets of each partition."""

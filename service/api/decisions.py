@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, QueueDep, needs
 from service.api.filters import OfKinds, Since, Until
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -18,14 +18,14 @@ from service.model import errors, table_errors
 from service.scheduling import decision_store, scheduler
 from service.scheduling.decision import DECIDED, Verdict
 
-router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
+router = Routes(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
 
 
-@router.get(
-    "/{table_id}/decisions",
-    operation_id="listDecisions",
-    summary="List the decisions about a table, newest first",
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
+@router.on(
+    "GET /{table_id}/decisions",
+    "List the decisions about a table, newest first",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
 )
 def list_decisions(
     table_id: TableId,
@@ -67,11 +67,11 @@ def list_decisions(
     return DecisionPage(items=[DecisionOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
 
-@router.post(
-    "/{table_id}/evaluate",
+@router.on(
+    "POST /{table_id}/evaluate",
+    "Show the decisions that a table would get now",
+    table_errors.TableNotFoundError,
     operation_id="evaluateTable",
-    summary="Show the decisions that a table would get now",
-    responses=documented(table_errors.TableNotFoundError),
 )
 def evaluate(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
     """Starts nothing and stores nothing."""

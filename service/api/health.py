@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from service.api.dependencies import MonitoringDep
 from service.api.readiness import Check, Checks, Readiness, unknown
 from service.api.responses import HealthOut
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
 from service.model.task_health import TaskHealth
 
-router = APIRouter(tags=["health"])
+router = Routes(tags=["health"])
 
 _SECONDS = 5.0
 
 
 # No thread is needed for either call, so they are answered also when calls that wait for tables take all.
-@router.get("/healthz", operation_id="isAlive", summary="Check that the process is alive")
+@router.on("GET /healthz", "Check that the process is alive", operation_id="isAlive")
 async def healthz() -> HealthOut:
     return HealthOut()
 
 
-@router.get(
-    "/readyz",
+@router.on(
+    "GET /readyz",
+    "Check that the database can be used, and that no background task fails or stands still",
+    NotReadyError,
+    DatabaseUnavailableError,
+    DatabaseDamagedError,
     operation_id="isReady",
-    summary="Check that the database can be used, and that no background task fails or stands still",
-    responses=documented(NotReadyError, DatabaseUnavailableError, DatabaseDamagedError),
 )
 async def readyz(request: Request, monitoring: MonitoringDep) -> Readiness:
     """Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it also

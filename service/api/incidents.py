@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Path, Query
+from fastapi import Body, Depends, Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import CallerDep, DatabaseDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.filters import OfTable, Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.requests import Request
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -23,7 +23,7 @@ from service.incidents import store, tracker
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model import errors, job_errors, table_errors
 
-router = APIRouter(prefix="/v1", tags=["incidents"])
+router = Routes(prefix="/v1", tags=["incidents"])
 
 IncidentId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["inc_8c1d0e5f2a7b4963"])]
 KindQuery = Annotated[
@@ -120,13 +120,7 @@ def _wanted(
 Wanted = Annotated[dict[str, Any], Depends(_wanted)]
 
 
-@router.get(
-    "/incidents",
-    operation_id="listIncidents",
-    summary="List incidents, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
-)
+@router.on("GET /incidents", "List incidents, newest first", errors.ParamsInvalidError, role=Role.READER)
 def list_incidents(
     database: DatabaseDep,
     wanted: Wanted,
@@ -137,12 +131,12 @@ def list_incidents(
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
 
-@router.get(
-    "/tables/{table_id}/incidents",
-    operation_id="listIncidentsOfTable",
-    summary="List the incidents of a table, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
+@router.on(
+    "GET /tables/{table_id}/incidents",
+    "List the incidents of a table, newest first",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
 def list_incidents_of_table(
     table_id: TableId,
@@ -154,12 +148,14 @@ def list_incidents_of_table(
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
 
-@router.post(
-    "/incidents/{incident_id}/close",
+@router.on(
+    "POST /incidents/{incident_id}/close",
+    "Close an incident by hand",
+    job_errors.IncidentNotFoundError,
+    job_errors.IncidentClosedError,
+    errors.ParamsInvalidError,
+    role=Role.OPERATOR,
     operation_id="closeIncident",
-    summary="Close an incident by hand",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(job_errors.IncidentNotFoundError, job_errors.IncidentClosedError, errors.ParamsInvalidError),
 )
 def close(
     incident_id: IncidentId,

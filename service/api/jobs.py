@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
+from fastapi import Body, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
-from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
 from service.api.filters import OfKinds, OfTable, Since, Until
 from service.api.forecasts import Prospects
@@ -22,7 +22,8 @@ from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.patterns import SOME_TEXT
 from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
-from service.api.statuses import ACCEPTED, REPEATED, documented
+from service.api.routes import Routes
+from service.api.statuses import ACCEPTED, REPEATED
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
@@ -38,7 +39,7 @@ from service.queue.job import Job, JobState
 from service.queue.submission import JobRequest
 from service.queue.waiting import Wait, waits_of
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = Routes(prefix="/v1", tags=["jobs"])
 
 JobId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["job_4be1c0d2f6a89b37"])]
 IdempotencyKey = Annotated[
@@ -47,28 +48,26 @@ IdempotencyKey = Annotated[
 ]
 
 
-@router.post(
-    "/tables/{table_id}/jobs",
+@router.on(
+    "POST /tables/{table_id}/jobs",
+    "Submit a job",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    table_errors.OptionNotAllowedError,
+    storage_errors.PathForbiddenError,
+    MetastoreForbiddenError,
+    job_errors.JobConflictError,
+    job_errors.IncidentOpenError,
+    job_errors.IdempotencyKeyReusedError,
+    job_errors.FenceLosesFlinkError,
+    *REFUSALS_OF_CLUSTERING,
+    SecretUnreadableError,
+    role=Role.OPERATOR,
     operation_id="submitJob",
-    summary="Submit a job",
-    status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
     responses={
-        int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"},
-        **documented(
-            table_errors.TableNotFoundError,
-            errors.ParamsInvalidError,
-            table_errors.OptionNotAllowedError,
-            storage_errors.PathForbiddenError,
-            MetastoreForbiddenError,
-            job_errors.JobConflictError,
-            job_errors.IncidentOpenError,
-            job_errors.IdempotencyKeyReusedError,
-            job_errors.FenceLosesFlinkError,
-            *REFUSALS_OF_CLUSTERING,
-            SecretUnreadableError,
-        ),
+        int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"}
     },
+    status_code=ACCEPTED,
 )
 def submit(
     table_id: TableId,
@@ -104,13 +103,7 @@ def submit(
     return _out(database, monitoring, submission.job)
 
 
-@router.get(
-    "/jobs",
-    operation_id="listJobs",
-    summary="List jobs, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
-)
+@router.on("GET /jobs", "List jobs, newest first", errors.ParamsInvalidError, role=Role.READER)
 def list_jobs(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -142,15 +135,17 @@ def list_jobs(
     return JobPage(items=[JobOut.of(job, prospects) for job in page.items], next_cursor=page.next_cursor)
 
 
-@router.get(
-    "/jobs/{job_id}",
-    operation_id="getJob",
-    summary="Show a job, its attempts, and what it waits for",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(job_errors.JobNotFoundError, errors.ParamsInvalidError, TooManyWaitsError),
+@router.on(
+    "GET /jobs/{job_id}",
+    "Show a job, its attempts, and what it waits for",
+    job_errors.JobNotFoundError,
+    errors.ParamsInvalidError,
+    TooManyWaitsError,
+    role=Role.READER,
 )
 async def get_job(
     job_id: JobId,
+    *,
     database: DatabaseDep,
     monitoring: MonitoringDep,
     caller: CallerDep,
@@ -176,43 +171,42 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
     return JobDetail.with_attempts(job, attempts, _prospects(database, monitoring, [job], waits), now)
 
 
-@router.post(
-    "/jobs/{job_id}/cancel",
+@router.on(
+    "POST /jobs/{job_id}/cancel",
+    "Cancel a job",
+    job_errors.JobNotFoundError,
+    job_errors.JobNotCancellableError,
+    role=Role.OPERATOR,
     operation_id="cancelJob",
-    summary="Cancel a job",
     status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(job_errors.JobNotFoundError, job_errors.JobNotCancellableError),
 )
 def cancel(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
     return _out(database, monitoring, submitting.cancel(database, job_id))
 
 
-@router.post(
-    "/jobs/{job_id}/retry",
+@router.on(
+    "POST /jobs/{job_id}/retry",
+    "Submit a job again that failed or was cancelled",
+    job_errors.JobNotFoundError,
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    table_errors.OptionNotAllowedError,
+    storage_errors.PathForbiddenError,
+    MetastoreForbiddenError,
+    JobNotRetriableError,
+    job_errors.JobConflictError,
+    job_errors.IncidentOpenError,
+    job_errors.IdempotencyKeyReusedError,
+    job_errors.FenceLosesFlinkError,
+    *REFUSALS_OF_CLUSTERING,
+    SecretUnreadableError,
+    role=Role.OPERATOR,
     operation_id="retryJob",
-    summary="Submit a job again that failed or was cancelled",
-    status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
     responses={
-        int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"},
-        **documented(
-            job_errors.JobNotFoundError,
-            table_errors.TableNotFoundError,
-            errors.ParamsInvalidError,
-            table_errors.OptionNotAllowedError,
-            storage_errors.PathForbiddenError,
-            MetastoreForbiddenError,
-            JobNotRetriableError,
-            job_errors.JobConflictError,
-            job_errors.IncidentOpenError,
-            job_errors.IdempotencyKeyReusedError,
-            job_errors.FenceLosesFlinkError,
-            *REFUSALS_OF_CLUSTERING,
-            SecretUnreadableError,
-        ),
+        int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"}
     },
+    status_code=ACCEPTED,
 )
 def retry(
     job_id: JobId,
@@ -240,16 +234,15 @@ def retry(
     return _out(database, monitoring, submission.job)
 
 
-@router.get(
-    "/jobs/{job_id}/log",
+@router.on(
+    "GET /jobs/{job_id}/log",
+    "Read the log of a job",
+    job_errors.JobNotFoundError,
+    errors.ParamsInvalidError,
+    role=Role.READER,
     operation_id="getJobLog",
-    summary="Read the log of a job",
-    dependencies=[Depends(needs(Role.READER))],
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_model=JobLog,
-    responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-        **documented(job_errors.JobNotFoundError, errors.ParamsInvalidError),
-    },
 )
 def get_log(
     job_id: JobId,
@@ -278,17 +271,18 @@ def get_log(
     return JobLog.of(page)
 
 
-@router.post(
-    "/jobs/{job_id}/writers-stopped",
-    operation_id="confirmWritersStopped",
-    summary="Confirm that the writers were stopped, for a job that waits for it",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(
-        job_errors.JobNotFoundError, job_errors.JobNotWaitingError, FlinkStateReturnsError, errors.ParamsInvalidError
-    ),
+@router.on(
+    "POST /jobs/{job_id}/writers-stopped",
+    "Confirm that the writers were stopped, for a job that waits for it",
+    job_errors.JobNotFoundError,
+    job_errors.JobNotWaitingError,
+    FlinkStateReturnsError,
+    errors.ParamsInvalidError,
+    role=Role.OPERATOR,
 )
 def confirm_writers_stopped(
     job_id: JobId,
+    *,
     database: DatabaseDep,
     lake: LakeDep,
     monitoring: MonitoringDep,

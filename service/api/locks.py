@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
 from service.access.token import Role
-from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
 from service.api.patterns import A_REASON, SOME_TEXT
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.api.tables import TableId
 from service.events.database import Database
 from service.locks import errors as reasons
@@ -25,7 +25,7 @@ from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
 from service.scheduling.queue_settings import QueueSettings
 
-router = APIRouter(prefix="/v1/tables", tags=["tables"])
+router = Routes(prefix="/v1/tables", tags=["tables"])
 
 MOST_WRITERS = 100
 
@@ -175,35 +175,26 @@ def desk_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockD
     return LockDesk(database, lake, queue.lock_break_after)
 
 
-@router.get(
-    "/{table_id}/lock",
-    operation_id="getLock",
-    summary="Show the table's lock, and who may hold it",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(*_READING),
-)
+@router.on("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *_READING, role=Role.READER)
 def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: QueueDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
     desk = desk_of(database, lake, queue)
     return HeldLockOut.of(desk.look(table_id), desk)
 
 
-@router.delete(
-    "/{table_id}/lock",
-    operation_id="breakLock",
-    summary="Break a lock that a dead writer has left",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(
-        errors.ParamsInvalidError,
-        *_READING,
-        reasons.LockFreeError,
-        reasons.LockNotRemovableError,
-        reasons.LockEndsError,
-        reasons.LockTooYoungError,
-        reasons.LockHeldByJobError,
-        reasons.WritersAliveError,
-        reasons.LockChangedError,
-    ),
+@router.on(
+    "DELETE /{table_id}/lock",
+    "Break a lock that a dead writer has left",
+    errors.ParamsInvalidError,
+    *_READING,
+    reasons.LockFreeError,
+    reasons.LockNotRemovableError,
+    reasons.LockEndsError,
+    reasons.LockTooYoungError,
+    reasons.LockHeldByJobError,
+    reasons.WritersAliveError,
+    reasons.LockChangedError,
+    role=Role.OPERATOR,
 )
 def break_lock(
     table_id: TableId,

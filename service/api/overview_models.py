@@ -10,15 +10,15 @@ from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
 from service.api.forecasts import Prospects
+from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.policy_models import PauseOut
 from service.api.responses import IncidentCounts, JobOut
-from service.api.standing_problems import SeverityCounts, StandingProblemOut
 from service.delivery.webhook import DeliveryState
 from service.health import overview
 from service.health.known_problems import Known, TableBacklog
 from service.health.overview import Health, ListedTable, TableState
 from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
-from service.health.problem import Severity, StandingKind, StandingProblem
+from service.health.problem import HealthProblem, ProblemKind, Severity
 from service.incidents.incident import IncidentState
 from service.queue.job import Job, JobState, JobVerdict
 
@@ -30,13 +30,13 @@ class BriefProblem(BaseModel):
     """`GET /v1/problems` has the whole of it, with what to do."""
 
     id: str = Field(examples=["prb_8c1d0e5f2a7b4963"])
-    kind: StandingKind = Field(examples=["compaction-behind"])
+    kind: ProblemKind = Field(examples=["compaction-behind"])
     severity: Severity = Field(description="How serious it is", examples=["warning"])
     title: str = Field(examples=["Compaction is far behind"])
     since: datetime = Field(description="As exact as the data allows")
 
     @classmethod
-    def of(cls, problem: StandingProblem) -> BriefProblem:
+    def of(cls, problem: HealthProblem) -> BriefProblem:
         return cls.model_validate(problem, from_attributes=True)
 
 
@@ -147,7 +147,7 @@ class ProblemsNow(BaseModel):
         " started a new computation, for the next call"
     )
     counts: SeverityCounts = Field(description="Of all problems, whatever the filter of the tables")
-    items: list[StandingProblemOut] = Field(description="The 20 most serious ones; `GET /v1/problems` lists all")
+    items: list[HealthProblemOut] = Field(description="The 20 most serious ones; `GET /v1/problems` lists all")
 
 
 class ActiveJob(JobOut):

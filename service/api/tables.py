@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlalchemy import Connection
 
 from jobs.contract import TableLock
 from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
-from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
+from service.api.routes import Routes
+from service.api.statuses import ACCEPTED, CREATED, NOTHING
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading, writing
@@ -31,7 +32,7 @@ from service.queue import breaker_store
 from service.queue.hand_over.flink_hosts import check_allowed
 from service.registration import registry
 
-router = APIRouter(prefix="/v1/tables", tags=["tables"])
+router = Routes(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0f3c2a9d5e7b1c44"])]
 Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
@@ -53,13 +54,14 @@ REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
-@router.post(
-    "",
+@router.on(
+    "POST ",
+    "Register a Hudi table",
+    *REGISTRATION_ERRORS,
+    table_errors.TableAlreadyRegisteredError,
+    role=Role.ADMIN,
     operation_id="registerTable",
-    summary="Register a Hudi table",
     status_code=CREATED,
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(*REGISTRATION_ERRORS, table_errors.TableAlreadyRegisteredError),
 )
 def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep, response: Response) -> TableOut:
     """Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table."""
@@ -68,12 +70,12 @@ def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Call
     return shown(database, table)
 
 
-@router.post(
-    "/detect",
+@router.on(
+    "POST /detect",
+    "Show what a registration would find",
+    *EXAMINATION_ERRORS,
+    role=Role.ADMIN,
     operation_id="detectTable",
-    summary="Show what a registration would find",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(*EXAMINATION_ERRORS),
 )
 def detect(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
@@ -89,12 +91,11 @@ def detect(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Caller
     )
 
 
-@router.get(
-    "",
-    operation_id="listTables",
-    summary="List the registered tables, in the order of their registration",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET ",
+    "List the registered tables, in the order of their registration",
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
 def list_tables(
     database: DatabaseDep,
@@ -133,36 +134,27 @@ def list_tables(
     return TablePage(items=items, next_cursor=page.next_cursor)
 
 
-@router.get(
-    "/{table_id}",
-    operation_id="getTable",
-    summary="Show a table",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(table_errors.TableNotFoundError),
-)
+@router.on("GET /{table_id}", "Show a table", table_errors.TableNotFoundError, role=Role.READER)
 def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> TableOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "table", table_id)
         return _outs(connection, [table_store.get(connection, table_id)])[0]
 
 
-@router.patch(
-    "/{table_id}",
-    operation_id="changeTable",
-    summary="Change the declarations of a table",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(
-        table_errors.TableNotFoundError,
-        errors.ParamsInvalidError,
-        SecretKeyMissingError,
-        table_errors.OptionNotAllowedError,
-        table_errors.LockUnavailableError,
-        storage_errors.PathForbiddenError,
-        table_errors.FlinkHostNotAllowedError,
-        table_errors.BucketIndexContradictedError,
-        storage_errors.StorageError,
-        storage_errors.ReadersBusyError,
-    ),
+@router.on(
+    "PATCH /{table_id}",
+    "Change the declarations of a table",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    SecretKeyMissingError,
+    table_errors.OptionNotAllowedError,
+    table_errors.LockUnavailableError,
+    storage_errors.PathForbiddenError,
+    table_errors.FlinkHostNotAllowedError,
+    table_errors.BucketIndexContradictedError,
+    storage_errors.StorageError,
+    storage_errors.ReadersBusyError,
+    role=Role.ADMIN,
 )
 def change_table(
     table_id: TableId, wanted: TableChange, database: DatabaseDep, lake: LakeDep, caller: CallerDep
@@ -176,13 +168,13 @@ def change_table(
     return shown(database, table)
 
 
-@router.post(
-    "/{table_id}/poll",
+@router.on(
+    "POST /{table_id}/poll",
+    "Have a table polled now",
+    table_errors.TableNotFoundError,
+    role=Role.OPERATOR,
     operation_id="pollTable",
-    summary="Have a table polled now",
     status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(table_errors.TableNotFoundError),
 )
 def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
@@ -195,13 +187,14 @@ def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     return PollOut(table_id=table_id, is_new=lake.poll_requests.ask(table_id, insists=True))
 
 
-@router.delete(
-    "/{table_id}",
+@router.on(
+    "DELETE /{table_id}",
+    "Unregister a table",
+    table_errors.TableNotFoundError,
+    table_errors.TableBusyError,
+    role=Role.ADMIN,
     operation_id="unregisterTable",
-    summary="Unregister a table",
     status_code=NOTHING,
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(table_errors.TableNotFoundError, table_errors.TableBusyError),
 )
 def unregister(table_id: TableId, database: DatabaseDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""

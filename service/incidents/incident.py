@@ -140,6 +140,6 @@ class Incident:
         return dataclasses.replace(self, state=state, because=because, closed_at=at)
 
 
-def astray(incidents: Iterable[Incident]) -> list[Incident]:
-    """Returns the standing incidents that a repair resolves."""
+def with_misplaced_rows(incidents: Iterable[Incident]) -> list[Incident]:
+    """Returns the unresolved incidents that a repair resolves."""
     return [each for each in incidents if each.is_standing and each.kind in ASTRAY]

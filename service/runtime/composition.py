@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import version
 from ipaddress import ip_network
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from service.access.secret_cipher import SecretCipher, key_from
 from service.access.token import Role, issued
-from service.api.app import create_app
+from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
 from service.api.exposure import Exposure, is_loopback
@@ -172,8 +174,10 @@ class Composition:
             ),
             guard=self._guard,
         )
+        app = create_app(context)
+        threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
         return Daemon(
-            TrustedProxies(create_app(context), chosen.trusted_proxies),
+            TrustedProxies(app, chosen.trusted_proxies),
             listening,
             limits=ConnectionLimits(
                 all=chosen.max_connections,
@@ -241,21 +245,11 @@ class Composition:
         ]
         if chosen.discover:
             wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
-            ticks.append(
-                Tick(
-                    "discover",
-                    chosen.discover_seconds,
-                    lambda: discovery_round.run_once(context.database, context.lake, wanted),
-                )
-            )
+            discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
+            ticks.append(Tick("discover", chosen.discover_seconds, discover))
         if chosen.automatic:
-            ticks.append(
-                Tick(
-                    "plan",
-                    chosen.plan_seconds,
-                    lambda: scheduler.run_once(context.database, context.queue.planning),
-                )
-            )
+            plan = partial(scheduler.run_once, context.database, context.queue.planning)
+            ticks.append(Tick("plan", chosen.plan_seconds, plan))
         return ticks
 
     def _hand_overs(self) -> HandOvers:
@@ -291,10 +285,7 @@ class Composition:
             self._clock,
             self.rng,
             self.poll_requests,
-            ObserverConfig(
-                poll_seconds=chosen.poll_seconds,
-                at_once=chosen.look_threads,
-            ),
+            ObserverConfig(poll_seconds=chosen.poll_seconds, at_once=chosen.look_threads),
             read=self._poll_readers.isolated(
                 IsolatedTableReader(
                     self.engine.url.render_as_string(hide_password=False),

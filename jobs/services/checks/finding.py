@@ -40,12 +40,16 @@ class Finding:
     hint: str
     cure: Cure | None = None
 
+    @property
+    def detail(self) -> str:
+        return some(self.items.values())
+
     def result(self, check: str | UnsetType = UNSET) -> DamageFound:
-        """Returns what a job's result says of it, with `detail` for the items. `check` is the check that found it."""
+        """Returns what a job's result says of it. `check` is the check that found it."""
         return DamageFound(
             type=self.type,
             title=self.title,
-            detail=some(self.items.values()),
+            detail=self.detail,
             effect=self.effect,
             hint=self.hint,
             check=check,

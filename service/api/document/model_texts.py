@@ -261,13 +261,13 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "partitions": ("The largest partitions", None),
         "watch": ("State of the polling of the table", None),
     },
-    "StandingProblemOut": {
+    "HealthProblemOut": {
         "kind": ("Kind of problem", "compaction-behind"),
         "about": ("The object that has the problem", None),
         "title": ("What is wrong", "Compaction is far behind"),
         "consequence": ("What happens otherwise", "Queries merge ever more log files."),
     },
-    "StandingProblemPage": {"counts": ("Numbers by severity, of all pages", None)},
+    "HealthProblemPage": {"counts": ("Numbers by severity, of all pages", None)},
     "TableIn": {"writers": ("What is known about the table's writers", None)},
     "TableChange": {"lock": ("The lock that the table's writers take; null for the default", None)},
     "TableOut": {

@@ -15,7 +15,8 @@ from msgspec import Struct, UnsetType
 from jobs.contract import Problem
 from jobs.kinds.parameters import Spec
 from jobs.kinds.registry import KINDS
-from service.incidents.details import AstrayDetails, DamageDetails, LateFilesDetails
+from jobs.kinds.results import ResultReason
+from service.incidents.details import IncidentDetails
 
 Schema = dict[str, Any]
 
@@ -28,39 +29,18 @@ _TYPES: Final[dict[Any, str]] = {
     int: "integer",
     str: "string",
 }
-_TEXTS: Final = {
-    "type": "Type of the problem",
-    "title": "What it is",
-    "detail": "This case",
-    "hint": "What to do",
-    "retriable": "Whether it may pass by itself",
-}
 
 
 def schemas() -> dict[str, Schema]:
     """Returns the schemas by name, those that they refer to included."""
     found: dict[str, Schema] = {}
-    found["ResultReason"] = {
-        **_object("ResultReason", "A reason against something, as a problem"),
-        "properties": {
-            name: {"type": "boolean" if name == "retriable" else "string", "description": text}
-            for name, text in _TEXTS.items()
-        },
-    }
     for kind in KINDS.values():
         name = f"{kind.type_name}Result"
         found[name] = {
             **_object(name, f"The result of a job of kind `{kind.kind.value}`"),
             "properties": _members(kind.result, found),
         }
-    found["IncidentDetails"] = {
-        **_object("IncidentDetails", "Figures of an incident; which of them it has depends on its kind"),
-        "properties": {
-            name: schema
-            for form in (AstrayDetails, LateFilesDetails, DamageDetails)
-            for name, schema in _members(form, found).items()
-        },
-    }
+    _of(IncidentDetails, found)
     return found
 
 
@@ -87,7 +67,7 @@ def _of(hint: Any, named: dict[str, Schema]) -> Schema:
         choices = [_of(each, named) for each in arguments if each is not UnsetType]
         return choices[0] if len(choices) == 1 else _any_of(choices)
     if hint is Problem:
-        return {"$ref": "#/components/schemas/ResultReason"}
+        return _of(ResultReason, named)
     if isinstance(hint, type) and issubclass(hint, Struct):
         if hint.__name__ not in named:
             schema = _object(hint.__name__, cleandoc(hint.__doc__ or ""))
