@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,12 @@ _HEAP = {"spark.driver.defaultJavaOptions": "-Xms2g -Xmn700m"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also the rest of the long matrices")
+    parser.addoption("--rest", action="store_true", help="only the rest of the long matrices (see .ci/exhaustive)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.rest:
+        config.option.exhaustive = True
 
 
 # Tests of these files share a service whose worker has a JVM: in one process, one is enough.
@@ -36,18 +43,36 @@ _OF_THE_SHARED_DAEMON = {
     for name in ("by_itself", "main_job", "cancel", "refusals", "start_time", "worker_killed")
 }
 
+_SHARED_DAEMON = "tests of the shared daemon"
+_WITH_SPARK = ("tests/acceptance/", "tests/flink/", "tests/integration/test_", "tests/hostile/test_paths.py")
+
+
+def _needs_spark(scope: str) -> bool:
+    return scope == _SHARED_DAEMON or scope.startswith(_WITH_SPARK)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Gives a file to one process, and the long files at the front first. A single pure test needs no xdist."""
+    """Gives a file to one process, and the long files at the front first. A single pure test needs no xdist.
+
+    Two of three processes begin with the files that need Spark, and the others with the rest: a JVM takes a minute of
+    CPU time to start and to get warm.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
+        def _assign_work_unit(self, node: Any) -> None:
+            has_spark = self.nodes.index(node) < math.ceil(self.numnodes * 2 / 3)
+            wanted = (file for file in self.workqueue if _needs_spark(file) == has_spark)
+            if (first := next(wanted, None)) is not None:
+                self.workqueue.move_to_end(first, last=False)
+            super()._assign_work_unit(node)
+
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
             if file.startswith("tests/dashboard/"):
                 return "tests of the dashboard"
-            return "tests of the shared daemon" if file in _OF_THE_SHARED_DAEMON else file
+            return _SHARED_DAEMON if file in _OF_THE_SHARED_DAEMON else file
 
     config.option.loadscopereorder = False
     return Scheduling(config, log)
@@ -60,11 +85,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--exhaustive"):
-        for item in items:
-            is_of_another_database = item.get_closest_marker("mostly_sqlite") and "postgresql" in item.name
-            if item.get_closest_marker("exhaustive") or is_of_another_database:
-                item.add_marker(pytest.mark.skip(reason="of a long matrix: --exhaustive"))
+    if config.getoption("--rest"):
+        config.hook.pytest_deselected(items=[item for item in items if not _is_of_the_rest(item)])
+        items[:] = filter(_is_of_the_rest, items)
+    elif not config.getoption("--exhaustive"):
+        for item in filter(_is_of_the_rest, items):
+            item.add_marker(pytest.mark.skip(reason="of a long matrix: --exhaustive"))
+
+
+def _is_of_the_rest(item: pytest.Item) -> bool:
+    of_another_database = item.get_closest_marker("mostly_sqlite") is not None and "postgresql" in item.name
+    return item.get_closest_marker("exhaustive") is not None or of_another_database
 
 
 # Hadoop's local file system without its native library starts a process for each file whose permissions it sets or

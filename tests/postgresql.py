@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -44,15 +42,18 @@ class Server:
     def url(self, database: str) -> str:
         return f"postgresql://gk@/{database}?host={self.folder}"
 
-    def new_database(self) -> str:
-        """The URL of an empty one."""
+    def new_database(self, template: str = "template1") -> str:
+        """The URL of an empty one, or of a copy of the template, which nobody may be connected to."""
+        import psycopg  # It is an extra.
+
         name = f"gk_{uuid.uuid4().hex}"
-        url = self.url("postgres").replace("postgresql://", "postgresql+psycopg://")
-        admin = sa.create_engine(url, isolation_level="AUTOCOMMIT")
-        with admin.connect() as connection:
-            connection.execute(sa.text(f"CREATE DATABASE {name}"))
-        admin.dispose()
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
         return self.url(name)
+
+    def name_of(self, url: str) -> str:
+        """The name of the database with this URL."""
+        return url.removeprefix("postgresql://gk@/").partition("?")[0]
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(PROGRAMS / program), "-D", str(self.folder / "data"), *arguments]

@@ -167,11 +167,8 @@ class Client:
 
 
 @pytest.mark.exhaustive
-def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(
-    request: pytest.FixtureRequest, tmp_path: Path, wall: Wall
-) -> None:
-    steps = [HOUR, 0, -HOUR, 50 * YEAR, 0] if request.config.getoption("--exhaustive") else [HOUR]
-
+def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: Path, wall: Wall) -> None:
+    steps = [HOUR, 0, -HOUR, 50 * YEAR, 0]
     tables = {name: SmallTable(tmp_path / name) for name in ("held", "failing", "silent", "watched")}
     ids: dict[str, str] = {}
     tries: Counter[str] = Counter()

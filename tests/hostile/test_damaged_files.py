@@ -60,15 +60,13 @@ def readers() -> Iterator[ReaderPool]:
         yield pool
 
 
-@pytest.fixture
+@pytest.fixture(params=[EXAMPLES, pytest.param(MANY_EXAMPLES, marks=pytest.mark.exhaustive)])
 def attempt(readers: ReaderPool, request: pytest.FixtureRequest) -> Callable[..., None]:
-    examples = MANY_EXAMPLES if request.config.getoption("--exhaustive") else EXAMPLES
-
     def attempt(reader: Callable[..., None], files: Sequence[bytes], *rest: Any) -> None:
         readers.run(reader, files[0], *rest)  # undamaged
 
         @settings(
-            max_examples=examples,
+            max_examples=request.param,
             derandomize=True,
             database=None,
             deadline=None,

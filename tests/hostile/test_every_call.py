@@ -95,17 +95,17 @@ def http(service: Service) -> Iterator[TestClient]:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("examples", [EXAMPLES, pytest.param(MANY_EXAMPLES, marks=pytest.mark.exhaustive)])
 def test_no_request_is_answered_in_a_way_that_is_not_documented(
     service: Service,
     http: TestClient,
     make_token: Callable[[Role], dict[str, str]],
-    request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
+    examples: int,
 ) -> None:
     # Many requests have no valid token.
     monkeypatch.setattr(Failures, "MOST_SECONDS", 0.0)
     callers = [{}, *(make_token(role) for role in (Role.READER, Role.WORKER, Role.OPERATOR, Role.ADMIN))]
-    examples = MANY_EXAMPLES if request.config.getoption("--exhaustive") else EXAMPLES
     schema = schemathesis.openapi.from_dict(service.app.openapi())
     failures = []
     for found in schema.get_all_operations():

@@ -113,22 +113,23 @@ class Doomed:
 
 
 class Spares:
-    """Keeps one warm process ready, ahead of its use."""
+    """Keeps one warm process ready, ahead of its use, except after the last that a test takes."""
 
     def __init__(self, jars: Sequence[Path], folder: Path, surroundings: Surroundings | None = None) -> None:
         self._jars = jars
         self._surroundings = surroundings or Surroundings()
         self._folder = folder
         self._count = 0
-        self._spare = self._another()
+        self._spare: Doomed | None = self._another()
 
-    def take(self) -> Doomed:
-        taken = self._spare
-        self._spare = self._another()
+    def take(self, *, is_last: bool = False) -> Doomed:
+        taken = self._spare or self._another()
+        self._spare = None if is_last else self._another()
         return taken
 
     def end(self) -> None:
-        self._spare.end()
+        if self._spare:
+            self._spare.end()
 
     def _another(self) -> Doomed:
         self._count += 1

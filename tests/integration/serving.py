@@ -11,8 +11,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from service.db import migrate
 from service.db.engine import open_engine
+from tests.integration.control_plane.databases import new_sqlite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,8 +45,10 @@ class Serving:
         **settings: str,
     ) -> None:
         """`database` is the URL by which the test reaches it, and the service too, unless `settings` has another."""
-        self.engine: sa.Engine = open_engine(database or f"sqlite:///{folder}/groundskeeper.db")
-        migrate.upgrade(self.engine)
+        file = folder / "groundskeeper.db"
+        if not (database or file.exists()):
+            new_sqlite(file)
+        self.engine: sa.Engine = open_engine(database or f"sqlite:///{file}")
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GROUNDSKEEPER_")}
         local = {"GROUNDSKEEPER_WEBHOOK_ALLOWED_HOSTS": "127.0.0.1"}
         if database:

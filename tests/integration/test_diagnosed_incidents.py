@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.db import migrate
-from service.db.engine import open_engine, reading
+from service.db.engine import reading
 from service.incidents import store
 from service.policies import policy_registry
 from tests.integration import tables
 from tests.integration.control_plane.conftest import FakeClock
+from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.control_plane.planning import Service
 from tests.integration.run import run_job
 from tests.integration.test_diagnosis import dangling_config
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 def test_a_damage_is_an_incident_with_its_cure_until_it_is_cured(spark: SparkSession, tmp_path: Path) -> None:
     base, clock = tmp_path / "trips", FakeClock()
     options = tables.write_table(spark, base, count=200, partitioned=False, updates=1)
-    engine = open_engine(f"sqlite:///{tmp_path}/gk.db")
-    migrate.upgrade(engine)
+    engine = open_sqlite(tmp_path / "gk.db")
     service = Service(engine, clock)
     service.register(base_path=str(base))
     policy_registry.put_table(

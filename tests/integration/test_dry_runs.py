@@ -19,8 +19,7 @@ from jobs.job_context import JobContext
 from jobs.services.compaction import DUE
 from service.catalog import table_store
 from service.catalog.registration import Registration
-from service.db import migrate
-from service.db.engine import open_engine, writing
+from service.db.engine import writing
 from service.events.database import Database
 from service.locks.errors import LockFreeError, WritersAliveError
 from service.locks.lock_breaking import LockDesk
@@ -29,6 +28,7 @@ from service.observation.lake_access import LakeAccess
 from tests import zookeeper
 from tests.contexts import no_examination
 from tests.integration import tables
+from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
 from tests.integration.writers import let_heartbeat_expire
@@ -47,8 +47,7 @@ UNSIGNED = "a writer that did not sign it"
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[LockDesk]:
     """The desk of a service that knows the table `trips` as `tbl_1`."""
-    engine = open_engine(f"sqlite:///{tmp_path}/gk.db")
-    migrate.upgrade(engine)
+    engine = open_sqlite(tmp_path / "gk.db")
     now = utc_now()
     with writing(engine) as connection:
         table_store.register(connection, Registration("tbl_1", str(tmp_path / "trips"), "trips", now, now))

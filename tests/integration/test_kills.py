@@ -20,12 +20,12 @@ from hudi import HudiTable as HudiRsTable
 from jobs.contract import BucketIndex, JobKind, Table, WorkOrder
 from tests.acceptance.storage import completed, left_behind, pending
 from tests.integration import tables
-from tests.integration.doomed import Death, Spares
+from tests.integration.doomed import Death, Doomed, Spares
 from tests.integration.run import run_job
 from tests.session_jars import jars_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -178,22 +178,25 @@ def spares(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    "shape",
-    [pytest.param(name, marks=pytest.mark.exhaustive if name in OF_A_LONG_RUN else ()) for name in SHAPES],
+    ("shape", "places"),
+    [
+        *(pytest.param(name, OF_A_SHORT_RUN, id=name) for name in SHAPES if name not in OF_A_LONG_RUN),
+        *(pytest.param(name, None, id=f"{name}-all", marks=pytest.mark.exhaustive) for name in SHAPES),
+    ],
 )
 def test_whenever_the_worker_is_killed_nothing_is_lost_doubled_misplaced_or_left(
-    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, spares: Spares, shape: str
+    spark: SparkSession, tmp_path: Path, spares: Spares, shape: str, places: Sequence[int] | None
 ) -> None:
     print(f"GROUNDSKEEPER_FAULT_SEED={SEED}")
     scene = Scene(spark, tmp_path / "trips", **SHAPES[shape])
     scene.write()
     planned = kills(shape, random.Random(f"{SEED} {shape}"))
-    if not request.config.getoption("--exhaustive"):
-        planned = [planned[place] for place in OF_A_SHORT_RUN]
+    if places is not None:
+        planned = [planned[place] for place in places]
     job, earlier = "", []
     for number, kill in enumerate(planned):
         job = job or f"job_{shape}_{number}"
-        death = scene.strike(spares, kill, job, earlier)
+        death = scene.strike(spares.take(is_last=kill is planned[-1]), kill, job, earlier)
         earlier += death.stored
         scene.read("after the death")
         if kill.then == "again":
@@ -239,12 +242,12 @@ class Scene:
 
     # -- the worker
 
-    def strike(self, spares: Spares, kill: Kill, job: str, earlier: list[str]) -> Death:
+    def strike(self, doomed: Doomed, kill: Kill, job: str, earlier: list[str]) -> Death:
         params = {"settle_seconds": 0, **kill.params}
         declared = Table(str(self.base), "trips", self.index, writers_hudi_version="1.2.0")
         plan = WorkOrder(job, 1, self.kind, declared, params, earlier_instants=tuple(earlier))
         hold = "waiting for writers" if kill.meanwhile else None
-        death = spares.take().run(plan, kill.point, hold=hold, meanwhile=self.write)
+        death = doomed.run(plan, kill.point, hold=hold, meanwhile=self.write)
         _require_intended(kill, death)
         print(f"{job}: {kill.point} {kill.then}: {death.steps} {death.stored} {death.seconds:.1f} s, {death.result}")
         return death

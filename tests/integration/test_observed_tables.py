@@ -13,8 +13,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration
-from service.db import migrate
-from service.db.engine import open_engine, reading, writing
+from service.db.engine import reading, writing
 from service.incidents import store as incident_store
 from service.lake.file_slices import read_snapshot
 from service.lake.storage import open_storage
@@ -24,6 +23,7 @@ from service.model.clock import utc_now
 from service.observation.poll import poll_table
 from service.observation.table_read import TableReader
 from tests.integration import tables as real
+from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.independent import slices_by_hudi_rs
 from tests.integration.run import hudi_table, run_job
 
@@ -46,8 +46,7 @@ class Eye:
     def __init__(self, spark: SparkSession, folder: Path, base: Path, index: BucketIndex | None) -> None:
         self.base = base
         self.table = hudi_table(spark, base, index)
-        self.engine = open_engine(f"sqlite:///{folder}/{base.name}.db")
-        migrate.upgrade(self.engine)
+        self.engine = open_sqlite(folder / f"{base.name}.db")
         early = datetime(2020, 1, 1, tzinfo=UTC)
         with writing(self.engine) as connection:
             table_store.register(connection, Registration("t", str(base), "t", early, early, index=index))

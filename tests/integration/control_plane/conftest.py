@@ -17,12 +17,12 @@ from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
 from service.catalog import table_store
 from service.catalog.registration import Registration
-from service.db import migrate
 from service.db.engine import open_engine, writing
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import BucketIndexContradictedError
 from tests.contexts import context_of
+from tests.integration.control_plane.databases import new_postgresql, new_sqlite, open_sqlite
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver
@@ -55,26 +55,32 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database of each kind."""
+def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database of each kind without any table."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/gk.db"
     server: Server = request.getfixturevalue("postgresql")
     return server.new_database()
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database of each kind with the newest schema."""
+    if request.param == "sqlite":
+        return new_sqlite(tmp_path / "gk.db")
+    return new_postgresql(request.getfixturevalue("postgresql"))
+
+
 @pytest.fixture
 def engine(database: str) -> Iterator[sa.Engine]:
     engine = open_engine(database)
-    migrate.upgrade(engine)
     yield engine
     engine.dispose()
 
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[sa.Engine]:
-    engine = open_engine(f"sqlite:///{tmp_path}/api.db")
-    migrate.upgrade(engine)
+    engine = open_sqlite(tmp_path / "api.db")
     yield engine
     engine.dispose()
 

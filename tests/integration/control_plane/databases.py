@@ -1,7 +1,66 @@
-"""For tests that start processes on a database of each kind: one kind is enough for a short run."""
+"""Databases with the newest schema, each a copy of one that was migrated once in this process.
+
+The migrations themselves are tested in `test_schema.py`, and by each service that is started as a process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from service.db import migrate
+from service.db.engine import open_engine
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from tests.postgresql import Server
+
+# For tests that start processes on a database of each kind: one kind is enough for a short run.
 MOSTLY_ON_POSTGRESQL = pytest.mark.parametrize(
     "database", [pytest.param("sqlite", marks=pytest.mark.exhaustive), "postgresql"], indirect=True
 )
+
+
+def open_sqlite(file: Path) -> sa.Engine:
+    """Returns the engine of a new database in this file."""
+    return open_engine(new_sqlite(file))
+
+
+def new_sqlite(file: Path) -> str:
+    """Returns the URL of a new database in this file."""
+    shutil.copy(_migrated_file(), file)
+    return f"sqlite:///{file}"
+
+
+def new_postgresql(server: Server) -> str:
+    """Returns the URL of a new database on this server."""
+    return server.new_database(template=_migrated_database(server))
+
+
+@cache
+def _migrated_file() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="gk-schema-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _migrate(f"sqlite:///{folder}/schema.db")
+    assert [path.name for path in folder.iterdir()] == ["schema.db"], "a part of it is in another file"
+    return folder / "schema.db"
+
+
+@cache
+def _migrated_database(server: Server) -> str:
+    url = server.new_database()
+    _migrate(url)
+    return server.name_of(url)
+
+
+def _migrate(url: str) -> None:
+    engine = open_engine(url)
+    migrate.upgrade(engine)
+    engine.dispose()

@@ -13,12 +13,13 @@ from jobs.contract import JobKind
 from service.api.app import create_app
 from service.catalog import table_store
 from service.catalog.registration import Registration
-from service.db import migrate, schema
-from service.db.engine import open_engine, writing
+from service.db import schema
+from service.db.engine import writing
 from service.queue import job_store, recovery
 from service.queue.job import Job, JobState
 from tests.contexts import context_of
 from tests.integration.control_plane.conftest import FakeClock, FakeExamine
+from tests.integration.control_plane.databases import open_sqlite
 from tests.integration.control_plane.planning import Service
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.control_plane.watching import Watched
@@ -36,8 +37,7 @@ HOUR, DAY = 3600.0, 86_400.0
 
 @contextmanager
 def operating(folder: Path) -> Iterator[Operated]:
-    engine = open_engine(f"sqlite:///{folder}/gk.db")
-    migrate.upgrade(engine)
+    engine = open_sqlite(folder / "gk.db")
     clock = FakeClock()
     app = create_app(context_of(engine, examine=FakeExamine(), clock=clock, rng=Random(1)))
     headers = {"Content-Type": "application/json"}

@@ -18,14 +18,14 @@ from service.access.token import Role
 from service.api.dashboard import FOLDER, scripts
 from service.catalog import table_store
 from service.catalog.registration import Registration
-from service.db import migrate
-from service.db.engine import open_engine, writing
+from service.db.engine import writing
 from service.model.clock import utc_now
 from service.policies import store
 from service.policies.policy import TableLevel
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
 from tests.dashboard.conftest import browser, faults, faults_of, new_page, page
+from tests.integration.control_plane.databases import open_sqlite
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -125,8 +125,7 @@ def url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """A service of its own that knows two jobs, of which one was refused and one is queued, and two tables: one is not
     there, the other has been looked at. It decides nothing by itself, unless its parameter is "true"."""
     automatic = getattr(request, "param", "false")
-    engine = open_engine(f"sqlite:///{tmp_path}/groundskeeper.db")
-    migrate.upgrade(engine)
+    engine = open_sqlite(tmp_path / "groundskeeper.db")
     now = utc_now()
     profile = {"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": ["Something is dangling."]}
     with writing(engine) as connection:

@@ -38,7 +38,7 @@ def test_the_migrations_build_what_the_schema_says(engine: sa.Engine) -> None:
         assert compare_metadata(context, schema.metadata) == []
 
 
-def test_the_partial_indexes_have_the_same_condition_in_both(database: str, tmp_path: Path) -> None:
+def test_the_partial_indexes_have_the_same_condition_in_both(empty_database: str, tmp_path: Path) -> None:
     """Alembic does not compare the conditions of indexes."""
 
     def conditions(engine: sa.Engine) -> dict[str, str]:
@@ -57,7 +57,7 @@ def test_the_partial_indexes_have_the_same_condition_in_both(database: str, tmp_
                 for name, sql in connection.execute(sa.text(query))
             }
 
-    engine = open_engine(database)
+    engine = open_engine(empty_database)
     migrate.upgrade(engine)
     migrated = conditions(engine)
     with writing(engine) as connection:
@@ -73,8 +73,8 @@ def test_migrating_twice_changes_nothing(engine: sa.Engine) -> None:
     assert migrate.is_usable(engine)
 
 
-def test_worker_groups_come_to_a_database_with_jobs_and_tables_that_wait(database: str) -> None:
-    engine = open_engine(database)
+def test_worker_groups_come_to_a_database_with_jobs_and_tables_that_wait(empty_database: str) -> None:
+    engine = open_engine(empty_database)
     assert migrate.upgrade(engine, "0004") == "0004"
     now = datetime(2026, 1, 1, tzinfo=UTC)
     empty = {"profile": {}, "lock": {}, "writers": {}, "hudi_options": {}}
@@ -96,11 +96,11 @@ def test_worker_groups_come_to_a_database_with_jobs_and_tables_that_wait(databas
     engine.dispose()
 
 
-def test_several_replicas_may_migrate_at_once(database: str) -> None:
+def test_several_replicas_may_migrate_at_once(empty_database: str) -> None:
     failures: list[BaseException] = []
 
     def run() -> None:
-        engine = open_engine(database)
+        engine = open_engine(empty_database)
         try:
             migrate.upgrade(engine)
         except BaseException as error:
@@ -116,8 +116,8 @@ def test_several_replicas_may_migrate_at_once(database: str) -> None:
     assert failures == []
 
 
-def test_an_empty_database_is_not_at_head(database: str) -> None:
-    engine = open_engine(database)
+def test_an_empty_database_is_not_at_head(empty_database: str) -> None:
+    engine = open_engine(empty_database)
     assert not migrate.is_usable(engine)
     engine.dispose()
 

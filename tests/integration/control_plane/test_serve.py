@@ -165,14 +165,13 @@ def test_a_lease_that_ran_out_is_recovered_by_the_tick(
     from jobs.contract import JobKind
     from service.catalog import table_store
     from service.catalog.registration import Registration
-    from service.db import migrate
-    from service.db.engine import open_engine, writing
+    from service.db.engine import writing
     from service.model.clock import utc_now
     from service.queue import job_store
     from service.queue.job import Job
+    from tests.integration.control_plane.databases import open_sqlite
 
-    engine = open_engine(f"sqlite:///{tmp_path}/groundskeeper.db")
-    migrate.upgrade(engine)
+    engine = open_sqlite(tmp_path / "groundskeeper.db")
     now = utc_now()
     with writing(engine) as connection:
         table_store.register(connection, Registration("tbl_1", "/lake/a", "a", now, now))
