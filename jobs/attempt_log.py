@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-# Of an attempt whose service is away. The oldest lines are dropped first.
+# Bytes that wait while the attempt's service is away. The oldest lines are dropped first.
 _MOST_WAITING = 1024 * 1024
 _MOST_STACKS = 1000
 # The frames of a Java stack trace.

@@ -169,8 +169,8 @@ class WorkOrder(JsonMapped, Generic[Given]):
 
     `params` are those of the kind (the service has already checked them). `earlier_instants` are the instants that
     earlier attempts made on the table's timeline; the job first finishes them or rolls them back. `writers_stopped`:
-    the writers of this table were stopped for this job (see `service.hand_over`). `timeout_seconds` bounds the attempt.
-    `traceparent` is the trace that the job belongs to (W3C Trace Context).
+    the writers of this table were stopped for this job (see `service.queue.hand_over`). `timeout_seconds` bounds the
+    attempt. `traceparent` is the trace that the job belongs to (W3C Trace Context).
     """
 
     job_id: str
@@ -213,7 +213,7 @@ WAITS_FOR = ": waits for "
 
 
 @dataclass(frozen=True)
-class Result(JsonMapped):
+class Result(JsonMapped, Generic[Given]):
     """The result of an attempt.
 
     `instants` are those it made on the timeline, `details` are values measured for its kind. For a dry run, `details`
@@ -222,7 +222,8 @@ class Result(JsonMapped):
 
     outcome: Outcome
     instants: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    # A mapping on the way; a job makes it as the type that its kind declares (`jobs.kinds`).
+    details: Given = field(default_factory=lambda: cast("Given", {}))
     error: Problem | None = None
 
 

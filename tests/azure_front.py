@@ -114,7 +114,7 @@ class _Request(BaseHTTPRequestHandler):
             case "DELETE" if not is_of_blobs:
                 recursive = self.query.get("recursive") == "true"
                 is_left = tree.delete(path, self.headers, recursive=recursive, not_empty="DirectoryNotEmpty")
-                # That of blobs answers 202.
+                # The interface of blobs answers 202.
                 status = 200 if "recursive" in self.query else 202
                 return _Answer(status, {"x-ms-continuation": "more"} if is_left else {})
         raise RefusedError(400, "UnsupportedQueryParameter")

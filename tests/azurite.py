@@ -31,7 +31,7 @@ _VERSION = "3.37.0"
 _FOLDER = CACHE / "servers" / f"azurite-{_VERSION}"
 _START_SECONDS = 60.0
 ROOT = "abfss://lake@devstoreaccount1.dfs.core.windows.net"
-# Of the one account that each Azurite has, and no secret.
+# Key of the one account that each Azurite has, and no secret.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 

@@ -28,7 +28,7 @@ _ARGUMENTS = [
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 Theme = Literal["light", "dark"]
-# Of axe's four; "minor" and "moderate" are advice.
+# Two of axe's four impacts; "minor" and "moderate" are advice.
 _SERIOUS = ("serious", "critical")
 
 

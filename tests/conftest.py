@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also the rest of the long matrices")
 
 
-# Their tests share a service whose worker has a JVM: in one process, one is enough.
+# Tests of these files share a service whose worker has a JVM: in one process, one is enough.
 _OF_THE_SHARED_DAEMON = {
     f"tests/acceptance/test_{name}.py"
     for name in ("by_itself", "main_job", "cancel", "refusals", "start_time", "worker_killed")
@@ -67,8 +67,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="of a long matrix: --exhaustive"))
 
 
-# Without its native library, Hadoop's local file system starts a process for each file whose permissions it sets or
-# reads, which takes a tenth of the CPU time. This one does it in the JVM.
+# Hadoop's local file system without its native library starts a process for each file whose permissions it sets or
+# reads, which takes a tenth of the CPU time. The bare one does it in the JVM.
 _FILES = {"fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"}
 _FILES_PACKAGE = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 

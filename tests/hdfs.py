@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VERSION = "3.3.4"  # that of PySpark's own jars
 NAMESERVICE = "lake"
 ENTRIES_OF_A_LISTING = 7
-# Its JAXB and its Jersey are of the time of Java 8.
+# HDFS has a JAXB and a Jersey of the time of Java 8.
 _OPENED = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
 _HA = "org.apache.hadoop.hdfs.server.namenode.ha"
 

@@ -50,7 +50,7 @@ class Realm:
             "dfs.datanode.kerberos.principal": self.server,
             "dfs.block.access.token.enable": "true",
             "hadoop.http.authentication.type": "kerberos",
-            # As a data node is not started by root here, nor has certificates.
+            # A data node is not started by root here, nor has certificates.
             "ignore.secure.ports.for.testing": "true",
         }
         for node in ("dfs.namenode", "dfs.datanode"):

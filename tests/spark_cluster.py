@@ -101,7 +101,7 @@ class Cluster:
 
     def _start(self, name_of_class: str, *arguments: str, name: str) -> subprocess.Popen[bytes]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
-        # Its children must die with it, so that a killed test leaves no executors.
+        # Children must die with it, so that a killed test leaves no executors.
         with (self._folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [SPARK / "bin" / "spark-class", f"org.apache.spark.deploy.{name_of_class}", *arguments],

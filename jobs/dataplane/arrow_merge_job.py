@@ -29,17 +29,13 @@ MOST_REASONS = 5
 
 @dataclass
 class Merging:
-    """How a job merges slices with logs: by Arrow with the `rules`, by Hudi's readers if there are none.
+    """How a job merges slices with logs, and how many it has merged so far, counting rewritten ones again."""
 
-    It counts the slices that were merged so far, those that were rewritten again as well; `reasons` are why Arrow left
-    some to Hudi, which is refused if `only_arrow` may merge.
-    """
-
-    rules: MergeRules | None = None
-    only_arrow: bool = False
+    rules: MergeRules | None = None  # Without rules, Hudi's readers merge.
+    only_arrow: bool = False  # Whether it is an error that Arrow leaves a slice to Hudi.
     by_arrow: int = 0
     by_hudi: int = 0
-    reasons: list[Problem] = field(default_factory=list)
+    reasons: list[Problem] = field(default_factory=list)  # Why Arrow left slices to Hudi.
 
     def leave(self, reasons: Iterable[Problem]) -> None:
         """Records why slices are left to Hudi. Raises EngineRefusedError if they must not be."""

@@ -34,17 +34,13 @@ _LOGICAL = {
 
 @dataclass(frozen=True)
 class AvroType:
-    """A type at its place. `kind` is Avro's name of it, `name` that of the field, if it is one.
+    """A type at its place. Each value takes at least one byte."""
 
-    `null_branch` is the place of null in a union of null and this type. `fields` are those of a record, the element of
-    an array, or the key and value of a map. Each value takes at least one byte.
-    """
-
-    kind: str
+    kind: str  # Avro's name of the type.
     arrow: pa.DataType
-    name: str = ""
-    null_branch: int | None = None
-    fields: tuple[AvroType, ...] = ()
+    name: str = ""  # The field's name, if the type is that of a field.
+    null_branch: int | None = None  # The place of null in a union of null and this type.
+    fields: tuple[AvroType, ...] = ()  # A record's fields, an array's element, or a map's key and value.
     size: int = 0
     symbols: tuple[str, ...] = ()
 

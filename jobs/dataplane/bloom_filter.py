@@ -43,16 +43,12 @@ class UnknownFilterError(ValueError):
 
 @dataclass(frozen=True)
 class FilterKind:
-    """The parameters of a filter, independent of its keys.
-
-    `bits` and `hashes` are those of one row. A `DYNAMIC_V0` filter begins another row after `keys_per_row` keys, up to
-    `most_rows` rows; a `SIMPLE` one has one row (and both are 1).
-    """
+    """The parameters of a filter, independent of its keys."""
 
     code: str
-    bits: int
+    bits: int  # Number of bits of one row.
     hashes: int
-    keys_per_row: int = 1
+    keys_per_row: int = 1  # A `DYNAMIC_V0` filter begins another row after so many keys; 1 for a `SIMPLE` one.
     most_rows: int = 1
 
     @classmethod
@@ -99,8 +95,7 @@ class BloomFilter:
 
     @classmethod
     def stored(cls, serialized: bytes, code: str) -> BloomFilter:
-        """Returns a serialised filter to look for keys in; how many more it takes is not known. Raises
-        `UnknownFilterError`."""
+        """Returns a serialised filter in which keys can be looked up but not added. Raises `UnknownFilterError`."""
         kind = FilterKind.of(serialized, code)
         size = _HEADER.size + (kind.bits + 7) // 8
         first = _HEADER.size + _ROWS.size if kind.code == DYNAMIC else 0
@@ -117,8 +112,10 @@ class BloomFilter:
 
     @classmethod
     def of(cls, serialized: bytes, kind: FilterKind) -> BloomFilter:
-        """Returns a filter of this kind, which is `DYNAMIC_V0`, that goes on where a serialised one ends. Raises
-        `UnknownFilterError` for one of another kind."""
+        """Returns a filter of this `DYNAMIC_V0` kind that goes on where a serialised one ends.
+
+        Raises `UnknownFilterError` if that is of another kind.
+        """
         if kind.code != DYNAMIC or FilterKind.of(serialized, DYNAMIC) != kind:
             raise UnknownFilterError(f"not a filter of {kind}")
         restored = cls.stored(serialized, DYNAMIC)

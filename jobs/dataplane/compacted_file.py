@@ -35,26 +35,25 @@ _ROW_GROUP_BYTES = 96 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Compaction:
-    """The settings that all tasks of one plan share. `layout` is that of files with the table's latest schema; `codec`,
-    if given, replaces the codec of the old base files."""
+    """The settings that all tasks of one plan share."""
 
     storage: Storage
     instant: str
     rules: MergeRules
-    layout: Layout
-    codec: str | None
+    layout: Layout  # The layout of files with the table's latest schema.
+    codec: str | None  # Replaces the codec of the old base files, if given.
 
 
 @dataclass(frozen=True)
 class CompactedFile:
-    """One written base file as its task reports it. `seconds` is all of the task's work on the clock."""
+    """One written base file as its task reports it."""
 
     partition: str
     file_id: str
     file_name: str
     bytes: int
     counts: MergeCounts
-    seconds: float
+    seconds: float  # Duration of all of the task's work.
 
     def write_stat(self, base: str | None) -> Json:
         """Returns Hudi's `HoodieWriteStat` of the file as JSON, as Hudi's own executor makes it
@@ -87,11 +86,11 @@ class CompactedFile:
 
 
 def compact_slice(work: Compaction, files: SliceFiles, token: str) -> CompactedFile:
-    """Merges a slice and writes its new base file, streaming. `token` is Hudi's write token, unique for the attempt of
-    the task: a file that another attempt has written has another name, and Hudi removes it before its commit, since
-    the marker is there and the commit does not name it.
+    """Merges a slice and writes its new base file, streaming.
 
-    Raises `NotProvedError` for a slice that Hudi has to merge; then no file remains, except for the marker.
+    `token` is Hudi's write token, unique for the attempt of the task. So a file of another attempt has another name,
+    and Hudi removes it before its commit, which does not name it, because its marker is there. Raises `NotProvedError`
+    for a slice that Hudi has to merge; then no file remains, except for the marker.
     """
     began = time.monotonic()
     merged = merge_slice(work.storage, files, work.rules, work.layout.schema, batch_rows=BATCH_ROWS)

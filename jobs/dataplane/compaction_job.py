@@ -46,8 +46,7 @@ def compact_slices(
 ) -> tuple[list[CompactedFile], list[Problem]]:
     """Compacts all slices, and returns the written files with the reasons why some slices were left to Hudi.
 
-    `slices` come in the order in which they are begun. Their files exist, but only a commit that names them makes them
-    count.
+    `slices` come in the order in which they are begun. The files exist, but only count once a commit names them.
     """
     pieces = [((work, files), files.bytes) for files in slices]
     found = run_tasks(table, "merging the file slices", _compacted, pieces, context)

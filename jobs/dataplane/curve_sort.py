@@ -107,7 +107,7 @@ class _Steps:
         """Returns the step of each value: the last one whose first value does not come after it."""
         both = pa.chunked_array([self.values, *column.chunks])
         order = pc.sort_indices(both, sort_keys=[("", "ascending", "at_start")]).to_numpy()
-        # Of equal ones the first value of a step comes first, since the order is stable.
+        # The order is stable, so the first value of a step comes before values that equal it.
         places = np.cumsum(order < len(self.values)) - 1
         found = np.empty(len(order), np.uint64)
         found[order] = self.numbers[places]
@@ -118,7 +118,7 @@ _BATCH = 65_536
 
 
 def _with_new_ranks(column: pa.Array, last: pa.Array | None = None) -> pa.Table:
-    """Returns each distinct value once, in order. With `last`, the values are in order, and it is not among them."""
+    """Returns each distinct value once, in order. If `last` is given, the values are in order; it is left out."""
     both = pa.concat_arrays([last, column]) if last is not None else column
     order = pc.sort_indices(both, sort_keys=[("", "ascending", "at_start")])
     ranks = dense_ranks(pa.chunked_array([both])).astype(np.int64)[order.to_numpy()]

@@ -1,4 +1,4 @@
-"""The key-value entries of a base file's footer: which are of that one file, and what the others depend on.
+"""The key-value entries of a base file's footer: which belong to that file alone, and what the others depend on.
 
 Hudi's writers put there what readers without the table's schema need, such as the columns that are vectors
 (`HoodieSchema.VECTOR_COLUMNS_METADATA_KEY`, Hudi 1.2). Other writers have entries of their own.
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 AVRO_SCHEMA = b"parquet.avro.schema"
-# By it and by the two `legacy` entries readers of Spark know how old dates and timestamps are meant; without any, they
-# refuse those before 1582 (`DataSourceUtils`).
+# Readers of Spark know by this and the two `legacy` entries how old dates and timestamps are meant; without any of
+# them, they refuse those before 1582 (`DataSourceUtils`).
 SPARK_VERSION = b"org.apache.spark.version"
 VECTOR_COLUMNS = b"hoodie.vector.columns"
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")

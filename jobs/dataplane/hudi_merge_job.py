@@ -120,8 +120,8 @@ def _require_all_rows(
 ) -> None:
     """Raises `RefusedError` if a merged slice came with fewer rows than it must hold.
 
-    It holds at least the rows of its base file, less those that logs delete. Hudi's readers have left out whole slices
-    because of wrong statistics, and the written files replace the slice.
+    A slice holds at least the rows of its base file, less those that logs delete. Hudi's readers have left out whole
+    slices because of wrong statistics, and the written files replace the slice.
     """
     # Read after the rows were: they may lack what a writer has deleted in the meantime.
     commits = table.commits()

@@ -28,7 +28,7 @@ _BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class KeyChange:
-    """The keys of a file group `before` and `after`; `gone` and `new` count those that only one side has.
+    """The keys of a file group before and after.
 
     Keys count as often as they are there. Two keys of the same Java hash code count as one key: a key that is gone
     beside a new one of the same code counts as neither.
@@ -36,8 +36,8 @@ class KeyChange:
 
     before: KeyDigest
     after: KeyDigest
-    gone: int = 0
-    new: int = 0
+    gone: int = 0  # Keys that only `before` has.
+    new: int = 0  # Keys that only `after` has.
 
 
 def digest(storage: Storage, path: str) -> KeyDigest:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jobs.storage.paths import Storage
 
 _CHUNK_BYTES = 8 * 1024 * 1024
-# Of remote logs.
+# Copies of remote logs beyond this go to the disk.
 _COPIES_IN_MEMORY = 64 * 1024 * 1024
 # Blocks of deletes and of Parquet are read as a whole. Hudi ends a block at 256 MiB by default.
 _LARGEST_DELETES, _LARGEST_PARQUET = 64 * 1024 * 1024, 256 * 1024 * 1024
@@ -51,19 +51,14 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True)
 class NewestRecords:
-    """The newest version of each key in the logs, in the order in which the keys first appear.
+    """The newest version of each key in the logs, in the order in which the keys first appear."""
 
-    `keys` are all keys of the logs. `rows` holds all records of the logs, and `places` the numbers of the newest ones
-    among them, -1 for a deleted key. `ordering` are the ordering values by field, `resets` the deletes that win over
-    every record of the base file. `has_positions`: a block also knows its records' positions in the base file.
-    """
-
-    keys: pa.Array
-    rows: HeldRows
-    places: NDArray[np.int64]
-    ordering: tuple[pa.Array, ...]
-    resets: NDArray[np.bool_]
-    has_positions: bool
+    keys: pa.Array  # All keys of the logs.
+    rows: HeldRows  # All records of the logs.
+    places: NDArray[np.int64]  # The numbers of the newest records among `rows`, -1 for a deleted key.
+    ordering: tuple[pa.Array, ...]  # The ordering values, by field.
+    resets: NDArray[np.bool_]  # The deletes that win over every record of the base file.
+    has_positions: bool  # Whether a block also knows its records' positions in the base file.
 
 
 @dataclass

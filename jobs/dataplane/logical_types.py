@@ -1,8 +1,8 @@
 """Logical types that pyarrow reads as bare bytes or structs and does not write: they are put into the footer's schema.
 
-Those are `ENUM` (each enum of Avro; so the `type` of a BLOB in files of Hudi's Avro writer, where its row writer has a
-`STRING`), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical types are the
-same with and without. Source: `SchemaElement` and `LogicalType` in `parquet.thrift` of Parquet's format 2.12.
+Such types are `ENUM` (each enum of Avro; so the `type` of a BLOB in files of Hudi's Avro writer, where its row writer
+has a `STRING`), `JSON`, `BSON`, `UUID`, `INTERVAL`, `GEOMETRY`, `GEOGRAPHY` and `VARIANT`. Values and physical types
+are the same with and without. Source: `SchemaElement` and `LogicalType` in `parquet.thrift` of Parquet's format 2.12.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BYTES = frozenset({6, 7})  # the types BYTE_ARRAY and FIXED_LEN_BYTE_ARRAY
 # groups of lists and maps, which it writes in its own way.
 _WRITTEN_LEAVES = (frozenset({0, 5}), frozenset({1, 5, 15}))
 _WRITTEN_GROUPS = (frozenset({1, 2, 3}), frozenset({2, 3}))
-# Those with the order of plain bytes (ENUM, JSON, BSON, UUID), in which pyarrow's statistics are. The others have none.
+# Types with the order of plain bytes (ENUM, JSON, BSON, UUID), in which pyarrow's statistics are. The others have none.
 _ORDERED = (frozenset({4, 19, 20}), frozenset({4, 12, 13, 14}))
 # What pyarrow calls them.
 _PLAIN_LEAVES = frozenset({"NONE", "STRING", "DECIMAL", "FLOAT16"})

@@ -1,4 +1,4 @@
-"""A merge of a file slice in words: the rules of the table, the files of the slice, and the numbers that come of it."""
+"""The rules, the files and the counts of a merge of a file slice."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Literal
 class MergeRules:
     """The table's rules of merging.
 
-    `latest` is the newest instant of which blocks are known to count: the newest completed commit, rollback or delta
-    commit of the active timeline (`HoodieCompactor.getMaxInstantTime`). On table version 6 only blocks of completed
-    instants count: those in `completed`, and those before `archived_before` (the first instant of the active timeline;
-    "" for none) that are not `pending`. From version 8 on every log file of a slice belongs to a completed instant.
-    `delete_marker` are the column and value of `hoodie.payload.delete.field` and `hoodie.payload.delete.marker`.
-    `by_older_hudi`: a Hudi before 1.0 writes or reads the logs too; only what it merges alike counts as proved.
-    `with_default` are the columns whose default in the table's Avro schema is not null: files may not lack them.
+    On table version 6 only blocks of completed instants count: those in `completed`, and those before `archived_before`
+    that are not `pending`. Since version 8 every log file of a slice belongs to a completed instant.
     """
 
     mode: Literal["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"]
     ordering_fields: tuple[str, ...]
     table_version: int
     completed: frozenset[str]
+    # The newest instant whose blocks are known to count: the newest completed commit, rollback or delta commit of the
+    # active timeline (`HoodieCompactor.getMaxInstantTime`).
     latest: str
     pending: frozenset[str] = frozenset()
-    archived_before: str = ""
+    archived_before: str = ""  # The first instant of the active timeline, "" for none.
+    # Column and value of `hoodie.payload.delete.field` and `hoodie.payload.delete.marker`.
     delete_marker: tuple[str, str] | None = None
+    # Columns whose default in the table's Avro schema is not null: files may not lack them.
     with_default: frozenset[str] = frozenset()
+    # Whether a Hudi before 1.0 writes or reads the logs too; then only what it merges alike counts as proved.
     by_older_hudi: bool = False
 
     def has_completed(self, instant: str) -> bool:
@@ -36,33 +36,28 @@ class MergeRules:
 
 @dataclass(frozen=True)
 class SliceFiles:
-    """The files of a slice by their paths relative to the table; the order of the logs does not matter. `bytes` are
-    those of all files, as whoever names them says."""
+    """The files of a slice by their paths relative to the table."""
 
     partition_path: str
     file_id: str
     base: str | None
-    logs: tuple[str, ...]
-    bytes: int = field(default=0, compare=False)
+    logs: tuple[str, ...]  # The order does not matter.
+    bytes: int = field(default=0, compare=False)  # The size of all files, as the caller says.
 
 
 @dataclass
 class MergeCounts:
-    """The numbers that Hudi's compaction puts into a `HoodieWriteStat`; complete after the last batch.
+    """The numbers that Hudi's compaction puts into a `HoodieWriteStat`, by their names there; complete after the last
+    batch."""
 
-    log_files: totalLogFilesCompacted; log_bytes: totalLogSizeCompacted; log_blocks: totalLogBlocks; corrupt_blocks:
-    totalCorruptLogBlock; rollback_blocks: totalRollbackBlocks; log_records: totalLogRecords; log_keys:
-    totalUpdatedRecordsCompacted; updates: numUpdateWrites; inserts: numInserts; deletes: numDeletes; rows: numWrites.
-    """
-
-    log_files: int = 0
-    log_bytes: int = 0
-    log_blocks: int = 0
-    corrupt_blocks: int = 0
-    rollback_blocks: int = 0
-    log_records: int = 0
-    log_keys: int = 0
-    updates: int = 0
-    inserts: int = 0
-    deletes: int = 0
-    rows: int = 0
+    log_files: int = 0  # totalLogFilesCompacted
+    log_bytes: int = 0  # totalLogSizeCompacted
+    log_blocks: int = 0  # totalLogBlocks
+    corrupt_blocks: int = 0  # totalCorruptLogBlock
+    rollback_blocks: int = 0  # totalRollbackBlocks
+    log_records: int = 0  # totalLogRecords
+    log_keys: int = 0  # totalUpdatedRecordsCompacted
+    updates: int = 0  # numUpdateWrites
+    inserts: int = 0  # numInserts
+    deletes: int = 0  # numDeletes
+    rows: int = 0  # numWrites

@@ -1,7 +1,7 @@
 """Processes beside the driver for what is too small for Spark, whose job costs more than merging a few small files.
 
-Like Spark's own Python workers they are no part of this process: a file that crashes Arrow ends one of them, not the
-worker and the jobs of its other slots. They are forked from a server process that has imported the data plane.
+A file that crashes Arrow ends one of them, as it would one of Spark's own Python workers, not the worker and the jobs
+of its other slots. A server process that has imported the data plane forks them.
 """
 
 from __future__ import annotations

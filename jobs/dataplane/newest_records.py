@@ -1,9 +1,8 @@
 """Finds the newest of several records of a key by the rules of Hudi 1.2.0 (`BufferedRecordMergerFactory`), vectorised.
 
-With event time ordering a record replaces an older one unless its ordering value is smaller: of equal values the later
-record is the newest. A delete whose ordering value is Hudi's default (`OrderingValues.isDefault`: Integer 0, also for
-null) replaces everything before it, is replaced by any record after it, and of the deletes of delete blocks after it
-none counts before a record has come.
+Under event time ordering a record replaces an older one unless its ordering value is smaller. A delete whose ordering
+value is Hudi's default (`OrderingValues.isDefault`: Integer 0, also for null) replaces everything before it, and any
+record after it replaces that delete; until such a record comes, no delete of a later delete block counts.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
 # In Spark's rows both are Integers, so a null, of which Hudi makes an Integer 0, can be compared with them.
 _INTEGERS = (pa.int32(), pa.date32())
-# The Java class of a delete's ordering value that can be compared with a column's. Of another class every delete wins,
-# and the next record of the key fails.
+# The Java class of a delete's ordering value that can be compared with a column's. A delete of another class always
+# wins, and the next record of the key fails.
 _CLASSES = {
     pa.bool_(): "Boolean",
     pa.int32(): "Int",
@@ -43,17 +42,13 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class Versions:
-    """Versions of records in the order in which Hudi reads them; all fields have one entry for each.
+    """Versions of records in the order in which Hudi reads them; all fields have one entry for each."""
 
-    `keys` numbers the keys. `ordering` are the columns of ordering fields. `deletes` marks the versions that delete,
-    `blocks` those of delete blocks, and `resets` the deletes with the default ordering value.
-    """
-
-    keys: Places
-    ordering: tuple[pa.Array, ...]
-    deletes: Mask
-    blocks: Mask
-    resets: Mask
+    keys: Places  # The number of the version's key.
+    ordering: tuple[pa.Array, ...]  # The columns of ordering fields.
+    deletes: Mask  # Whether the version deletes.
+    blocks: Mask  # Whether the version is one of a delete block.
+    resets: Mask  # Whether the version is a delete with the default ordering value.
 
 
 def newest(versions: Versions, count: int, *, by_event_time: bool) -> Places:
@@ -80,10 +75,11 @@ def newest(versions: Versions, count: int, *, by_event_time: bool) -> Places:
 def require_order(versions: Versions, count: int, *, by_event_time: bool) -> None:
     """Raises NotProvedError for versions of which Hudi before 1.0 would keep another one than Hudi 1.2.
 
-    It keeps the record with the greater ordering value, of equal ones the later, whatever the table's order. A record
-    after a delete block replaces it, and the delete replaces records of smaller or equal ordering values; one with the
-    default value replaces all (`HoodieMergedLogRecordScanner`, `OverwriteWithLatestAvroPayload`, 0.15). So both
-    keep the last version if the values do not fall; by event time they can differ only where a delete has a value.
+    Hudi before 1.0 keeps the record with the greater ordering value, or the later one of equal values, whatever the
+    table's order. A record after a delete block replaces it, and the delete replaces records of smaller or equal
+    ordering values; one with the default value replaces all (`HoodieMergedLogRecordScanner`,
+    `OverwriteWithLatestAvroPayload`, 0.15). So both keep the last version if the values do not fall; under event time
+    ordering they can differ only where a delete has a value.
     """
     takes_all = versions.blocks & versions.resets
     order = np.argsort(versions.keys, kind="stable")
@@ -121,8 +117,8 @@ def resets(ordering: Sequence[pa.Array], deletes: Mask) -> Mask:
 def of_deletes(values: Sequence[tuple[str, Any] | None], kinds: Sequence[pa.DataType]) -> tuple[list[pa.Array], Mask]:
     """Returns the ordering values of deletes as columns, and which are Hudi's default. Raises NotProvedError.
 
-    By commit time, without `kinds`, none counts: `CommitTimeRecordMerger` takes every delete as it comes, and Flink
-    writes the values all the same.
+    Without `kinds`, under commit time ordering, none counts: `CommitTimeRecordMerger` takes every delete as it comes,
+    and Flink writes the values all the same.
     """
     if not kinds:
         return [], np.ones(len(values), np.bool_)

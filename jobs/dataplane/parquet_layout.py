@@ -38,29 +38,22 @@ _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.s
 
 @dataclass(frozen=True)
 class Layout:
-    """Arrow schema (with the footer's lasting entries as metadata), codec, and the columns that use a dictionary.
+    """What determines the form of a base file, apart from its rows."""
 
-    `dictionary` None leaves the choice to the writer, leaf by leaf; otherwise it has a truth value per leaf. `level`
-    None is the codec's default. `row_group_rows` bounds row groups; None if their intended size is unknown. `keys` is
-    the kind of the footer's Bloom filter of record keys; None if there shall be none. `widest_value` is the mean number
-    of bytes of a value, in the column and row group where it is largest. `annotations` are those of the Parquet schema
-    that Arrow's does not hold.
-    """
-
-    schema: pa.Schema
+    schema: pa.Schema  # The footer's lasting entries are its metadata.
     codec: str
-    dictionary: tuple[bool, ...] | None
-    level: int | None = None
-    row_group_rows: int | None = None
-    keys: FilterKind | None = None
-    widest_value: float = 0
-    annotations: Annotations = NO_ANNOTATIONS
+    dictionary: tuple[bool, ...] | None  # Whether each leaf uses a dictionary; None leaves that to the writer.
+    level: int | None = None  # None is the codec's default.
+    row_group_rows: int | None = None  # Most rows of a row group; None if its intended size is unknown.
+    keys: FilterKind | None = None  # The footer's Bloom filter of record keys; None for no filter.
+    widest_value: float = 0  # Mean bytes of a value, in the column and row group where that is largest.
+    annotations: Annotations = NO_ANNOTATIONS  # Annotations of the Parquet schema that Arrow's does not hold.
 
     def writer(self, target: pa.NativeFile | Path | io.BytesIO, widest_value: float = 0) -> pq.ParquetWriter:
-        """Opens a writer; `widest_value` is measured on the first rows. With annotations, `target` must be a stream.
+        """Opens a writer; `widest_value` is measured on the first rows. Annotations need a stream as `target`.
 
-        The wider the values, the more often the writer checks the size of a page. It does so after each
-        `write_batch_size` values, by default 1024, which may be the bytes of a whole row group.
+        The wider the values, the more often the writer checks the size of a page: after each `write_batch_size` values,
+        by default 1024, which may be the bytes of a whole row group.
         """
         dictionary: bool | list[str] = True
         if self.dictionary is not None:
@@ -93,7 +86,7 @@ class Layout:
         """Returns this schema and these key entries with the codec, row groups, dictionaries and foreign entries of a
         base file.
 
-        `codec`, if given, replaces the file's codec. Of columns that the file does not have the writer decides.
+        `codec`, if given, replaces the file's codec. The writer decides about columns that the file does not have.
         """
         other = of_file(old, codec)
         dictionary = None

@@ -107,12 +107,11 @@ class Replacement:
 @dataclass(frozen=True)
 class _Taken:
     """Places in columns of several chunks, and how to take them chunk by chunk: `ChunkedArray.take` would join all of a
-    column's chunks each time. `parts` are numbers of chunks and places in them, `order` puts what they give in order.
-    """
+    column's chunks each time."""
 
     places: Places
-    parts: tuple[tuple[int, pa.Array], ...]
-    order: pa.Array | None
+    parts: tuple[tuple[int, pa.Array], ...]  # Numbers of chunks, and places in them.
+    order: pa.Array | None  # Puts what the parts give in order.
 
     @classmethod
     def of(cls, places: Places, ends: Places) -> _Taken:

@@ -38,9 +38,9 @@ def rewrite_base_file(work: Rewrite, source: Source, token: str) -> list[Written
     groups that need no decoding are copied (`copied`).
 
     A Parquet base file needs no order, since Hudi merges by hash of the key (`HoodieTable.requireSortedRecords`, 1.2:
-    only HFiles are sorted). `token` is Hudi's write token, unique for the task. Memory: less than 512 MiB for the
-    process, whatever the size of the files, as long as their pages are small (Hudi checks a page's size only after 100
-    rows: rows of 1 MiB make pages of 100 MiB, and each page is held twice); the whole slice when it is sorted.
+    only HFiles are sorted). `token` is Hudi's write token, unique for the task. The process takes less than 512 MiB
+    whatever the size of the files, as long as their pages are small (Hudi checks a page's size only after 100 rows:
+    rows of 1 MiB make pages of 100 MiB, and each page is held twice). A sort takes the whole slice.
     """
     if source.merged_with:
         return copied(work, source, token, None) or _rewrite_rows(work, source, token, None)
@@ -55,7 +55,7 @@ def _rewrite_rows(work: Rewrite, source: Source, token: str, opened: pa.NativeFi
     with ExitStack() as stack:
         for part in (source, *source.merged_with):
             path = part.base_file or ""
-            # Of several files a column may have a small dictionary in some only.
+            # A column may have a small dictionary in some of several files only.
             plain = None if source.merged_with else (RECORD_KEY, *work.sort_by)
             with work.storage.read_parquet(path, plain=plain, rows=True, opened=opened) as reader:
                 layout = layout or parquet_layout.of_file(reader, work.codec)
@@ -131,16 +131,12 @@ def child_layout(work: Rewrite, layout: Layout, source: Source) -> Layout:
 
 @dataclass(frozen=True)
 class Routes:
-    """Finds the slice of a merged row. `old` is each partition's number of buckets before the rewrite.
+    """Finds the slice of a merged row."""
 
-    `sources` are the slices to rewrite by (partition path, bucket), `known` all slices of the table.
-    `leaves_others_out` as in `Rewrite`.
-    """
-
-    sources: dict[tuple[str, int], Source]
-    known: frozenset[tuple[str, int]]
-    old: dict[str, int]
-    leaves_others_out: bool = False
+    sources: dict[tuple[str, int], Source]  # The slices to rewrite, by partition path and bucket.
+    known: frozenset[tuple[str, int]]  # All slices of the table.
+    old: dict[str, int]  # Each partition's number of buckets before the rewrite.
+    leaves_others_out: bool = False  # As in `Rewrite`.
 
     def split(
         self, batch: pa.RecordBatch, hash_fields: tuple[str, ...]

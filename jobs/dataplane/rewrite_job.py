@@ -38,8 +38,8 @@ def rewrite_slices(
 ) -> list[WrittenFile]:
     """Rewrites the `chosen` slices: those without logs from their base files, the others from merged rows.
 
-    `everything` holds all slices of the table. Without `merging`, Hudi merges. With `all_merged`, slices without logs
-    count as merged too, so all files have the table's latest schema.
+    `everything` holds all slices of the table. Without `merging`, Hudi merges. `all_merged` counts slices without logs
+    as merged too, so that all files have the table's latest schema.
     """
     merging = merging or Merging()
     sources = [source_of(item, buckets, merged=all_merged or bool(item.log_files)) for item in chosen]

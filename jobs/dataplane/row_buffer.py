@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class RowBuffer:
-    """Rows that become row groups. With `sort_by`, they are sorted in memory, unless `spill` was called: then on the
-    disk, which gives the same order."""
+    """Rows that become row groups. `sort_by` sorts them in memory, or on the disk once `spill` was called; the order is
+    the same."""
 
     def __init__(self, sort_by: Sequence[str], curve: str, folder: SpillFolder) -> None:
         self._sort_by, self._curve, self._folder = sort_by, curve, folder

@@ -1,7 +1,7 @@
 """Rewrites base files by copying row groups as bytes, where the keys prove that all rows of each go to one bucket.
 
-That is so for a file that clustering has prepared for an expansion (`Rewrite.apart`), for files that a contraction
-merges, and for a bucket whose rows all stay. Only the record keys are decoded, and `_hoodie_file_name` is written anew.
+A file that clustering has prepared for an expansion (`Rewrite.apart`) is so, files that a contraction merges are, and a
+bucket whose rows all stay. Only the record keys are decoded, and `_hoodie_file_name` is written anew.
 Runs inside Spark's Python workers and depends on neither Spark nor the JVM.
 """
 
@@ -123,7 +123,7 @@ def _lasting_entries(raw: RawFile) -> dict[bytes, bytes]:
 
 
 def _looks_sorted(work: Rewrite, part: Source, reader: pq.ParquetFile) -> bool:
-    """Returns whether the first rows of a row group go to one bucket. Mostly that settles that they must be decoded."""
+    """Returns whether the first rows of a row group go to one bucket. If not, all must be decoded."""
     if not reader.num_row_groups:
         return True
     batches = reader.iter_batches(_SAMPLED_KEYS, row_groups=[0], columns=[RECORD_KEY], use_threads=False)

@@ -77,7 +77,7 @@ class MergedSlice:
                 self.counts.rows += batch.num_rows
                 self.newest.rows.release()
                 yield batch
-        # By the footer, not by what was read.
+        # The number of rows is that of the footer, not of what was read.
         if self.counts.rows != self._rows_of_base - self.counts.deletes:
             raise NotProvedError("the base file came with other rows than its footer counts")
         order = _order_in_hash_map(self.newest.keys)
@@ -127,8 +127,8 @@ class MergedSlice:
     def _found(self, batch: pa.RecordBatch, used: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Returns for each row the number of its key in the logs, -1 if the row stays as it is.
 
-        Of several rows with one key only the first is merged: Hudi takes the record out of its map. With positions it
-        may be another one (`PositionBasedFileGroupRecordBuffer`).
+        Only the first of several rows with one key is merged, because Hudi takes the record out of its map. If there
+        are positions, it may be another row (`PositionBasedFileGroupRecordBuffer`).
         """
         if not len(self.newest.keys):
             return np.full(batch.num_rows, -1)

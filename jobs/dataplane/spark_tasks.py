@@ -46,9 +46,9 @@ def run_tasks(
 ) -> list[Found]:
     """Returns all that the function yields for the arguments of the pieces, in their order.
 
-    It gets Hudi's write token `<task>-<stage>-<attempt>` last, another one for each attempt at a task. Each piece is a
-    task, or of more than there are cores, `of_task` pieces are; few that read little run in processes near the driver.
-    `what` names the step in errors. Raises HudiError for whatever the function raises.
+    The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, another one for each attempt at a
+    task. Each piece is a task, or `of_task` pieces are if there are more than cores; a few small pieces run in
+    processes near the driver. `what` names the step in errors. Raises HudiError for whatever the function raises.
     """
     if not pieces:
         return []

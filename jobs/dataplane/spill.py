@@ -75,7 +75,7 @@ class SpillFolder:
 
 
 class Run:
-    """A file of rows in order. It is read once."""
+    """A file of rows in order, which is read once."""
 
     def __init__(self, path: Path, rows: int) -> None:
         self.rows = rows

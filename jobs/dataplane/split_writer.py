@@ -46,44 +46,34 @@ SORT_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Rewrite:
-    """The settings that all tasks of one replacement share.
-
-    `hash_fields` are the index key fields. `sort_by` and `curve` (linear, zorder, hilbert) order the rows of each
-    output; without `sort_by` they keep their order. `codec` overrides the input's compression. With
-    `leaves_others_out`, rows that belong to other buckets than that of their slice are not written; otherwise they are
-    an error. Rows that an expansion by the factor `apart` would separate go to different row groups, in the order of
-    their new buckets. Rows to be sorted go to a local disk when more than `sort_bytes` of them are there.
-    """
+    """The settings that all tasks of one replacement share."""
 
     storage: Storage
     instant: str
-    hash_fields: tuple[str, ...]
-    sort_by: tuple[str, ...] = ()
-    curve: str = "linear"
-    codec: str | None = None
-    leaves_others_out: bool = False
+    hash_fields: tuple[str, ...]  # The index key fields.
+    sort_by: tuple[str, ...] = ()  # Orders the rows of each output; without it they keep their order.
+    curve: str = "linear"  # linear, zorder or hilbert
+    codec: str | None = None  # Overrides the input's compression.
+    leaves_others_out: bool = False  # Whether rows of other buckets than the slice's are left out, else an error.
+    # Rows that an expansion by this factor would separate go to different row groups, ordered by their new buckets.
     apart: int = 1
-    sort_bytes: int = SORT_BYTES
+    sort_bytes: int = SORT_BYTES  # Rows to be sorted go to a local disk beyond this.
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file slice to rewrite: each of its rows has one of the `residues`, which is its hash modulo `modulus`.
-
-    The residues are the rows' new buckets; in a contraction, they are that modulo `contracted_to`. `base_file` is None
-    for a slice with logs, whose rows come merged; then `model` is the base file whose codec, use of dictionaries and
-    key entries the children get (None for Hudi's defaults). The rows of `merged_with`, sources of the same partition
-    and with the same children, go to the same files.
-    """
+    """One file slice to rewrite."""
 
     partition: str
     file_id: str
     bucket: int
     modulus: int
-    residues: tuple[int, ...]
-    base_file: str | None
+    residues: tuple[int, ...]  # The hash of each row modulo `modulus` is one of these: the row's new bucket.
+    base_file: str | None  # None for a slice with logs, whose rows come merged.
+    # The base file whose codec, use of dictionaries and key entries the children get then; None for Hudi's defaults.
     model: str | None = None
-    contracted_to: int | None = None
+    contracted_to: int | None = None  # In a contraction, the new bucket is the residue modulo this.
+    # Sources of the same partition and with the same children, whose rows go to the same files.
     merged_with: tuple[Source, ...] = ()
 
     def child(self, residue: int) -> int:
@@ -113,7 +103,7 @@ class SplitWriter:
     def add(self, batch: pa.RecordBatch, source: Source | None = None) -> None:
         """Adds rows of the slice, or of the `source` that is merged with it.
 
-        Raises `RefusedError` for a row of another bucket than that of its slice. So no key is in two of the slices.
+        Raises `RefusedError` for a row of another bucket than that of its slice, so no key is in two of the slices.
         """
         source = source or self._source
         keys = batch.column(batch.schema.get_field_index(RECORD_KEY))

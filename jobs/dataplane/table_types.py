@@ -36,7 +36,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def require_conformable(found: pa.Schema, schema: pa.Schema, where: str, with_default: Collection[str] = ()) -> None:
     """Raises NotProvedError for columns that `where` has and the table has not, or not with this type.
 
-    Also for those that it lacks and that may not be null, or are `with_default`. `_hoodie_file_name` does not matter.
+    Columns that `where` lacks may be null and not `with_default`. `_hoodie_file_name` does not matter.
     """
     for field in found:
         place = schema.get_field_index(field.name)

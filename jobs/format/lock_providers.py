@@ -172,7 +172,7 @@ def refusals(lock: TableLock, allowed_classes: Collection[str] = (), *, base_pat
     if provider in _OPTIONS:
         yield from _unknown(lock.options, _OF_ALL | _OPTIONS[provider])
     elif provider in allowed_classes:
-        # Its own options are not known here.
+        # The options of such a class are not known here.
         own = {key: Form.TEXT for key in lock.options if re.fullmatch(r"hoodie\.write\.lock\.[\w.-]+", key, re.ASCII)}
         yield from _unknown(lock.options, own | _OF_ALL)
     else:

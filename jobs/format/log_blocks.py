@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"#HUDI#"
 _FORMAT_VERSION = 1
-# Of content: `HoodieLogBlock.version`. Versions 1 and 2 hold deletes as serialised Java objects.
+# The version of a block's content (`HoodieLogBlock.version`). Versions 1 and 2 hold deletes as serialised Java objects.
 _CONTENT_VERSION = 3
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")

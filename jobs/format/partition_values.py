@@ -23,7 +23,7 @@ CLASSES = {
 _DAY = re.compile(r"([^/=]+=)?\d{4}/([^/=]+=)?\d{2}/([^/=]+=)?\d{2}", re.ASCII)
 _HOUR = re.compile(rf"{_DAY.pattern}/([^/=]+=)?\d{{2}}", re.ASCII)
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
-# Of values that are null (`PartitionPathEncodeUtils.DEFAULT_PARTITION_PATH`, and Hudi's older one).
+# Names for null (`PartitionPathEncodeUtils.DEFAULT_PARTITION_PATH`, and Hudi's older one).
 _NULLS = frozenset({"__HIVE_DEFAULT_PARTITION__", "default"})
 
 

@@ -29,7 +29,7 @@ OWNED = {
 }
 MAX_FAILURES = "spark.task.maxFailures"
 # Hudi 1.2 now and then fails a task on a table with a hashing config: `PartitionBucketIndexCalculator` keeps its
-# instances in a plain HashMap. This is Spark's default on clusters.
+# instances in a plain HashMap. Four is Spark's default on clusters.
 LEAST_FAILURES = 4
 
 _ELSEWHERE = (

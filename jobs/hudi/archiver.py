@@ -24,7 +24,7 @@ def keeping(commits: int) -> dict[str, str]:
         "hoodie.clean.commits.retained": "1",
         # For the schedules of the writers Hudi would keep delta commits; ours are counted by the service.
         "hoodie.compact.inline.max.delta.commits": "1",
-        # By default an error is only logged, and the instants are deleted all the same.
+        # Hudi's default only logs an error, and deletes the instants all the same.
         "hoodie.archive.fail.on.error": "true",
     }
 

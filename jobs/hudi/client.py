@@ -12,7 +12,6 @@ from py4j.java_gateway import get_java_class
 from jobs.errors import JobError
 from jobs.hudi import hashing_config, indexes, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
-from jobs.hudi.boundaries import check_plans
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.heartbeats import has_expired
@@ -22,6 +21,7 @@ from jobs.hudi.late_files import LateFiles
 from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.partition_ttl import PartitionTtl
+from jobs.hudi.plan_paths import check_plans
 from jobs.hudi.plan_withdrawal import PlanWithdrawal
 from jobs.hudi.records import REPLACE
 from jobs.hudi.savepoints import Savepoints
@@ -83,7 +83,7 @@ class WriteClient:
             with translated("closing a Hudi client"):
                 self._client.close()
             return
-        # Its timers would renew the heartbeat of an abandoned instant once a minute until the worker ends.
+        # The client's timers would renew the heartbeat of an abandoned instant once a minute until the worker ends.
         with suppress(JobError, OSError), translated("stopping heartbeats"):
             self._client.getHeartbeatClient().close()
         with suppress(JobError, OSError), translated("stopping the timeline server"):
@@ -294,7 +294,7 @@ class WriteClient:
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
         with translated("committing"), span("commit", hudi__instant=instant):
-            # As Hudi's JSON: one call instead of one for each field of each file.
+            # Hudi's JSON takes one call instead of one for each field of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))
             extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": schema}))

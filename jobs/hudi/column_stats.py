@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST_FILES = 64
 _MOST_COLUMNS = 32
 _MOST_BYTES = 1 << 30
-# Of these the range is compared, of all others whether they are said to be null.
+# The range is compared for these types; for all others, whether they are said to be null.
 _RANGED: Mapping[str, Callable[[Any], Any]] = {
     "string": str,
     "int": int,

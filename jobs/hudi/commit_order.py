@@ -12,11 +12,12 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from jobs.format.clock_frame import ClockFrame
+    from jobs.hudi.opened_table import OpenedTable
     from jobs.hudi.records import Commit
-    from jobs.hudi.table import HudiTable
 
 
-def in_order(table: HudiTable, commits: Iterable[Commit]) -> list[Commit]:
+def in_order(table: OpenedTable, commits: Iterable[Commit]) -> list[Commit]:
     """Sorts commits by completion, as far as that is known."""
     if table.version >= WITH_COMPLETION_TIMES:
         named = [replace(each, write=replace(each.write, completed=each.completed)) for each in commits]
@@ -26,16 +27,17 @@ def in_order(table: HudiTable, commits: Iterable[Commit]) -> list[Commit]:
     return sorted(told, key=lambda each: order.key(each.write.instant))
 
 
-def misdated_instants(table: HudiTable) -> frozenset[str]:
-    """Returns the instants whose times cannot be compared with those of others, since clocks disagree."""
-    if table.clock.frame.disagreement is not None:
+def misdated_instants(table: OpenedTable, frame: ClockFrame) -> frozenset[str]:
+    """Returns the instants whose times cannot be compared with those of others, since clocks disagree. `frame` is that
+    of the table's clock."""
+    if frame.disagreement is not None:
         return frozenset(item.requested for item in table.instants())
     return frozenset(
         instant for each in inversions(appearances(_times(table))) for instant in (each.instant, each.after)
     )
 
 
-def _times(table: HudiTable) -> dict[str, int]:
+def _times(table: OpenedTable) -> dict[str, int]:
     return {name: file.modified_ms for name, file in table.timeline_files().items()}
 
 

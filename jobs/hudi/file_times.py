@@ -5,42 +5,20 @@ All times are milliseconds since 1970, as in Hadoop's `FileStatus`.
 
 from __future__ import annotations
 
-import re
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.errors import FileMissingError
+from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
-    from jobs.hudi.table import HudiTable
+    from jobs.hudi.opened_table import OpenedTable
 
 _PROBE = ".hoodie/.aux/groundskeeper.clock"
-# The only form that a whole list has: "[StoragePathInfo{path=..., length=..., isDirectory=..., ...}, ...]".
-_LISTED = re.compile(r"path=(.*?), length=(\d+), isDirectory=(\w+), .*?modificationTime=(\d+)")
 
 
-@dataclass(frozen=True)
-class ListedFile:
-    """A file or folder as the storage lists it: its size, and when it was last modified."""
-
-    bytes: int
-    modified_ms: int
-    is_folder: bool
-
-
-def listed(jvm: Jvm, storage: Any, folder: str, *, recursive: bool = False) -> dict[str, ListedFile]:
-    """Returns what is in a folder of a `HoodieStorage`, or files anywhere below it, by name; empty without that
-    folder."""
-    return {
-        path.rpartition("/")[2]: ListedFile(int(size), int(modified), is_folder == "true")
-        for path, size, is_folder, modified in _LISTED.findall(jvm.reads.listed(storage, folder, recursive))
-    }
-
-
-def storage_now(table: HudiTable) -> int:
+def storage_now(table: OpenedTable) -> int:
     """Returns the storage's time by a file that is written for that and deleted again."""
     name = _path(table, f"{_PROBE}-{uuid.uuid4().hex}")
     with translated("reading the storage's clock"):
@@ -51,14 +29,14 @@ def storage_now(table: HudiTable) -> int:
         return now
 
 
-def modified(table: HudiTable, relative: str) -> int | None:
+def modified(table: OpenedTable, relative: str) -> int | None:
     """Returns when a file was last written; None without that file."""
     with translated(f"looking at {relative}"):
         found = int(table.jvm.reads.modified(table.meta.getStorage(), _path(table, relative)))
         return None if found < 0 else found
 
 
-def times_in(table: HudiTable, folder: str, *, recursive: bool = False) -> dict[str, int]:
+def times_in(table: OpenedTable, folder: str, *, recursive: bool = False) -> dict[str, int]:
     """Returns the names of the files in a folder, or anywhere below it, with their times; empty without that folder."""
     try:
         with translated(f"listing {folder}", expected=FileMissingError):
@@ -68,5 +46,5 @@ def times_in(table: HudiTable, folder: str, *, recursive: bool = False) -> dict[
     return {name: file.modified_ms for name, file in found.items() if not file.is_folder}
 
 
-def _path(table: HudiTable, relative: str) -> str:
+def _path(table: OpenedTable, relative: str) -> str:
     return f"{table.base_path}/{relative}".rstrip("/")

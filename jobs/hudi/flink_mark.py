@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
+    from collections.abc import Iterable
+
+    from jobs.hudi.opened_table import OpenedTable
+    from jobs.hudi.records import Commit
 
 _CHECKPOINT, _STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
-def flink_mark(table: HudiTable) -> str | None:
+def flink_mark(table: OpenedTable, commits: Iterable[Commit]) -> str | None:
     """Returns the mark, in words for users, that Flink has left on this table; None without any.
 
     Its commits contain `flink_checkpoint_id` if it was configured to (`write.extra.metadata.enabled`); a job that
     starts writes the address of its timeline server (`ViewStorageProperties`), and that file remains after the job's
     end.
     """
-    named = [commit.write.instant for commit in table.commits() if _CHECKPOINT in commit.extra]
+    named = [commit.write.instant for commit in commits if _CHECKPOINT in commit.extra]
     if named:
         return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"
     with translated("reading the marks of Flink"):

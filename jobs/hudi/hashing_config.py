@@ -16,13 +16,13 @@ from jobs.hudi.jvm import translated
 from jobs.problems.rescales import BUCKET_RULES_UNSUPPORTED
 
 if TYPE_CHECKING:
-    from jobs.hudi.table import HudiTable
+    from jobs.hudi.opened_table import OpenedTable
 
 # What a folder of configs is called when they are out of force, with the instant of the last one behind it.
 _RETIRED = "retired-"
 
 
-def rules_of(table: HudiTable) -> BucketRules | None:
+def rules_of(table: OpenedTable) -> BucketRules | None:
     """The rules in force, or None for a table without a simple bucket index."""
     with translated("reading the hashing config"):
         if not _has_configs(table):
@@ -33,7 +33,7 @@ def rules_of(table: HudiTable) -> BucketRules | None:
     return _parsed(expressions, default)
 
 
-def rules_before(table: HudiTable, instant: str) -> BucketRules | None:
+def rules_before(table: OpenedTable, instant: str) -> BucketRules | None:
     """The rules that the config of `instant` took the place of; None when that is not known (any more)."""
     with translated("reading the hashing configs"):
         configs = _configs(table)
@@ -57,7 +57,7 @@ def _parsed(expressions: str, default: int) -> BucketRules:
         raise RefusedError([reason]) from error
 
 
-def write(table: HudiTable, current: BucketRules, new: BucketRules, instant: str) -> None:
+def write(table: OpenedTable, current: BucketRules, new: BucketRules, instant: str) -> None:
     """Writes the config of `instant`, and the baseline before it when it is the table's first.
 
     Without the baseline every reader and writer would fail until the instant completes: the folder would be there
@@ -77,7 +77,7 @@ def write(table: HudiTable, current: BucketRules, new: BucketRules, instant: str
         table.meta.getStorage().deleteDirectory(unfinished)
 
 
-def _create(table: HudiTable, path: Any, rules: BucketRules, instant: str) -> None:
+def _create(table: OpenedTable, path: Any, rules: BucketRules, instant: str) -> None:
     """`PartitionBucketIndexHashingConfig` as JSON, as its `saveHashingConfig` writes it."""
     configs = _configs(table)
     config = configs(str(rules), rules.default, "regex", configs.CURRENT_VERSION, instant)
@@ -88,18 +88,18 @@ def _create(table: HudiTable, path: Any, rules: BucketRules, instant: str) -> No
         stream.close()
 
 
-def _move(table: HudiTable, source: Any, target: Any) -> None:
+def _move(table: OpenedTable, source: Any, target: Any) -> None:
     if not table.meta.getStorage().rename(source, target):
         raise HudiError(f"could not move {source.getName()} to {target}")
 
 
-def _unfinished(table: HudiTable, instant: str) -> Any:
+def _unfinished(table: OpenedTable, instant: str) -> Any:
     """Not among the instant's markers: Hudi's rollback takes none of them for one if a single file there is not one."""
     paths = table.jvm.hudi.storage.StoragePath
     return paths(paths(table.meta.getHashingMetadataConfigPath()).getParent(), f".unfinished-{instant}")
 
 
-def remove(table: HudiTable, instant: str) -> None:
+def remove(table: OpenedTable, instant: str) -> None:
     """Removes the config of an instant that was rolled back, finished or not; nothing happens when there is none."""
     with translated("removing a hashing config"):
         path = _configs(table).getHashingConfigPath(table.meta.getBasePath().toString(), instant)
@@ -110,12 +110,12 @@ def remove(table: HudiTable, instant: str) -> None:
             storage.deleteDirectory(_unfinished(table, instant))
 
 
-def is_in_force(table: HudiTable) -> bool:
+def is_in_force(table: OpenedTable) -> bool:
     with translated("looking for a hashing config"):
         return _has_configs(table)
 
 
-def retired(table: HudiTable) -> list[str]:
+def retired(table: OpenedTable) -> list[str]:
     """The folders of configs that were retired, the last one at the end."""
     with translated("looking for retired hashing configs"):
         folder, storage = _index_folder(table), table.meta.getStorage()
@@ -125,7 +125,7 @@ def retired(table: HudiTable) -> list[str]:
         return sorted(name for name in names if name.startswith(_RETIRED))
 
 
-def retire(table: HudiTable) -> None:
+def retire(table: OpenedTable) -> None:
     """Takes the configs out of force by one rename. Call it with the table's lock held."""
     with translated("retiring the hashing config"):
         paths = table.jvm.hudi.storage.StoragePath
@@ -134,7 +134,7 @@ def retire(table: HudiTable) -> None:
         _move(table, configs, paths(_index_folder(table), f"{_RETIRED}{latest}"))
 
 
-def restore(table: HudiTable) -> None:
+def restore(table: OpenedTable) -> None:
     """Puts the configs that were retired last in force again. Call it with the table's lock held."""
     last = retired(table)[-1]
     with translated("putting the hashing config in force again"):
@@ -143,13 +143,13 @@ def restore(table: HudiTable) -> None:
         _move(table, paths(_index_folder(table), last), configs)
 
 
-def _index_folder(table: HudiTable) -> Any:
+def _index_folder(table: OpenedTable) -> Any:
     """`.hoodie/.bucket_index`."""
     paths = table.jvm.hudi.storage.StoragePath
     return paths(table.meta.getHashingMetadataConfigPath()).getParent().getParent()
 
 
-def dangling(table: HudiTable) -> list[str]:
+def dangling(table: OpenedTable) -> list[str]:
     """Instants of configs that count for Hudi although their replacecommit never completed."""
     with translated("listing the hashing configs"):
         if not _has_configs(table):
@@ -162,10 +162,10 @@ def dangling(table: HudiTable) -> list[str]:
         return [item for item in suspects if item not in completed and not table.was_archived(item)]
 
 
-def _has_configs(table: HudiTable) -> bool:
+def _has_configs(table: OpenedTable) -> bool:
     utils = table.jvm.hudi.index.bucket.partition.PartitionBucketIndexUtils
     return bool(utils.isPartitionSimpleBucketIndex(table.meta.getStorageConf(), table.meta.getBasePath().toString()))
 
 
-def _configs(table: HudiTable) -> Any:
+def _configs(table: OpenedTable) -> Any:
     return table.jvm.hudi.common.model.PartitionBucketIndexHashingConfig

@@ -107,7 +107,7 @@ class Metastore:
         with translated("connecting to the metastore", by=_judged):
             self._conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
             self._conf.set("hive.metastore.uris", target.uris)
-            # By default a metastore that accepts the connection and says nothing is waited for during ten minutes.
+            # The default waits ten minutes for a metastore that accepts the connection and says nothing.
             self._conf.set("hive.metastore.client.socket.timeout", f"{SILENCE_SECONDS}s")
             hive_conf = jvm.java.org.apache.hadoop.hive.conf.HiveConf(self._conf, self._conf.getClass())
             hive_conf.set("hive.metastore.uris", target.uris)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from jobs.contract import Json
-    from jobs.hudi.table import HudiTable
+    from jobs.hudi.opened_table import OpenedTable
 
 FILES, RECORDS, COLUMN_STATISTICS = "files", "record_index", "column_stats"
 PARTITION_STATISTICS, BLOOM_FILTERS = "partition_stats", "bloom_filters"
@@ -33,15 +33,16 @@ _ENABLE = {
 }
 # A client deletes the partitions that its options do not name, and builds others that they do: those of the defaults,
 # partition statistics wherever there are column statistics, and whatever is defined (`HoodieTable`,
-# `HoodieBackedTableMetadataWriter.initializeIfNeeded`). It updates those that the table's properties name in any case.
+# `HoodieBackedTableMetadataWriter.initializeIfNeeded`). The client always updates those that the table's properties
+# name.
 _AS_THEY_ARE = {"hoodie.metadata.auto.delete.partitions": "false", "hoodie.metadata.index.async": "true"}
-# With statistics of partitions, tasks read the metadata table by a view of the client. If that view has been used
+# Tasks on a table with partition statistics read the metadata table by a view of the client. If that view has been used
 # before, as for new partitions of a partitioned record index, it loses the paths of its base files on the way to the
 # task (`StoragePathInfo` is not serialized), and each commit fails; with the server the tasks ask the driver.
 _TIMELINE_SERVER = {"hoodie.embed.timeline.server": "true"}
-# The way in which the metadata table is written. With this option, Spark's default, its deltacommit is opened when an
-# instant *begins*; without it, as in Flink, it is written at the end, and any open one is taken for dead and rolled
-# back. So all writers of a table must use the same setting, or they make each other's commits fail.
+# When the metadata table is written: Spark's default opens its deltacommit when an instant *begins*; with `false`, and
+# in Flink, it is written at the end, and any open one is taken for dead and rolled back. So all writers of a table must
+# use the same setting, or they make each other's commits fail.
 METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 
@@ -88,7 +89,7 @@ class Indexes:
         return RECORDS in self.partitions & self.defined.keys() and self.defined[RECORDS].is_by_partition
 
 
-def indexes_of(table: HudiTable) -> Indexes:
+def indexes_of(table: OpenedTable) -> Indexes:
     """Returns the indexes as of the table's last reload."""
     with translated("reading the definitions of the indexes"):
         found = table.meta.getIndexMetadata()
@@ -96,12 +97,12 @@ def indexes_of(table: HudiTable) -> Indexes:
     return Indexes(table.metadata_partitions, stored)
 
 
-def definitions(table: HudiTable) -> dict[str, IndexDefinition]:
+def definitions(table: OpenedTable) -> dict[str, IndexDefinition]:
     """Returns the definitions as of the table's last reload, by the names of their partitions."""
     return indexes_of(table).defined
 
 
-def has_record_index_by_partition(table: HudiTable) -> bool:
+def has_record_index_by_partition(table: OpenedTable) -> bool:
     return RECORDS in table.metadata_partitions and indexes_of(table).has_records_by_partition
 
 
@@ -110,7 +111,7 @@ def of_keys(partitions: Iterable[str]) -> list[str]:
     return sorted(name for name in partitions if name.startswith(_OF_KEYS))
 
 
-def options(table: HudiTable, had: Indexes | None = None) -> dict[str, str]:
+def options(table: OpenedTable, had: Indexes | None = None) -> dict[str, str]:
     """Returns the options of a client that keeps the indexes which the table has, or `had`, as they are, and builds no
     others."""
     had = had or (indexes_of(table) if table.metadata_partitions else Indexes(frozenset(), {}))
@@ -125,7 +126,7 @@ def options(table: HudiTable, had: Indexes | None = None) -> dict[str, str]:
     }
     columns = [name for name in _columns(defined) if not name.startswith("_hoodie_")]
     if columns and not any("," in name for name in columns):
-        # By default a client takes the first 32, and makes them the definition.
+        # A client's default takes the first 32, and makes them the definition.
         chosen["hoodie.metadata.index.column.stats.column.list"] = ",".join(columns)
     if of_keys(partitions):
         chosen |= _TIMELINE_SERVER
@@ -135,13 +136,13 @@ def options(table: HudiTable, had: Indexes | None = None) -> dict[str, str]:
     return chosen
 
 
-def state(table: HudiTable) -> frozenset[str]:
+def state(table: OpenedTable) -> frozenset[str]:
     """Returns what a commit must know of the indexes: the partitions, and of which kind the record index is."""
     kind = {f"{RECORDS} by partition"} if has_record_index_by_partition(table) else set()
     return table.metadata_partitions | kind
 
 
-def require_state(table: HudiTable, known: frozenset[str]) -> None:
+def require_state(table: OpenedTable, known: frozenset[str]) -> None:
     """Raises IndexesChangedError unless the indexes are those for which a client was opened: its commit would leave the
     others without the new files, or build anew what a writer has dropped."""
     if changed := state(table) ^ known:

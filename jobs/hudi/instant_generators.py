@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import get_java_class
 
 from jobs.hudi import janino
-from jobs.hudi.options import LENT_LOCK
+from jobs.hudi.lent_lock import LENT_LOCK
 
 if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm
@@ -193,7 +193,7 @@ class InstantGenerators:
         self._framed = framed.newInstance(None)
         layout = kinds.table.timeline.TimelineLayout.TIMELINE_LAYOUT_V1
         _field(layout.getClass().getSuperclass(), "instantGenerator").set(layout, self._framed)
-        # By base path, with the number of jobs. Hudi's own map holds them weakly.
+        # Each base path has its clock, with the number of jobs. Hudi's own map holds the clocks weakly.
         self._clocks: dict[str, tuple[Any, int]] = {}
         self._changing = threading.Lock()
 

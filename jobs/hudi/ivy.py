@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Spark's own chain (`SparkSubmitUtils.createRepoResolvers`) without its first member, the Maven repository of the user
-# on this machine. With the names of Spark, what Ivy has cached stays good. Without a root the first one is Maven's own.
+# on this machine. Spark's names keep what Ivy has cached usable. Without a root the first one is Maven's own.
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="groundskeeper"/>
   <resolvers>
@@ -24,7 +24,7 @@ _SETTINGS = """<ivysettings>
   </resolvers>
 </ivysettings>
 """
-# As for Spark.
+# Spark reads the same variable.
 _REPOSITORY = "DEFAULT_ARTIFACT_REPOSITORY"
 _SPARK_PACKAGES = "https://repos.spark-packages.org/"
 _JAR = re.compile(r'<artifact [^>]*type="(?:jar|bundle)"')

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from py4j.java_gateway import get_java_class
 
 if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
+    from jobs.hudi.java_view import JavaView
 
 _compiling = threading.Lock()
-# By name, with the JVM that has it.
+# Classes by name, with the JVM that has each.
 _kinds: dict[str, tuple[Any, Any]] = {}
 
 
@@ -24,7 +24,7 @@ def compiled(java: Any, source: str, name: str, *, beside: Any) -> Any:
     return compiler.getClassLoader().loadClass(name)
 
 
-def instance(jvm: Jvm, source: str, name: str, *arguments: Any, beside: Any) -> Any:
+def instance(jvm: JavaView, source: str, name: str, *arguments: Any, beside: Any) -> Any:
     """Returns a new object of a class that is compiled once a JVM, which takes up to a second."""
     with _compiling:
         java, kind = _kinds.get(name, (None, None))

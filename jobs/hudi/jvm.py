@@ -7,15 +7,16 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import cached_property, lru_cache, wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from py4j.java_gateway import JavaClass, JavaPackage, get_java_class
+from py4j.java_gateway import get_java_class
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from jobs.errors import FileMissingError, JobError
+from jobs.hudi.java_view import JavaView
 from jobs.hudi.local_files import use_local_files
 from jobs.hudi.near_engine import near_engine
 from jobs.hudi.storage_reads import storage_reads
@@ -27,8 +28,6 @@ from jobs.table_errors import MetadataTableError, MetadataTableGoneError, Partit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
-
 logger = logging.getLogger(__name__)
 
 Judge = Callable[[list[tuple[str, str]]], JobError]
@@ -37,7 +36,7 @@ _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
 _MOST_READS = 10
 
-# By simple class name, searched along the whole chain of causes; the outermost listed one wins.
+# Simple class names, searched along the whole chain of causes; the outermost listed one wins.
 _TYPED: dict[str, type[JobError]] = {
     "HoodieLockException": TableLockedError,
     "TableNotFoundException": TableGoneError,
@@ -58,19 +57,8 @@ _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?
 _OF_PARTITION_VALUES = re.compile(r"Failed to cast value .* for partition column|Failed to parse partition column val")
 
 
-class Jvm:
+class Jvm(JavaView):
     """Shorthands over one Spark session's gateway."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
-        self._session: Any = spark  # for its members that pyspark does not type
-        java = _names(self._session._jvm)
-        self.java = java
-        self.hudi = java.org.apache.hudi
-
-    @cached_property
-    def hadoop_conf(self) -> Any:
-        return self._session._jsc.hadoopConfiguration()
 
     @cached_property
     def engine_context(self) -> Any:
@@ -129,12 +117,6 @@ class Jvm:
             result.add(item)
         return result
 
-    def array(self, values: Sequence[Any]) -> Any:
-        result = self._session._sc._gateway.new_array(self.java.java.lang.Object, len(values))
-        for number, value in enumerate(values):
-            result[number] = value
-        return result
-
     def read(self, value: Any) -> Any:
         """Returns a Java collection of plain values, or an object with a JSON form in Hudi, in one call.
 
@@ -159,39 +141,6 @@ class Jvm:
         collected = stream.collect(self.java.java.util.stream.Collectors.toList())
         for number in range(collected.size()):
             yield collected.get(number)
-
-
-class _Names:
-    """Java packages, classes and their static members, each looked up once.
-
-    py4j asks the JVM about every part of a name at every use, and the JVM searches all jars for a class of that name.
-    """
-
-    def __init__(self, package: Any) -> None:
-        self._package = package
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._package, name)
-        if isinstance(found, JavaPackage):
-            found = _Names(found)
-        elif isinstance(found, JavaClass):
-            found = _Class(found._fqn, found._gateway_client)
-        setattr(self, name, found)
-        return found
-
-
-class _Class(JavaClass):  # type: ignore[misc]
-    def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
-        if isinstance(found, JavaClass):
-            found = _Class(found._fqn, found._gateway_client)
-        setattr(self, name, found)
-        return found
-
-
-@lru_cache(maxsize=1)
-def _names(view: Any) -> Any:
-    return _Names(view)
 
 
 def reread(read: Callable[_Given, _Found]) -> Callable[_Given, _Found]:

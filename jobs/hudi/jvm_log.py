@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
-# Of the context of log4j: the attempt, `<job>/<number>`, that a thread works for; with the prefix `mdc.` a Spark task.
+# Key in log4j's context: the attempt, `<job>/<number>`, that a thread works for; a Spark task has the prefix `mdc.`.
 ATTEMPT = "attempt_of"
 _LONGEST_LINE = 1024 * 1024
 # What is kept of the last lines, to say why a JVM has ended.

@@ -40,7 +40,7 @@ def log_in(session: SparkSession) -> None:
         if keytab := given.get(_KEYTAB):
             users.loginUserFromKeytab(given.get(_PRINCIPAL), keytab)
         else:
-            # By a ticket; the user of the operating system otherwise.
+            # Hadoop takes a ticket, or else the user of the operating system.
             users.loginUserFromSubject(None)
         has_ticket = users.getLoginUser().hasKerberosCredentials()
     except Py4JError as error:

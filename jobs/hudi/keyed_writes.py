@@ -115,7 +115,7 @@ class KeyedWrites:
         struct = self._jvm.hudi.HoodieSchemaConversionUtils.convertHoodieSchemaToStructType(whole)
         types = {field.name: field.dataType for field in StructType.fromJson(json.loads(struct.json())).fields}
         given = {RECORD_KEY, PARTITION_PATH, *(name for name in names if not name.startswith("_hoodie_"))}
-        # With the file's name Hudi would take it for the row's place. Its readers make texts of partition columns.
+        # Hudi would take the file's name for the row's place. Hudi's readers make texts of partition columns.
         columns = [
             F.col(f"`{name}`").cast(types[name]).alias(name)
             if name in given and name in frame.columns

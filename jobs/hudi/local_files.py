@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.hudi import janino
 
 if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
+    from jobs.hudi.java_view import JavaView
 
 _SOURCE = """
 package groundskeeper;
@@ -67,7 +67,7 @@ _replacing = threading.Lock()
 _done: list[Any] = []
 
 
-def use_local_files(jvm: Jvm) -> None:
+def use_local_files(jvm: JavaView) -> None:
     """Makes the file system that the driver's JVM shares set permissions by itself, unless somebody has chosen one."""
     with _replacing:
         if jvm.java not in _done:
@@ -76,7 +76,7 @@ def use_local_files(jvm: Jvm) -> None:
             _done[:] = [jvm.java]
 
 
-def replace_in(jvm: Jvm, outer: Any) -> None:
+def replace_in(jvm: JavaView, outer: Any) -> None:
     """Replaces what sets permissions in a `LocalFileSystem`."""
     beside = jvm.java.org.apache.hadoop.fs.FileSystem
     janino.instance(jvm, _SOURCE, "groundskeeper.LocalFiles", beside=beside).replaceIn(outer, jvm.hadoop_conf)

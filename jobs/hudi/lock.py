@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 AWAY_SECONDS = 30.0
 RELEASE_SECONDS = 10.0
 LEFT_AFTER_SECONDS = 3600.0
-# Of a lock that others hold, unless the table's declaration or the service says otherwise.
+# Longest wait for a lock that others hold, unless the table's declaration or the service says otherwise.
 WAIT_SECONDS = 120.0
 _PAUSE_SECONDS = 0.5
 _SAID_AFTER_SECONDS = 2.0

@@ -53,7 +53,7 @@ def _of_zookeeper(jvm: Jvm, provider: Any) -> LockLook:
         client = curator.getZookeeperClient().getZooKeeper()
         stat = client.exists(nodes[0], False)
         if stat is None:
-            # It was released meanwhile; whoever waited has it.
+            # The lock was released meanwhile; whoever waited has it.
             return LockLook(is_held=len(nodes) > 1)
         age = time.time() - int(stat.getCtime()) / 1000
         session = int(stat.getEphemeralOwner()) & (2**64 - 1)

@@ -39,7 +39,7 @@ _NOT_LOADED = frozenset(
         "NoSuchMethodError",
         "ClassCastException",
         "HoodieNotSupportedException",
-        # Of an option that is missing or malformed.
+        # An option is missing or malformed.
         "IllegalArgumentException",
     }
 )
@@ -109,7 +109,7 @@ class Provider:
             return self._table.meta.getStorage()
         jvm = self._table.jvm
         conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
-        # By default a metastore that accepts the connection and says nothing is waited for during ten minutes.
+        # The default waits ten minutes for a metastore that accepts the connection and says nothing.
         conf.setIfUnset("hive.metastore.client.socket.timeout", f"{SILENCE_SECONDS}s")
         path = jvm.hudi.storage.StoragePath(self._table.base_path)
         storage_conf = jvm.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
@@ -131,7 +131,7 @@ class Provider:
 
     def _out_of_reach(self, causes: Sequence[tuple[str, str]]) -> JobError:
         names = {_simple(name) for name, _ in causes}
-        # Its constructor refuses file systems that create no file atomically, and connects to nothing.
+        # The provider's constructor refuses file systems that create no file atomically, and connects to nothing.
         is_refused = lock_providers.is_in_a_file(self.kind) and "HoodieLockException" in names
         if names & _NOT_LOADED or is_refused:
             return LockUnusableError(self._detail(causes), hint=self._what_to_load(names))

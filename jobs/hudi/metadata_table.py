@@ -84,7 +84,7 @@ class MetadataTable:
             for name, each in self._definitions(had).items()
             if name.startswith(_NAMED) and name not in self._table.metadata_partitions
         }
-        # Of the defined indexes that are missing Hudi builds one, or none if there are several.
+        # Hudi builds one missing index that is defined, but none if several are missing.
         for name in named.keys() & indexes.definitions(self._table).keys():
             meta.deleteIndexDefinition(name)
         self._build([name for name in _IN_ORDER if name in missing], had)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.hudi import janino
 
 if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
+    from jobs.hudi.java_view import JavaView
 
 # Most pieces are a request to the storage: more of them are worth a Spark job where each takes its time.
 _MOST_PIECES = 16
@@ -225,7 +225,7 @@ class NearData extends JavaRDD {
 """
 
 
-def near_engine(jvm: Jvm, spark_context: Any) -> Any:
+def near_engine(jvm: JavaView, spark_context: Any) -> Any:
     """Returns a `HoodieSparkEngineContext` (a `NearEngine`)."""
     beside = jvm.java.org.apache.hudi.client.common.HoodieSparkEngineContext
     return janino.instance(jvm, _SOURCE, "groundskeeper.NearEngine", spark_context, _MOST_PIECES, beside=beside)

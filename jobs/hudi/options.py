@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jobs.format import lock_providers
 from jobs.hudi import indexes
+from jobs.hudi.lent_lock import LENT_LOCK
 
 if TYPE_CHECKING:
     from jobs.contract import BucketIndex, TableLock
@@ -29,8 +30,8 @@ _NOTHING_BY_ITSELF = {
     "hoodie.write.commit.callback.on": "false",
 }
 
-# A timeline server is only started for tables that need one (`jobs.hudi.indexes`). Its markers need it, direct ones do
-# not.
+# A timeline server is only started for tables that need one (`jobs.hudi.indexes`). Timeline-server markers need it,
+# direct ones do not.
 _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.markers.type": "DIRECT"}
 
 
@@ -63,8 +64,8 @@ def client_options(table: HudiTable) -> dict[str, str]:
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",
-        # No client of ours makes keys: all rows keep those that are stored. With it, Hudi lets none open a table whose
-        # complex key generator has one field, not even for a rollback.
+        # No client of ours makes keys: all rows keep those that are stored. The validation would let no client open a
+        # table whose complex key generator has one field, not even for a rollback.
         "hoodie.write.complex.keygen.validation.enable": "false",
     }
     if not table.has_meta_fields:
@@ -119,15 +120,6 @@ def bucket_index_options(
 MULTI_WRITER = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
-}
-
-# For clients that lock by themselves, in the midst of their work: see `jobs.hudi.lock_bridge`.
-LENT_LOCK = {
-    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
-    # The table's lock is waited for until a checkpoint ends that; a wait that is interrupted is soon given up.
-    "hoodie.write.lock.wait_time_ms": str(24 * 3600 * 1000),
-    "hoodie.write.lock.client.wait_time_ms_between_retry": "50",
-    "hoodie.write.lock.client.num_retries": "5",
 }
 
 # Locks, but leaves other writers' unfinished instants alone. LAZY would roll back every instant without a heartbeat,

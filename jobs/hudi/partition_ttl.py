@@ -38,7 +38,7 @@ def keeping(strategy: TtlStrategy, days: int) -> dict[str, str]:
         "hoodie.partition.ttl.management.strategy.type": strategy.value,
         "hoodie.partition.ttl.strategy.days.retain": str(min(days, _MOST_DAYS)),
         "hoodie.partition.ttl.strategy.partition.selected": "",
-        # It would take any of them.
+        # A smaller limit would take any of the partitions.
         "hoodie.partition.ttl.strategy.max.delete.partitions": str(2**31 - 1),
     }
 

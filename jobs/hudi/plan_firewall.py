@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jobs.errors import RefusedError
 from jobs.format import plan_files
-from jobs.hudi.boundaries import check_paths
+from jobs.hudi.plan_paths import check_paths
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.savepoints import savepoints_of
 from jobs.problems.plans import PLAN_UNREADABLE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.hudi.boundaries import check_plans
 from jobs.hudi.jvm import translated
+from jobs.hudi.plan_paths import check_plans
 
 if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable

@@ -59,7 +59,7 @@ def current(
 
 
 def _reading(table: HudiTable) -> dict[str, str]:
-    # With slashes in the value of one of several fields a path does not tell which part is whose. Then Hudi reads the
+    # If the value of one of several fields has slashes, a path does not tell which part is whose. Then Hudi reads the
     # columns from the files, but only when it lists them at once.
     eager = {"hoodie.datasource.read.file.index.listing.mode": "eager"} if len(table.partition_fields) > 1 else {}
     return {**_SKIP_NOTHING, **eager}

@@ -43,7 +43,7 @@ def savepoints_of(table: HudiTable) -> list[Savepoint]:
     with translated("reading the savepoints"):
         timeline = table.meta.reloadActiveTimeline().getSavePointTimeline().filterCompletedInstants()
         instants = list(table.jvm.items(timeline.getInstantsAsStream()))
-        # As JSON: one call each, however many files.
+        # JSON takes one call each, however many files there are.
         return [_savepoint(str(item.requestedTime()), timeline.readSavepointMetadata(item)) for item in instants]
 
 

@@ -70,7 +70,7 @@ MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.
 S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
 
 
-# Four times the calls and loops of Java's defaults before the second compiler takes a method. It took a third of the
+# Four times the calls and loops of Java's defaults before the second compiler takes a method, which took a third of the
 # CPU of the first jobs on small tables; a loop over rows still gets there in milliseconds.
 _COMPILE_LATER = " ".join(
     f"-XX:Tier4{name}Threshold={count}"

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jobs.format.stale_writes import Group
+    from jobs.hudi.opened_table import OpenedTable
     from jobs.hudi.records import Instant, Touched
-    from jobs.hudi.table import HudiTable
 
 
 class SliceListing:
     """The slices of one table, listed again only if an instant has completed since."""
 
-    def __init__(self, table: HudiTable) -> None:
+    def __init__(self, table: OpenedTable) -> None:
         self._table = table
         self._slices: list[FileSlice] = []
         # The completed instants at which `_slices` were listed, and whether by the metadata table.
@@ -75,11 +75,11 @@ class SliceListing:
         with translated("listing the file slices"), opened as reader:
             # A reader keeps what it has read of the metadata table, so partitions and files take one look-up.
             is_usual = from_metadata == table.is_listed_by_metadata
-            partitions = partitions_by(table, reader) if is_usual else table.partitions()
+            paths = _partitions_by(table, reader) if is_usual else partitions(table)
             timeline = table.meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
             view = jvm.hudi.common.table.view.HoodieTableFileSystemView(reader, table.meta, timeline)
             try:
-                read = jvm.reads.slices(view, jvm.list(partitions))
+                read = jvm.reads.slices(view, jvm.list(paths))
                 found = [file_slice_of(item) for item in json.loads(read)]
             finally:
                 view.close()
@@ -90,7 +90,7 @@ class SliceListing:
 
 
 @contextmanager
-def listing(table: HudiTable, *, from_metadata: bool) -> Iterator[Any]:
+def listing(table: OpenedTable, *, from_metadata: bool) -> Iterator[Any]:
     """Yields Hudi's reader of partitions and files (`HoodieTableMetadata`): of the metadata table as it is now, or one
     that lists the storage."""
     jvm = table.jvm
@@ -104,7 +104,13 @@ def listing(table: HudiTable, *, from_metadata: bool) -> Iterator[Any]:
         found.close()
 
 
-def partitions_by(table: HudiTable, reader: Any) -> list[str]:
+def partitions(table: OpenedTable) -> list[str]:
+    """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
+    with listing(table, from_metadata=table.is_listed_by_metadata) as reader:
+        return _partitions_by(table, reader)
+
+
+def _partitions_by(table: OpenedTable, reader: Any) -> list[str]:
     """Returns the partition paths by a reader of `listing`. Raises PathOutsideTableError if one leads out of the
     table."""
     with translated("listing the partitions"):
@@ -126,7 +132,7 @@ class _LateWrites:
         self._of_group: defaultdict[Group, set[str]] = defaultdict(set)
         self._of_any_group: set[str] = set()
 
-    def update(self, table: HudiTable, instants: Sequence[Instant]) -> None:
+    def update(self, table: OpenedTable, instants: Sequence[Instant]) -> None:
         writes = [item for item in instants if item.action in INGESTION]
         completed = frozenset(item.requested for item in writes if item.state == "COMPLETED")
         pending = frozenset(item.requested for item in writes) - completed

@@ -37,7 +37,7 @@ def record(context: SparkContext, group: str, steps: Sequence[tuple[datetime, st
                 f"Spark job {number}",
                 parent=next((step for began, step in reversed(steps) if start and began <= start), parent),
                 start=start or datetime.now(UTC),
-                # Its end may not have reached Spark's own store yet.
+                # The job's end may not have reached Spark's own store yet.
                 end=end or datetime.now(UTC),
                 error="The Spark job has failed" if status == "FAILED" else None,
                 spark__job_id=number,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.hudi import janino
 
 if TYPE_CHECKING:
-    from jobs.hudi.jvm import Jvm
+    from jobs.hudi.java_view import JavaView
 
 _SOURCE = """
 package groundskeeper;
@@ -116,7 +116,7 @@ public class StorageReads {
 """
 
 
-def storage_reads(jvm: Jvm) -> Any:
+def storage_reads(jvm: JavaView) -> Any:
     """Returns the Java object of these calls."""
     beside = jvm.java.org.apache.hudi.storage.HoodieStorage
     return janino.instance(jvm, _SOURCE, "groundskeeper.StorageReads", beside=beside)

@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import WriterEngine
-from jobs.errors import CommitLostError, FileMissingError, HudiError, JobError, TableUpgradedError
+from jobs.errors import FileMissingError, JobError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import azure_instants, hashing_config, indexes
-from jobs.hudi.boundaries import check_folders
+from jobs.hudi import hashing_config, indexes, slice_listing
 from jobs.hudi.commit_order import in_order
-from jobs.hudi.file_times import ListedFile, listed
+from jobs.hudi.file_listing import ListedFile, listed
 from jobs.hudi.flink_mark import flink_mark
 from jobs.hudi.jvm import Jvm, reread, translated
+from jobs.hudi.opened_table import OpenedTable
 from jobs.hudi.records import (
     CLUSTERING,
     COMPACTION,
@@ -26,14 +26,10 @@ from jobs.hudi.records import (
     Commit,
     FileSlice,
     Instant,
-    Touched,
     commit_of,
-    touched_of,
 )
-from jobs.hudi.slice_listing import SliceListing, listing, partitions_by
+from jobs.hudi.slice_listing import SliceListing
 from jobs.hudi.table_clock import TableClock
-from jobs.hudi.table_properties import TableProperties
-from jobs.table_errors import TableGoneError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,104 +53,24 @@ _READ = {
 """Methods of Hudi's `HoodieTimeline` by action."""
 
 
-class HudiTable(TableProperties):
+class HudiTable(OpenedTable):
     """One table. Timeline and file slices are always current, the rest as of the last `reload()`.
 
-    `lock_wait_seconds` is how long it took so far to get its lock. `ignores_metadata_table`: partitions, files and rows
-    are found by listing the storage, since the metadata table is damaged.
+    `lock_wait_seconds` is how long it took so far to get its lock.
     """
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
-        self.jvm = jvm
-        self.declared = table
-        self.base_path = table.base_path
+        super().__init__(jvm, table)
         self.lock_wait_seconds = 0.0
-        self.ignores_metadata_table = False
-        self._known_version: int | None = None
         self._listing = SliceListing(self)
         self.clock = TableClock(self)
-        self.reload()
-
-    def reload(self) -> None:
-        try:
-            with translated("opening the table"):
-                if self.base_path.startswith(f"{azure_instants.SCHEME}:"):
-                    azure_instants.complete_at_once(self.jvm)
-                builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
-                self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
-        except HudiError as error:
-            if type(error) is not HudiError or self._has_properties():
-                raise
-            raise TableGoneError(error.detail) from error
-        # Writers may set properties.
-        for each in ("properties", "metadata_partitions"):
-            self.__dict__.pop(each, None)
-        self._schemas: dict[tuple[str, bool], str] = {}
-        self._require_known_version()
-        check_folders(self)
-
-    def _require_known_version(self) -> None:
-        """Raises TableUpgradedError if the version is no longer that of the last time: the timeline has moved."""
-        known, self._known_version = self._known_version, self.version
-        if known not in (None, self.version):
-            raise TableUpgradedError(f"table version {known} became {self.version}")
-
-    def lost(self, detail: str) -> CommitLostError:
-        """Returns the error for an instant that is not as it was begun. Raises TableUpgradedError if the timeline has
-        moved instead."""
-        self.reload()
-        return CommitLostError(detail)
-
-    def _has_properties(self) -> bool:
-        """Returns whether the table's own properties are there, or their backup."""
-        with translated("looking for hoodie.properties"):
-            path = self.jvm.hudi.storage.StoragePath
-            storage = self.jvm.hudi.storage.HoodieStorageUtils.getStorage(path(self.base_path), self.jvm.storage_conf())
-            names = ("hoodie.properties", "hoodie.properties.backup")
-            return any(storage.exists(path(f"{self.base_path.rstrip('/')}/.hoodie/{name}")) for name in names)
-
-    @cached_property
-    def properties(self) -> dict[str, str]:
-        found = self.jvm.read(self.meta.getTableConfig().getProps())
-        return {key: str(value) for key, value in found.items()}
-
-    @cached_property
-    def metadata_partitions(self) -> frozenset[str]:
-        """The metadata partitions as of the last reload; writers may add some at any time."""
-        return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
-
-    @property
-    def is_listed_by_metadata(self) -> bool:
-        """Whether partitions and files are those that the metadata table names, not those of a listing."""
-        return "files" in self.metadata_partitions and not self.ignores_metadata_table
 
     @property
     def indexes_of_keys(self) -> list[str]:
         """The metadata partitions that map keys to files."""
         return indexes.of_keys(self.metadata_partitions)
 
-    def schema(self, *, with_meta_fields: bool = False) -> str:
-        """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
-        with translated("reading the table's schema"):
-            # Found in the commits, most of which are read for it where none has a new one.
-            key = (str(self.meta.getActiveTimeline().getTimelineHash()), with_meta_fields)
-            if key not in self._schemas:
-                resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
-                self._schemas[key] = str(resolver.getTableSchema(with_meta_fields).toString())
-        return self._schemas[key]
-
     # -- timeline
-
-    def instants(self) -> list[Instant]:
-        return [
-            Instant(item["requestedTime"], item["action"], item["state"], item.get("completionTime") or "")
-            for item in self._timeline()
-        ]
-
-    def timeline_files(self) -> dict[str, ListedFile]:
-        """Returns the files of the active timeline by their names."""
-        with translated("listing the timeline"):
-            return listed(self.jvm, self.meta.getStorage(), str(self.meta.getTimelinePath().toString()))
 
     def unreadable_instants(self) -> dict[str, str]:
         """Returns the completed instants whose metadata cannot be read, each with the reason."""
@@ -219,15 +135,6 @@ class HudiTable(TableProperties):
         return None
 
     @reread
-    def touched(self, requested: str) -> Touched | None:
-        """Returns the targets of a write by its inflight or completed instant; None when the instant is gone."""
-        with translated(f"reading {requested}", expected=FileMissingError):
-            timeline = self.meta.reloadActiveTimeline()
-            items = self.jvm.items(timeline.getInstantsAsStream())
-            found = [item for item in items if item.requestedTime() == requested]
-            return touched_of(self.jvm.read(timeline.readCommitMetadata(found[0]))) if found else None
-
-    @reread
     def commits(self, known: Iterable[Commit] = ()) -> list[Commit]:
         """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion.
 
@@ -268,13 +175,6 @@ class HudiTable(TableProperties):
             if item["state"] == "COMPLETED" and item["action"] == action
         ]
 
-    def _timeline(self) -> list[dict[str, str]]:
-        """Returns the current active timeline, each instant as an `InstantDTO`."""
-        with translated("reading the timeline"):
-            timelines = self.jvm.hudi.common.table.timeline.dto.TimelineDTO
-            found = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))
-        return list(found["instants"])
-
     def now(self) -> datetime:
         """Returns the current time in the frame of the table's instants."""
         return self.clock.now()
@@ -282,15 +182,6 @@ class HudiTable(TableProperties):
     def moment(self, milliseconds: int) -> datetime:
         """Converts a file's time to the frame of the table's instants."""
         return self.clock.moment(milliseconds)
-
-    def state_of(self, requested: str) -> str | None:
-        """Returns REQUESTED, INFLIGHT or COMPLETED; None when the active timeline no longer has the instant."""
-        return next((instant.state for instant in self.instants() if instant.requested == requested), None)
-
-    def was_archived(self, requested: str) -> bool:
-        """Returns whether the instant completed so long ago that it has left the active timeline."""
-        with translated("reading the archived timeline"):
-            return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
 
     @cached_property
     def may_have_flink(self) -> str | None:
@@ -307,14 +198,13 @@ class HudiTable(TableProperties):
     @cached_property
     def flink_mark(self) -> str | None:
         """The mark, in words for users, that Flink has left on this table; None without any."""
-        return flink_mark(self)
+        return flink_mark(self, self.commits())
 
     # -- files
 
     def partitions(self) -> list[str]:
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
-        with listing(self, from_metadata=self.is_listed_by_metadata) as reader:
-            return partitions_by(self, reader)
+        return slice_listing.partitions(self)
 
     def files_in(self, partition: str) -> set[str]:
         """Returns the names of all files in the folder of a partition; empty without that folder."""

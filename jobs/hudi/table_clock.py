@@ -20,7 +20,7 @@ from jobs.hudi.jvm import translated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobs.hudi.table import HudiTable
+    from jobs.hudi.opened_table import OpenedTable
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +32,11 @@ _STORAGE_IS_OFF = timedelta(seconds=2)
 class TableClock:
     """The clock of a table; before the first `look`, that of this process."""
 
-    def __init__(self, table: HudiTable) -> None:
+    def __init__(self, table: OpenedTable) -> None:
         self._table = table
         self._generator: Any = None
         self._files: list[Stamped] = []
-        # From this machine's clock to the storage's.
+        # The storage's clock is this much ahead of the machine's.
         self._storage_ahead = timedelta()
         self.frame = ClockFrame()
 
@@ -146,7 +146,7 @@ def _utc(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
 
 
-def _paths(table: HudiTable) -> set[str]:
+def _paths(table: OpenedTable) -> set[str]:
     """Returns the paths of the table and of its metadata table, as its clients may spell them."""
     metadata = table.jvm.hudi.metadata.HoodieTableMetadata
     spelled = {table.base_path, str(table.meta.getBasePath().toString())}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Hudi's timelines, which are folders like this one before table version 8, leave out what is no instant.
 _NAME = ".groundskeeper-probe-"
-# As much as the signature of a lock has.
+# The signature of a lock has as many bytes.
 _CONTENT = bytearray(512)
 
 

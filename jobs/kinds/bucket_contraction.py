@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from jobs.contract import JobKind
-from jobs.kinds.bucket_expansion import RescaleParams
+from jobs.kinds.bucket_expansion import RescaleParams, RescaleResult
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Spec
 
@@ -40,4 +40,5 @@ KIND = Kind(
     audited=True,
     rolls_back_dead=True,
     waits_for_repair=True,
+    result=RescaleResult,
 )

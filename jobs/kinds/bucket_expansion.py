@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Spec
+from jobs.kinds.results import Part, ReplacementResult
 from jobs.kinds.words import BesideWriters, Codec, PartitionChoice
 
 
@@ -39,6 +42,25 @@ class BucketExpansionParams(RescaleParams, frozen=True, kw_only=True):
     factor: Annotated[int | None, Spec("The new number as a multiple of the current one", ge=2, le=8)] = None
 
 
+class BucketRulesChange(Part, frozen=True, kw_only=True):
+    """Rules of the hashing config before and after a job"""
+
+    before: Annotated[str, Spec("Before the job")]
+    after: Annotated[str, Spec("After it")]
+
+
+class RescaleResult(ReplacementResult, frozen=True, kw_only=True):
+    buckets: Annotated[
+        tuple[int, ...] | UnsetType,
+        Spec("Numbers of buckets before and after, of the partition with the most"),
+    ] = UNSET
+    partitions: Annotated[int | UnsetType, Spec("Partitions that were rewritten")] = UNSET
+    rules: Annotated[
+        str | BucketRulesChange | UnsetType,
+        Spec("Rules of the hashing config; of a dry run before and after"),
+    ] = UNSET
+
+
 KIND = Kind(
     JobKind.BUCKET_EXPANSION,
     "Bucket expansion",
@@ -55,4 +77,5 @@ KIND = Kind(
     audited=True,
     rolls_back_dead=True,
     waits_for_repair=True,
+    result=RescaleResult,
 )

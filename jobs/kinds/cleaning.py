@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import ByService, Spec
+from jobs.kinds.results import (
+    Files,
+    KindResult,
+    Part,
+    PlansCompletedBefore,
+    PlansExecuted,
+    PlansGone,
+    Scheduled,
+    SomeInstant,
+)
 from jobs.kinds.words import ExecutesPlans, Parallelism
 
 
@@ -30,6 +41,35 @@ class CleaningParams(ExecutesPlans, frozen=True, kw_only=True):
     consumers: Consumers = ()
 
 
+class ConsumerSeen(Part, frozen=True, kw_only=True):
+    """A consumer of the table for which more is kept"""
+
+    name: Annotated[str, Spec("Its name")]
+    instant: Annotated[SomeInstant, Spec("The last commit that it has seen")]
+
+
+class CleaningResult(KindResult, frozen=True, kw_only=True):
+    files: Files = UNSET
+    bytes: Annotated[
+        int | UnsetType | None, Spec("Their size in bytes; null on a storage that only Hudi's file system can read")
+    ] = UNSET
+    plans: PlansExecuted = UNSET
+    completed_before: PlansCompletedBefore = UNSET
+    gone: PlansGone = UNSET
+    scheduled: Scheduled = UNSET
+    policy: Annotated[str | UnsetType, Spec("The policy that was applied")] = UNSET
+    retain: Annotated[int | UnsetType, Spec("How much it retains, as asked for")] = UNSET
+    retained: Annotated[int | UnsetType, Spec("How much it retains, with what else needs it")] = UNSET
+    consumers: Annotated[tuple[ConsumerSeen, ...] | UnsetType, Spec("Consumers for which more was kept")] = UNSET
+    partitions: Annotated[int | UnsetType, Spec("Partitions with files to delete")] = UNSET
+    dropped_partitions: Annotated[tuple[str, ...] | UnsetType, Spec("Partitions that are deleted as a whole")] = UNSET
+    paths: Annotated[tuple[str, ...] | UnsetType, Spec("Files that would be deleted; 1000 at most")] = UNSET
+    rolled_back: Annotated[tuple[str, ...] | UnsetType, Spec("Instants of dead writers that were rolled back")] = UNSET
+    late_files_deleted: Annotated[int | UnsetType, Spec("Files of fenced writers that were removed")] = UNSET
+    files_deleted: Annotated[int | UnsetType, Spec("Files that were deleted")] = UNSET
+    failed_deletes: Annotated[int | UnsetType, Spec("Files that could not be deleted")] = UNSET
+
+
 KIND = Kind(
     JobKind.CLEANING,
     "Cleaning",
@@ -40,4 +80,5 @@ KIND = Kind(
     policy=Policy(80, "When old versions of files are deleted", {"retain": 20}),
     rolls_back_dead=True,
     waits_for_repair=True,
+    result=CleaningResult,
 )

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import (
+    KeyProof,
+    PlansCompletedBefore,
+    PlansExecuted,
+    PlansGone,
+    ReplacementResult,
+    Scheduled,
+)
 from jobs.kinds.words import PLANS, BesideWriters, Names, Parallelism, Partitions, Plans, TakeOver
 
 
@@ -41,6 +51,15 @@ class GivenClusteringParams(Parameters, frozen=True, kw_only=True):
     parallelism: Parallelism = None
 
 
+class ClusteringResult(ReplacementResult, frozen=True, kw_only=True):
+    plans: PlansExecuted = UNSET
+    completed_before: PlansCompletedBefore = UNSET
+    gone: PlansGone = UNSET
+    scheduled: Scheduled = UNSET
+    inside_buckets: Annotated[bool | UnsetType, Spec("Whether rows were ordered inside each bucket")] = UNSET
+    proof: Annotated[KeyProof | UnsetType, Spec("The comparison of the rows before and after")] = UNSET
+
+
 KIND = Kind(
     JobKind.CLUSTERING,
     "Clustering",
@@ -56,4 +75,5 @@ KIND = Kind(
     audited=True,
     rolls_back_dead=True,
     waits_for_repair=True,
+    result=ClusteringResult,
 )

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from jobs.contract import JobKind
+from msgspec import UNSET, UnsetType
+
+from jobs.contract import JobKind, Problem
 from jobs.job_params import CompactionEngine
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Spec
+from jobs.kinds.results import (
+    Bytes,
+    Files,
+    KeyDigestOfRows,
+    KeyProof,
+    KindResult,
+    Part,
+    PlansCompletedBefore,
+    PlansExecuted,
+    PlansGone,
+    Rows,
+    Scheduled,
+    SomeInstant,
+    WorkLeft,
+)
 from jobs.kinds.words import Codec, ExecutesPlans, Partitions
 
 
@@ -51,6 +68,56 @@ class CompactionParams(ExecutesPlans, frozen=True, kw_only=True):
             raise ValueError("plans are executed whole: give either plans, or limits and partitions")
 
 
+class WithheldPlan(Part, frozen=True, kw_only=True):
+    """A plan that was not executed, with the reason"""
+
+    instant: Annotated[SomeInstant, Spec("The plan")]
+    type: Annotated[str, Spec("Type of the problem")] = ""
+    title: Annotated[str, Spec("What it is")] = ""
+    detail: Annotated[str, Spec("This case")] = ""
+    hint: Annotated[str, Spec("What to do")] = ""
+    retriable: Annotated[bool, Spec("Whether it may pass by itself")] = False
+
+
+class EngineOfPlan(Part, frozen=True, kw_only=True):
+    """Who executed a plan"""
+
+    instant: Annotated[SomeInstant, Spec("The plan")]
+    engine: Annotated[str, Spec("Who executed it: arrow or hudi", examples=("arrow",))]
+    reasons: Annotated[tuple[Problem, ...], Spec("Why it was Hudi's executor")]
+
+
+class CompactionResult(KindResult, frozen=True, kw_only=True):
+    files: Files = UNSET
+    bytes: Bytes = UNSET
+    rows: Rows = UNSET
+    key_digest: KeyDigestOfRows = UNSET
+    plans: PlansExecuted = UNSET
+    completed_before: PlansCompletedBefore = UNSET
+    gone: PlansGone = UNSET
+    scheduled: Scheduled = UNSET
+    file_groups: Annotated[int | UnsetType, Spec("File groups with logs")] = UNSET
+    log_files: Annotated[int | UnsetType, Spec("Log files")] = UNSET
+    log_bytes: Annotated[int | UnsetType, Spec("Their size in bytes")] = UNSET
+    pending_plans: Annotated[tuple[str, ...] | UnsetType, Spec("Plans that were pending")] = UNSET
+    left: Annotated[WorkLeft | UnsetType, Spec("What is left to the next job")] = UNSET
+    withheld_plans: Annotated[tuple[WithheldPlan, ...] | UnsetType, Spec("Why plans of others were not executed")] = (
+        UNSET
+    )
+    proof: Annotated[KeyProof | UnsetType, Spec("The comparison of the rows before and after")] = UNSET
+    engines: Annotated[tuple[EngineOfPlan, ...] | UnsetType, Spec("Who executed each plan")] = UNSET
+    engine: Annotated[
+        str | UnsetType, Spec("Who would execute a plan, as far as is known before; only of a dry run")
+    ] = UNSET
+    engine_reasons: Annotated[
+        tuple[Problem, ...] | UnsetType, Spec("Why it would be Hudi's executor; only of a dry run")
+    ] = UNSET
+
+    @property
+    def leaves_work(self) -> bool | None:
+        return bool(self.left.file_groups and self.file_groups) if self.left else None
+
+
 KIND = Kind(
     JobKind.COMPACTION,
     "Compaction",
@@ -60,4 +127,5 @@ KIND = Kind(
     policy=Policy(30, "When log files are merged into base files", {"commits": 10}),
     rewrites=True,
     needs_every_partition=True,
+    result=CompactionResult,
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import BucketIndex, JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import Checked, Findings, KindResult, Unchecked
 
 
 class DiagnosisParams(Parameters, frozen=True, kw_only=True):
@@ -19,11 +22,18 @@ class DiagnosisParams(Parameters, frozen=True, kw_only=True):
     ] = None
 
 
+class DiagnosisResult(KindResult, frozen=True, kw_only=True):
+    findings: Findings = ()
+    checked: Checked = ()
+    unchecked: Unchecked = ()
+    healthy: Annotated[bool | UnsetType, Spec("All checks were made, and none found anything")] = UNSET
+
+
 KIND = Kind(
     JobKind.DIAGNOSIS,
     "Diagnosis",
     "Di",
-    "Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads.",
+    "Looks for the damages that users of Hudi meet, and names the job that cures each, and only reads.",
     DiagnosisParams,
     {"params": {"rows": False}},
     policy=Policy(110, "When the table is searched for damages"),
@@ -31,4 +41,5 @@ KIND = Kind(
     has_plan=False,
     examines=True,
     for_damaged=True,
+    result=DiagnosisResult,
 )

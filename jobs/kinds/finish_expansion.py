@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
@@ -17,9 +19,11 @@ class FinishExpansionParams(Parameters, frozen=True, kw_only=True):
 
 
 class FinishExpansionResult(KindResult, frozen=True, kw_only=True):
-    num_buckets: Annotated[int | None, Spec("Number of buckets by the config; null without one")]
-    retired: Annotated[tuple[str, ...], Spec("Folders of the configs that are retired, the last one at the end")]
-    in_force: Annotated[bool, Spec("Whether a config is in force")]
+    num_buckets: Annotated[int | UnsetType | None, Spec("Number of buckets by the config; null without one")] = UNSET
+    retired: Annotated[
+        tuple[str, ...] | UnsetType, Spec("Folders of the configs that are retired, the last one at the end")
+    ] = UNSET
+    in_force: Annotated[bool | UnsetType, Spec("Whether a config is in force")] = UNSET
 
 
 KIND = Kind(

@@ -31,9 +31,9 @@ class Policy:
 class Kind:
     """What a kind of job is. `title`, `letters` (two for a small field) and `summary` are for people.
 
-    `params` are its parameters, `given_plans` those of a job that executes plans of Hudi, if they are others. `example`
-    is a request without its kind. `module` of `jobs.services` has its `run`; by default that of the same name.
-    `result` is None where it is no type yet.
+    `params` are its parameters, `given_plans` those of a job that executes plans of Hudi, if they are others, and
+    `result` is the type of its result. `example` is a request without its kind. `module` of `jobs.services` has its
+    `run`; by default that of the same name.
     """
 
     kind: JobKind
@@ -44,7 +44,7 @@ class Kind:
     example: Mapping[str, Any] = field(default_factory=dict)
     given_plans: type[Parameters] | None = None
     module: str = ""
-    result: type[KindResult] | None = None
+    result: type[KindResult] = field(kw_only=True)
     policy: Policy | None = None
 
     writes: bool = True

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
+from jobs.kinds.results import DamageFound, KindResult
 
 
 class MetadataTableParams(Parameters, frozen=True, kw_only=True):
     action: Annotated[
         Literal["validate", "rebuild"], Spec("`validate` compares it with the storage, `rebuild` builds it anew")
     ] = "validate"
+
+
+class MetadataTableResult(KindResult, frozen=True, kw_only=True):
+    partitions: Annotated[tuple[str, ...] | UnsetType, Spec("Partitions of the metadata table")] = UNSET
+    findings: Annotated[tuple[DamageFound, ...] | UnsetType, Spec("Differences from the storage")] = UNSET
 
 
 KIND = Kind(
@@ -23,4 +31,5 @@ KIND = Kind(
     MetadataTableParams,
     {"params": {"action": "rebuild"}, "dry_run": True},
     for_damaged=True,
+    result=MetadataTableResult,
 )

@@ -11,7 +11,7 @@ from jobs.job_params import TtlStrategy
 from jobs.kinds.cleaning import Consumers
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import KindResult, Part, SomeInstant, WorkLeft
+from jobs.kinds.results import Bytes, Files, KindResult, Part, Rows, SomeInstant, WorkLeft
 from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, Partitions
 
 
@@ -59,17 +59,25 @@ class WithheldPartition(Part, frozen=True, kw_only=True):
 
 
 class PartitionTtlResult(KindResult, frozen=True, kw_only=True):
-    files: Annotated[int, Spec("Number of files")]
-    bytes: Annotated[int, Spec("Their size in bytes")]
-    rows: Annotated[int, Spec("Number of rows")]
-    strategy: Annotated[str, Spec("How the age of a partition is determined")]
-    days_retain: Annotated[float, Spec("Age at which a partition expires, in days")]
-    partitions: Annotated[tuple[ExpiredPartition, ...], Spec("Partitions that were, or would be, dropped")]
-    withheld: Annotated[tuple[WithheldPartition, ...], Spec("Partitions that have expired and stay, with the reason")]
-    left: Annotated[WorkLeft, Spec("What is left to the next job")]
+    files: Files = UNSET
+    bytes: Bytes = UNSET
+    rows: Rows = UNSET
+    strategy: Annotated[str | UnsetType, Spec("How the age of a partition is determined")] = UNSET
+    days_retain: Annotated[float | UnsetType, Spec("Age at which a partition expires, in days")] = UNSET
+    partitions: Annotated[
+        tuple[ExpiredPartition, ...] | UnsetType, Spec("Partitions that were, or would be, dropped")
+    ] = UNSET
+    withheld: Annotated[
+        tuple[WithheldPartition, ...] | UnsetType, Spec("Partitions that have expired and stay, with the reason")
+    ] = UNSET
+    left: Annotated[WorkLeft | UnsetType, Spec("What is left to the next job")] = UNSET
     kept_unchanged: Annotated[
         bool | UnsetType, Spec("Whether the file slices of all other partitions stayed as they were")
     ] = UNSET
+
+    @property
+    def leaves_work(self) -> bool | None:
+        return bool(self.left.partitions and self.partitions) if self.left else None
 
 
 KIND = Kind(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
@@ -18,9 +20,9 @@ class RestoreParams(Parameters, frozen=True, kw_only=True):
 
 
 class RestoreResult(KindResult, frozen=True, kw_only=True):
-    savepoint: Annotated[SomeInstant, Spec("The savepoint")]
-    rolled_back: Annotated[tuple[str, ...], Spec("Commits that are undone")]
-    writers_commits: Annotated[int, Spec("Those among them that brought rows")]
+    savepoint: Annotated[SomeInstant | UnsetType, Spec("The savepoint")] = UNSET
+    rolled_back: Annotated[tuple[str, ...] | UnsetType, Spec("Commits that are undone")] = UNSET
+    writers_commits: Annotated[int | UnsetType, Spec("Those among them that brought rows")] = UNSET
 
 
 KIND = Kind(

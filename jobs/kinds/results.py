@@ -1,12 +1,14 @@
 """The results of jobs as types, from which the schemas in the API's document follow.
 
-A job builds its result and sends it as JSON. The service stores and shows that as it came: a worker of another version
-may send fewer or other members.
+A job builds its result, and the worker sends it as JSON. The service stores and shows that as it came, and reads it by
+`told`: a worker of another version may send fewer, other or more members. So every member of a result may be unset;
+others besides are unset where they do not apply, as in a dry run.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -14,7 +16,21 @@ from msgspec import UNSET, UnsetType
 from jobs.contract import Problem
 from jobs.kinds.parameters import Spec
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 SomeInstant = Annotated[str, Spec(examples=("20260101120000000",))]
+
+Files = Annotated[int | UnsetType, Spec("Number of files")]
+Bytes = Annotated[int | UnsetType, Spec("Their size in bytes")]
+Rows = Annotated[int | UnsetType, Spec("Number of rows")]
+KeyDigestOfRows = Annotated[str | UnsetType, Spec("Digest of all record keys: equal for equal sets of keys")]
+"""As `jobs.dataplane.key_digest` makes it."""
+
+PlansExecuted = Annotated[tuple[str, ...] | UnsetType, Spec("Plans that were executed")]
+PlansCompletedBefore = Annotated[tuple[str, ...] | UnsetType, Spec("Plans that had completed before")]
+PlansGone = Annotated[tuple[str, ...] | UnsetType, Spec("Plans that do not exist any more")]
+Scheduled = Annotated[bool | UnsetType, Spec("Always false: none is scheduled with `plans`")]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,14 +41,51 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return found
 
+    def having(self, **members: Any) -> Self:
+        """Returns it with other members."""
+        return msgspec.structs.replace(self, **members)
 
-class KindResult(Part, frozen=True, kw_only=True):
-    """The result of a job, or of its dry run."""
+    @classmethod
+    def told(cls, given: object) -> Self:
+        """Returns what a worker of whatever version has sent. A member of another type counts as missing. Raises
+        msgspec.ValidationError if a member is missing that has no default."""
+        try:
+            return msgspec.convert(given, cls)
+        except msgspec.ValidationError:
+            known = given if isinstance(given, dict) else {}
+            return msgspec.convert(dict(_readable(cls, known)), cls)
 
-    nothing_to_do: Annotated[bool | UnsetType, Spec("Whether there is, or was, nothing to do")] = UNSET
-    refusals: Annotated[
-        tuple[Problem, ...] | UnsetType, Spec("Every reason for which the job would be refused; only of a dry run")
-    ] = UNSET
+
+def _readable(form: type[Part], given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for each in msgspec.structs.fields(form):
+        if each.name in given:
+            with suppress(msgspec.ValidationError):
+                yield each.name, _read(given[each.name], each.type)
+
+
+def _read(value: Any, hint: Any) -> Any:
+    """Returns a value as this type. Raises msgspec.ValidationError; leaves out items of lists that are of another."""
+    try:
+        return msgspec.convert(value, hint)
+    except msgspec.ValidationError:
+        for form in _choices(hint):
+            if isinstance(form, type) and issubclass(form, Part) and isinstance(value, dict):
+                return form.told(value)
+            if get_origin(form) is tuple and isinstance(value, list):
+                return tuple(_items(value, get_args(form)[0]))
+        raise
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    if get_origin(hint) is Annotated:
+        return _choices(get_args(hint)[0])
+    return (hint,) if get_origin(hint) is tuple else get_args(hint) or (hint,)
+
+
+def _items(values: list[Any], hint: Any) -> Iterator[Any]:
+    for each in values:
+        with suppress(msgspec.ValidationError):
+            yield _read(each, hint)
 
 
 class WorkLeft(Part, frozen=True, kw_only=True):
@@ -42,3 +95,175 @@ class WorkLeft(Part, frozen=True, kw_only=True):
     partitions: Annotated[int | UnsetType, Spec("Partitions that are left to the next job")] = UNSET
     bytes: Annotated[int | UnsetType, Spec("Their size in bytes")] = UNSET
     plans: Annotated[tuple[str, ...] | UnsetType, Spec("Plans that are left")] = UNSET
+
+
+class Cure(Part, frozen=True, kw_only=True):
+    """A job that cures a damage"""
+
+    kind: Annotated[str, Spec("Kind of the job", examples=("repair",))]
+    params: Annotated[dict[str, Any], Spec("Its parameters")] = msgspec.field(default_factory=dict)
+
+
+class DamageFound(Part, frozen=True, kw_only=True):
+    """A damage that was found"""
+
+    type: Annotated[str, Spec("Type of the damage")]
+    title: Annotated[str, Spec("What is damaged")] = ""
+    detail: Annotated[str, Spec("Where")] = ""
+    effect: Annotated[str, Spec("What it does to readers, writers or services")] = ""
+    hint: Annotated[str, Spec("What to do")] = ""
+    check: Annotated[str | UnsetType, Spec("The check that found it")] = UNSET
+    cure: Annotated[Cure | None, Spec("The job that cures it; null where none can")] = None
+
+
+class CheckNotMade(Part, frozen=True, kw_only=True):
+    """A check that could not be made"""
+
+    check: Annotated[str, Spec("The check")]
+    reason: Annotated[Problem, Spec("Why it could not be made")]
+
+
+Findings = Annotated[tuple[DamageFound, ...], Spec("Damages that were found")]
+Checked = Annotated[tuple[str, ...], Spec("Checks that were made")]
+Unchecked = Annotated[tuple[CheckNotMade, ...], Spec("Checks that could not be made")]
+
+
+class Examination(Part, frozen=True, kw_only=True):
+    """The checks of an audit that read no rows"""
+
+    findings: Findings = ()
+    checked: Checked = ()
+    unchecked: Unchecked = ()
+
+
+class LockFound(Part, frozen=True, kw_only=True):
+    """The table's lock as a dry run found it"""
+
+    provider: Annotated[str, Spec("The lock's provider")]
+    reachable: Annotated[bool, Spec("Whether it can be reached")]
+    held: Annotated[bool | None, Spec("Whether somebody holds it; null if its provider does not tell")]
+    holder: Annotated[str | None, Spec("Who holds it, as far as its provider tells")]
+
+
+class FoundBeside(Part, frozen=True, kw_only=True):
+    """Work of others on the table"""
+
+    dead_writers: Annotated[tuple[str, ...], Spec("Instants of dead writers")]
+    writers: Annotated[tuple[str, ...], Spec("Instants that writers have in flight")]
+    plans: Annotated[tuple[str, ...], Spec("Plans that are pending")]
+
+
+class EstimatedCost(Part, frozen=True, kw_only=True):
+    """What the work would cost"""
+
+    bytes_read: Annotated[int | UnsetType, Spec("Bytes to read")] = UNSET
+    bytes_written: Annotated[int | UnsetType, Spec("Bytes to write, at most")] = UNSET
+    tasks: Annotated[int | UnsetType, Spec("Tasks of Spark")] = UNSET
+    requests: Annotated[int | UnsetType, Spec("Requests to the storage")] = UNSET
+    deletes: Annotated[int | UnsetType, Spec("Files to delete")] = UNSET
+
+
+class KindResult(Part, frozen=True, kw_only=True):
+    """The result of a job, or of its dry run: what each kind's may have."""
+
+    refusals: Annotated[
+        tuple[Problem, ...] | UnsetType, Spec("Every reason for which the job would be refused; only of a dry run")
+    ] = UNSET
+    warnings: Annotated[tuple[str, ...] | UnsetType, Spec("What to see to; only of a dry run")] = UNSET
+    lock: Annotated[LockFound | UnsetType, Spec("The table's lock; only of a dry run")] = UNSET
+    beside: Annotated[FoundBeside | UnsetType, Spec("Work of others on the table; only of a dry run")] = UNSET
+    would_roll_back: Annotated[
+        tuple[str, ...] | UnsetType,
+        Spec("Instants of dead writers that the job would roll back; only of a dry run"),
+    ] = UNSET
+    notes: Annotated[
+        tuple[str, ...] | UnsetType, Spec("What of it matters to the job, in sentences; only of a dry run")
+    ] = UNSET
+    estimated_cost: Annotated[EstimatedCost | UnsetType, Spec("What the work would cost; only of a dry run")] = UNSET
+    audit: Annotated[
+        Examination | UnsetType, Spec("What the checks of an audit found after it had replaced file groups")
+    ] = UNSET
+    nothing_to_do: Annotated[bool | UnsetType, Spec("Whether there is, or was, nothing to do")] = UNSET
+    found_completed: Annotated[
+        SomeInstant | UnsetType,
+        Spec("The instant of an earlier attempt, which had completed: nothing was left to do"),
+    ] = UNSET
+    seconds: Annotated[float | UnsetType, Spec("Time that the attempt took")] = UNSET
+    lock_wait_seconds: Annotated[float | UnsetType, Spec("Time for which it waited for the table's lock")] = UNSET
+    clock: Annotated[
+        dict[str, Any] | UnsetType, Spec("What the timeline tells of the clock of the table's writers")
+    ] = UNSET
+    not_writable: Annotated[
+        Problem | UnsetType | None,
+        Spec("Why the worker may not write to the table; null if it may, absent if this was not tried"),
+    ] = UNSET
+
+    @property
+    def leaves_work(self) -> bool | None:
+        """Whether another job of this kind would go on with what this one has left; None if that is not known. One that
+        has done nothing leaves nothing: the next would do no more."""
+        return None
+
+    @property
+    def seen_until(self) -> str | None:
+        """The last completed instant that the job saw, if it tells."""
+        return None
+
+
+class SlicesMerged(Part, frozen=True, kw_only=True):
+    """Who merged file slices with logs"""
+
+    arrow: Annotated[int, Spec("File slices with logs that Arrow merged, those that were done again included")]
+    hudi: Annotated[int, Spec("Those that Hudi's readers merged")]
+    reasons: Annotated[tuple[Problem, ...], Spec("Why Hudi's readers merged some")]
+
+
+class KeyProof(Part, frozen=True, kw_only=True):
+    """The comparison of the record keys before and after"""
+
+    rows_before: Annotated[int, Spec("Rows in the base files before")]
+    key_digest_before: Annotated[str, Spec("Digest of their keys")]
+    inserted: Annotated[int, Spec("Keys that only the logs have")]
+    deleted: Annotated[int, Spec("Keys that the logs delete")]
+    corrupt_log_blocks: Annotated[int, Spec("Blocks of logs that were skipped as Hudi does")]
+    seconds: Annotated[float, Spec("Time of the comparison")]
+    left_out: Annotated[tuple[str, ...], Spec("File groups that were not compared")]
+
+
+class FileGroupNumbers(Part, frozen=True, kw_only=True):
+    """Numbers of file groups before and after a job"""
+
+    before: Annotated[int, Spec("Before the job")]
+    after: Annotated[int | None, Spec("After it; null if not known")]
+
+
+class ReplacementResult(KindResult, frozen=True, kw_only=True):
+    """The result of a job that replaces file groups beside live writers."""
+
+    files: Files = UNSET
+    bytes: Bytes = UNSET
+    rows: Rows = UNSET
+    key_digest: KeyDigestOfRows = UNSET
+    file_groups: Annotated[FileGroupNumbers | UnsetType, Spec("Number of file groups")] = UNSET
+    files_read: Annotated[int | UnsetType, Spec("Files that were read")] = UNSET
+    files_written: Annotated[int | UnsetType, Spec("Files that were written")] = UNSET
+    files_copied: Annotated[
+        int | UnsetType, Spec("Those of them that were written by copying row groups, without decoding rows")
+    ] = UNSET
+    merged: Annotated[SlicesMerged | UnsetType, Spec("Who merged file slices with logs")] = UNSET
+    engine: Annotated[str | UnsetType, Spec("Who would merge them, as far as is known before; only of a dry run")] = (
+        UNSET
+    )
+    engine_reasons: Annotated[
+        tuple[Problem, ...] | UnsetType, Spec("Why it would be Hudi's readers; only of a dry run")
+    ] = UNSET
+    bytes_read: Annotated[int | UnsetType, Spec("Bytes that were read")] = UNSET
+    bytes_written: Annotated[int | UnsetType, Spec("Bytes that were written")] = UNSET
+    rounds: Annotated[int | UnsetType, Spec("Rounds in which changed slices were done again")] = UNSET
+    rewritten_again: Annotated[int | UnsetType, Spec("Slices that were done again")] = UNSET
+    left_out: Annotated[int | UnsetType, Spec("Slices that were left out since writers changed them")] = UNSET
+    waited_seconds: Annotated[float | UnsetType, Spec("Wait for a moment without writes in flight")] = UNSET
+    locked_seconds: Annotated[float | UnsetType, Spec("Time for which the table's lock was held")] = UNSET
+    fenced: Annotated[tuple[str, ...] | UnsetType, Spec("Instants of writers that were rolled back")] = UNSET
+    lock_lost: Annotated[bool | UnsetType, Spec("Whether the lock was lost after the commit")] = UNSET
+    repaired: Annotated[tuple[str, ...] | UnsetType, Spec("Stale writes that were repaired afterwards")] = UNSET

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec import UNSET, UnsetType
+
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
@@ -18,11 +20,11 @@ class RollbackParams(Parameters, frozen=True, kw_only=True):
 
 
 class RollbackResult(KindResult, frozen=True, kw_only=True):
-    instant: Annotated[SomeInstant, Spec("The instant that is undone")]
-    action: Annotated[str | None, Spec("Its action")]
-    state: Annotated[str | None, Spec("Its state")]
-    operation: Annotated[str | None, Spec("Its operation")]
-    file_groups: Annotated[int | None, Spec("File groups that it wrote")]
+    instant: Annotated[SomeInstant | UnsetType, Spec("The instant that is undone")] = UNSET
+    action: Annotated[str | UnsetType | None, Spec("Its action")] = UNSET
+    state: Annotated[str | UnsetType | None, Spec("Its state")] = UNSET
+    operation: Annotated[str | UnsetType | None, Spec("Its operation")] = UNSET
+    file_groups: Annotated[int | UnsetType | None, Spec("File groups that it wrote")] = UNSET
 
 
 KIND = Kind(

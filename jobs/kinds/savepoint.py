@@ -36,7 +36,7 @@ class SavepointOfTable(Part, frozen=True, kw_only=True):
 class SavepointResult(KindResult, frozen=True, kw_only=True):
     savepoint: Annotated[SomeInstant | UnsetType, Spec("The savepoint that was created")] = UNSET
     deleted: Annotated[SomeInstant | UnsetType, Spec("The savepoint that was deleted")] = UNSET
-    savepoints: Annotated[tuple[SavepointOfTable, ...], Spec("All savepoints of the table")]
+    savepoints: Annotated[tuple[SavepointOfTable, ...] | UnsetType, Spec("All savepoints of the table")] = UNSET
 
 
 KIND = Kind(

@@ -68,10 +68,14 @@ class SyncedTable(Part, frozen=True, kw_only=True):
 
 
 class SyncResult(KindResult, frozen=True, kw_only=True):
-    metastore: Annotated[str, Spec("The metastore")]
-    changed: Annotated[bool, Spec("Whether there was anything to do")]
-    tables: Annotated[tuple[SyncedTable, ...], Spec("The tables in the metastore")]
-    last_instant: Annotated[SomeInstant | None, Spec("The last instant that it knows")]
+    metastore: Annotated[str | UnsetType, Spec("The metastore")] = UNSET
+    changed: Annotated[bool | UnsetType, Spec("Whether there was anything to do")] = UNSET
+    tables: Annotated[tuple[SyncedTable, ...] | UnsetType, Spec("The tables in the metastore")] = UNSET
+    last_instant: Annotated[SomeInstant | UnsetType | None, Spec("The last instant that it knows")] = UNSET
+
+    @property
+    def seen_until(self) -> str | None:
+        return self.last_instant or None
 
 
 KIND = Kind(

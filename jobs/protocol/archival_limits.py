@@ -156,7 +156,7 @@ def _of_service(instants: Sequence[Instant], params: ArchivalParams) -> Iterator
     for each in params.consumers:
         at = _completed_at(instants, each.instant)
         later = _first_completed_after(instants, at) if at else None
-        # It may read the table as of that instant, and all that completed after it.
+        # The consumer may read the table as of that instant, and all that completed after it.
         needed = min(filter(None, (each.instant, later)))
         yield ArchivalLimit("consumer", needed, f"consumer '{each.name}' has seen commits up to {each.instant}")
     yield from params.keep

@@ -44,7 +44,7 @@ _VERSIONS = (6, 8, 9)
 _UNKNOWN_BYTES = 128 * 1024 * 1024
 _ORDERS = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 _MODEL = "org.apache.hudi.common.model"
-# Those that take the newer row and do nothing else. That of event time is the default of Flink.
+# Payloads that take the newer row and do nothing else; the one by event time is Flink's default.
 _PAYLOADS = frozenset(
     f"{_MODEL}.{name}"
     for name in ("DefaultHoodieRecordPayload", "EventTimeAvroPayload", "OverwriteWithLatestAvroPayload")

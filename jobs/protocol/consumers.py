@@ -116,7 +116,7 @@ def files_needed(commits: Sequence[Commit], needed: int, files: Iterable[File]) 
     found = set()
     for partition, name in files:
         parsed = parse_base_file_name(name) or parse_log_file_name(name)
-        # Of writes that never completed nobody has read anything.
+        # Nobody has read anything of a write that never completed.
         if parsed is None or (name not in written and parsed.instant >= first):
             continue
         group = (partition, parsed.file_id)

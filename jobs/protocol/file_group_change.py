@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Touched
 
-# Of this many rows some would be in a new bucket of an expansion if their writer knew the new number; wrong for one
-# write in 2^40.
+# Some of this many rows would be in a new bucket of an expansion if their writer knew the new number; the guess is
+# wrong for one write in 2^40.
 SURE_ROWS = 40
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# By these a runner without heartbeats is taken for dead: it has begun no file and written to none for so long.
+# A runner without heartbeats that has begun and written no file for this long is taken for dead.
 QUIET_SECONDS = 3600.0
 UNDO_SECONDS = 120.0
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.plan", "the note of who has begun a plan"

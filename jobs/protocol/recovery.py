@@ -12,6 +12,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.records import REPLACE
+from jobs.kinds.results import KindResult
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) -> Result | None:
+def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[KindResult] | None:
     """Returns the result if an earlier attempt's replacecommit did complete; otherwise removes all traces of it."""
     lock = TableLock(table, order.job_id)
     if not order.dry_run:
@@ -70,7 +71,7 @@ def _orphans(table: HudiTable) -> list[str]:
         return [instant for instant in pending if client.is_dead(instant)]
 
 
-def already_completed(table: HudiTable, order: WorkOrder) -> Result | None:
+def already_completed(table: HudiTable, order: WorkOrder) -> Result[KindResult] | None:
     """Returns the result if the last instant of an earlier attempt did complete: only its report was lost.
 
     Only the last one counts: an attempt that first finished a writer's plan may have died in its own.
@@ -80,7 +81,7 @@ def already_completed(table: HudiTable, order: WorkOrder) -> Result | None:
             if not order.dry_run:
                 with WriteClient(table, UNDER_OUR_LOCK) as client:
                     client.tidy_up(instant)
-            return Result(Outcome.SUCCEEDED, instants=(instant,), details={"found_completed": instant})
+            return Result(Outcome.SUCCEEDED, instants=(instant,), details=KindResult(found_completed=instant))
     return None
 
 

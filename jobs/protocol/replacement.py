@@ -197,8 +197,8 @@ class Replacement:
         try:
             self._lock.verify()
         except LockLostError:
-            # A worker that was frozen during the commit resumes without the lock. It is too late to take the commit
-            # back; instants that came in between are not in `before` and are judged.
+            # A worker that was frozen during the commit resumes without the lock, too late to take the commit back;
+            # instants that came in between are not in `before` and are judged.
             logger.warning("the table's lock was lost while %s was committed", outcome.instant)
             outcome.lock_lost = True
 
@@ -298,7 +298,7 @@ class Replacement:
         writes = [(wall_clock(start), wall_clock(end)) for start, end in self._table.completed_writes()]
         now = self._table.now()
         if self._config.writers_retry and quiet_seconds(writes, now) < RETRYING_WRITER_IDLE_SECONDS:
-            # Its next write is a certain moment; this pause is a guess, especially while a writer warms up.
+            # The writer's next write is a certain moment; this pause is a guess, especially while a writer warms up.
             return False
         needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
         return seconds_until_next_write(writes, now) >= needed

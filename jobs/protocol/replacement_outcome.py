@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from jobs.dataplane.key_digest import KeyDigest
+from jobs.kinds.results import FileGroupNumbers, ReplacementResult
 from jobs.protocol.stale_writer_watch import Before
 
 if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.protocol.writers import Fenced
+
+Measured = TypeVar("Measured", bound=ReplacementResult)
 
 
 @dataclass
@@ -39,22 +42,21 @@ class Replaced:
         """The file groups that were replaced."""
         return frozenset(item.key for item in self.slices)
 
-    def measured(self) -> dict[str, Any]:
-        """Returns the measurements for the job's result: counts, bytes, seconds."""
-        return {
-            "rows": sum(item.rows for item in self.written),
-            "key_digest": str(KeyDigest.sum(KeyDigest.parse(item.rows, item.key_digest) for item in self.written)),
-            "file_groups": {"before": len(self.slices), "after": len(self.written)},
-            "files_read": sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
-            "files_written": len(self.written),
-            "files_copied": sum(item.copied for item in self.written),
-            "bytes_read": sum(item.bytes for item in self.slices),
-            "bytes_written": sum(item.bytes for item in self.written),
-            "rounds": self.rounds,
-            "rewritten_again": self.rewritten_again,
-            "left_out": self.left_out,
-            "waited_seconds": round(self.waited_seconds, 3),
-            "locked_seconds": round(self.locked_seconds, 3),
-            "fenced": list(self.fenced),
-            "lock_lost": self.lock_lost,
-        }
+    def measured(self, form: type[Measured]) -> Measured:
+        """Returns the job's result with the measurements: counts, bytes, seconds."""
+        return form(
+            rows=sum(item.rows for item in self.written),
+            key_digest=str(KeyDigest.sum(KeyDigest.parse(item.rows, item.key_digest) for item in self.written)),
+            file_groups=FileGroupNumbers(before=len(self.slices), after=len(self.written)),
+            files_read=sum(bool(item.base_file) + len(item.log_files) for item in self.slices),
+            files_written=len(self.written),
+            files_copied=sum(item.copied for item in self.written),
+            bytes_read=sum(item.bytes for item in self.slices),
+            bytes_written=sum(item.bytes for item in self.written),
+            rounds=self.rounds,
+            rewritten_again=self.rewritten_again,
+            left_out=self.left_out,
+            waited_seconds=round(self.waited_seconds, 3),
+            locked_seconds=round(self.locked_seconds, 3),
+            lock_lost=self.lock_lost,
+        )

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.archival import ArchivalLimit, ArchivalParams
+    from jobs.kinds.results import KindResult
 
 
-def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result[KindResult]:
     """Archives all but the latest `retain` completed commits, and nothing that a limit keeps; says which limits do.
 
     An attempt that dies in between has archived some instants twice or not removed all of them: the next archiver does
@@ -41,7 +42,7 @@ def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext)
     if order.dry_run:
         planned = ArchivalResult() if problems else _planned(table, order.params)[0]
         found = replace(planned, nothing_to_do=not planned.candidates, refusals=tuple(problems))
-        return Result(Outcome.SUCCEEDED, details=found.to_json())
+        return Result(Outcome.SUCCEEDED, details=found)
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -68,7 +69,7 @@ def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext)
         instants=len(after),
         last_archived=archived[-1] if archived else None,
     )
-    return Result(Outcome.SUCCEEDED, details=done.to_json())
+    return Result(Outcome.SUCCEEDED, details=done)
 
 
 def _problems(table: HudiTable) -> list[Problem]:

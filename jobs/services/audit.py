@@ -8,6 +8,9 @@ from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+from msgspec.structs import asdict
+
 from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.errors import CancelledError, FileMissingError, JobError, TimedOutError
@@ -15,7 +18,9 @@ from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
+from jobs.kinds.audit import AuditResult, RowsOfReaders, StaleWrite
 from jobs.kinds.registry import KINDS
+from jobs.kinds.results import CheckNotMade, Examination
 from jobs.protocol import preflight
 from jobs.services.checks import commits, indexes, metadata_table, overwritten, parts, record_keys, timeline
 from jobs.services.checks.examination import examine
@@ -24,10 +29,11 @@ from jobs.services.checks.row_counts import count_rows
 from jobs.table_errors import DamagedFileError, PartitionValuesError
 
 if TYPE_CHECKING:
-    from jobs.contract import Json, WorkOrder
+    from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.audit import AuditParams
+    from jobs.kinds.results import KindResult
     from jobs.services.checks.examination import Check
     from jobs.services.checks.row_counts import PartitionRows
 
@@ -63,10 +69,12 @@ _WRONG = (
     "duplicates",
     "stale_writes",
     "keys_hidden_by_statistics",
+    "findings",
+    "unchecked",
 )
 
 
-def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result[AuditResult]:
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
     `findings`, `checked` and `unchecked` are as in a diagnosis. With `rows: false` no rows are read: the counts of rows
@@ -77,16 +85,15 @@ def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) ->
     of up to `_PROBED_PARTITIONS` partitions are looked for.
     """
     context.step("listing")
-    details = _counts(table)
+    found = _counts(table)
     reads = order.params.rows
-    details |= examine(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context).to_json()
+    found = found.having(**asdict(examine(table, {**PROOFS, **READING_PROOFS} if reads else PROOFS, context)))
     if reads:
-        _add_rows(table, details, context)
-    details["clean"] = not any(details.get(name) for name in (*_WRONG, "findings", "unchecked"))
-    return Result(Outcome.SUCCEEDED, details=details)
+        found = _with_rows(table, found, context)
+    return Result(Outcome.SUCCEEDED, details=found.having(clean=not any(getattr(found, name) for name in _WRONG)))
 
 
-def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContext) -> Json | None:
+def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], context: JobContext) -> Examination | None:
     """Returns what the checks find after a job that has replaced or dropped file groups; None after any other.
 
     Nothing that happens here makes the job fail, which is committed.
@@ -96,69 +103,67 @@ def after(table: HudiTable, order: WorkOrder, result: Result, context: JobContex
         return None
     try:
         table.reload()
-        report = examine(table, PROOFS, context)
+        return examine(table, PROOFS, context)
     except (CancelledError, TimedOutError):
         return None
     except JobError as error:
-        return {"unchecked": [{"check": "all", "reason": error.problem().to_json()}], "findings": [], "checked": []}
-    return report.to_json()
+        return Examination(unchecked=(CheckNotMade(check="all", reason=error.problem()),))
 
 
-def _counts(table: HudiTable) -> Json:
+def _counts(table: HudiTable) -> AuditResult:
     slices = table.file_slices()
     has_buckets = table.bucket_rules() is not None
-    stale = stale_writes((commit.write for commit in table.commits()), misdated=misdated_instants(table))
+    stale = stale_writes(
+        (commit.write for commit in table.commits()), misdated=misdated_instants(table, table.clock.frame)
+    )
     per_bucket = Counter((item.partition, item.file_id[:8]) for item in slices)
     without = sum(not _BUCKET_FILE_ID.match(item.file_id) for item in slices)
-    return {
-        "file_groups": len(slices),
-        "files": sum(bool(item.base_file) + len(item.log_files) for item in slices),
-        "bytes": sum(item.bytes for item in slices),
-        "partitions": len({item.partition for item in slices}),
-        "buckets_with_several_file_groups": sum(count > 1 for count in per_bucket.values()) if has_buckets else 0,
-        "file_groups_without_bucket": without if has_buckets else 0,
-        "dangling_hashing_configs": hashing_config.dangling(table),
+    return AuditResult(
+        file_groups=len(slices),
+        files=sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        bytes=sum(item.bytes for item in slices),
+        partitions=len({item.partition for item in slices}),
+        buckets_with_several_file_groups=sum(count > 1 for count in per_bucket.values()) if has_buckets else 0,
+        file_groups_without_bucket=without if has_buckets else 0,
+        dangling_hashing_configs=tuple(hashing_config.dangling(table)),
         # Committed, but invisible to readers: rows of writers that wrote to replaced file groups.
-        "stale_writes": [
-            {
-                "instant": item.instant,
-                "operation": item.operation,
-                "file_groups": len(item.groups),
-                "doubt": item.doubt and item.doubt.value,
-            }
+        stale_writes=tuple(
+            StaleWrite(instant=item.instant, operation=item.operation, file_groups=len(item.groups), doubt=item.doubt)
             for item in stale
-        ],
-        "pending_instants": [f"{item.requested} {item.action} {item.state}" for item in table.pending()],
-    }
+        ),
+        pending_instants=tuple(f"{item.requested} {item.action} {item.state}" for item in table.pending()),
+    )
 
 
-def _add_rows(table: HudiTable, details: Json, context: JobContext) -> None:
-    context.step("counting rows", bytes_total=details["bytes"])
+def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> AuditResult:
+    """Returns the result with the counts of rows, and with what their keys tell."""
+    context.step("counting rows", bytes_total=result.bytes or 0)
     try:
         found = count_rows(table, table.bucket_rules(), with_forms=True)
     except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
         # A finding says which files are gone or damaged.
-        details["unchecked"].append({"check": "rows", "reason": error.problem().to_json()})
-        return
+        return result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows", reason=error.problem())))
     if table.bucket_rules() is None or table.has_meta_fields:
-        details["misplaced"] = sum(each.misplaced for each in found)
+        result = result.having(misplaced=sum(each.misplaced for each in found))
     else:
         (reason,) = preflight.no_meta_fields(table)
-        details["unchecked"].append({"check": "rows in buckets", "reason": reason.to_json()})
-    details |= {
-        "rows": sum(each.rows for each in found),
-        "duplicates": sum(each.duplicates for each in found),
-        "key_digest": str(KeyDigest.sum(each.digest for each in found)),
-    }
+        result = result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows in buckets", reason=reason)))
     forms = sum((Counter(each.forms) for each in found), Counter())
-    details["findings"] += [{**each.to_json(), "check": "rows"} for each in record_keys.faults(forms)]
-    if any(each["type"] == metadata_table.OUT_OF_STEP for each in details["findings"]):
-        details["readers"] = _by_both_readers(table, found)
+    findings = (*result.findings, *(each.result("rows") for each in record_keys.faults(forms)))
+    differ = any(each.type == metadata_table.OUT_OF_STEP for each in findings)
+    readers = _by_both_readers(table, found) if differ else UNSET
     context.step("looking for rows that statistics hide")
-    details["keys_hidden_by_statistics"] = hidden_by_statistics(table, _probes(found))
+    return result.having(
+        rows=sum(each.rows for each in found),
+        duplicates=sum(each.duplicates for each in found),
+        key_digest=str(KeyDigest.sum(each.digest for each in found)),
+        findings=findings,
+        readers=readers,
+        keys_hidden_by_statistics=hidden_by_statistics(table, _probes(found)),
+    )
 
 
-def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> list[Json]:
+def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> tuple[RowsOfReaders, ...]:
     """Returns the rows by the metadata table and by listing, of the partitions whose slices differ."""
     with ExitStack() as clients:
         differing = sorted(metadata_table.differing_partitions(Examined(table, clients)))
@@ -169,14 +174,14 @@ def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> list[Json]
         one, other = by_metadata.get(path), by_listing.get(path)
         digests = [each.digest if each else None for each in (one, other)]
         readers.append(
-            {
-                "partition": path,
-                "rows_by_metadata_table": one.rows if one else 0,
-                "rows_by_listing": other.rows if other else 0,
-                "same_keys": digests[0] == digests[1],
-            }
+            RowsOfReaders(
+                partition=path,
+                rows_by_metadata_table=one.rows if one else 0,
+                rows_by_listing=other.rows if other else 0,
+                same_keys=digests[0] == digests[1],
+            )
         )
-    return readers
+    return tuple(readers)
 
 
 def _probes(found: list[PartitionRows]) -> set[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
 from jobs.errors import EngineRefusedError, RefusedError
@@ -10,10 +10,12 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans, pending_plans
 from jobs.hudi.records import COMPACTION
+from jobs.kinds.compaction import CompactionResult, WithheldPlan
+from jobs.kinds.results import EstimatedCost
 from jobs.protocol import preflight
 from jobs.services import compaction_engines
 from jobs.services.compaction_bounds import PendingPlan, left_of
-from jobs.services.compaction_plans import PlanRunner
+from jobs.services.compaction_plans import PlanRunner, withheld_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +35,7 @@ def run(
     bounds: Bounds,
     *,
     options: Mapping[str, str],
-) -> Result:
+) -> Result[CompactionResult]:
     """Executes the oldest pending plans within the bounds, and a new plan for what then remains of them.
 
     `options` are those of a plan without bounds. A plan cannot be divided, so the first one is executed whatever its
@@ -47,23 +49,19 @@ def run(
         plans = bounds.plans(pending, order.earlier_instants)
         choice = bounds.choose(_due(table), plans)
         left = left_of(choice.left, [plan for plan in pending if plan not in plans])
-        return Result(
-            Outcome.SUCCEEDED,
-            details={
-                **_measured(choice.slices, plans),
-                "left": left,
-                "nothing_to_do": not choice.slices and not plans,
-                "estimated_cost": {
-                    "bytes_read": sum(item.bytes for item in choice.slices) + sum(plan.bytes for plan in plans),
-                    "bytes_written": sum(item.base_bytes for item in choice.slices),
-                },
-                "refusals": [problem.to_json() for problem in problems],
-                **compaction_engines.forecast(table, order),
-            },
+        whole = _measured(choice.slices, plans)
+        foreseen = whole.having(
+            left=left,
+            nothing_to_do=not choice.slices and not plans,
+            estimated_cost=EstimatedCost(
+                bytes_read=whole.bytes, bytes_written=sum(item.base_bytes for item in choice.slices)
+            ),
+            refusals=tuple(problems),
         )
+        return Result(Outcome.SUCCEEDED, details=compaction_engines.forecast(foreseen, table, order))
     runner = PlanRunner(table, order, context)
     executed: list[PendingPlan] = []
-    withheld: dict[str, list[dict[str, Any]]] = {}
+    withheld: dict[str, list[WithheldPlan]] = {}
     with WriteClient(table, UNDER_OUR_LOCK, compaction_engines.options(order)) as client:
         for plan in pending:
             if not bounds.takes(plan, executed, order.earlier_instants):
@@ -73,12 +71,12 @@ def run(
             except EngineRefusedError:
                 raise
             except RefusedError as error:
-                withheld[plan.instant] = [{"instant": plan.instant, **each.to_json()} for each in error.reasons]
+                withheld[plan.instant] = withheld_for(plan.instant, error)
                 continue
             executed.append(plan)
         context.step("scheduling")
         with runner.lock.held(context.checkpoint):
-            # With the lock held, Hudi's planner finds the same files as we do.
+            # Hudi's planner finds the same files as we do, because the lock is held.
             due = _due(table)
             choice = bounds.choose(due, executed)
             scheduled = _schedule(table, runner, {**options, **choice.options}) if choice.slices else None
@@ -90,17 +88,13 @@ def run(
     remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
     # A withheld plan is not left by the limit, and no later job executes it either.
     settled = {*withheld, *(plan.instant for plan in (*executed, *planned))}
-    return Result(
-        Outcome.SUCCEEDED,
-        instants=tuple(plan.instant for plan in (*executed, *planned)),
-        details={
-            **_measured(done, executed),
-            "left": left_of(remaining, [plan for plan in pending if plan.instant not in settled]),
-            "withheld_plans": [each for reasons in withheld.values() for each in reasons],
-            "nothing_to_do": not executed and not planned and not withheld,
-            **runner.details(),
-        },
+    result = _measured(done, executed).having(
+        left=left_of(remaining, [plan for plan in pending if plan.instant not in settled]),
+        withheld_plans=tuple(each for reasons in withheld.values() for each in reasons),
+        nothing_to_do=not executed and not planned and not withheld,
     )
+    instants = tuple(plan.instant for plan in (*executed, *planned))
+    return Result(Outcome.SUCCEEDED, instants=instants, details=runner.result(result))
 
 
 def _schedule(table: HudiTable, runner: PlanRunner, options: Mapping[str, str]) -> str | None:
@@ -118,12 +112,12 @@ def _due(table: HudiTable) -> list[FileSlice]:
     return [item for item in table.file_slices() if item.log_files and item.key not in planned]
 
 
-def _measured(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> dict[str, Any]:
-    return {
-        "file_groups": len(slices) + sum(len(plan.groups) for plan in plans),
-        "files": sum(bool(item.base_file) + len(item.log_files) for item in slices),
-        "log_files": sum(len(item.log_files) for item in slices),
-        "bytes": sum(item.bytes for item in slices) + sum(plan.bytes for plan in plans),
-        "log_bytes": sum(item.log_bytes for item in slices),
-        "pending_plans": [plan.instant for plan in plans],
-    }
+def _measured(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> CompactionResult:
+    return CompactionResult(
+        file_groups=len(slices) + sum(len(plan.groups) for plan in plans),
+        files=sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        log_files=sum(len(item.log_files) for item in slices),
+        bytes=sum(item.bytes for item in slices) + sum(plan.bytes for plan in plans),
+        log_bytes=sum(item.log_bytes for item in slices),
+        pending_plans=tuple(plan.instant for plan in plans),
+    )

@@ -11,7 +11,7 @@ operation of the commit: `PartitionBucketIndexHashingConfig`, 1.1 and 1.2.)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind, Outcome, Result
 from jobs.dataplane.merge_job import merge_slices
@@ -23,6 +23,8 @@ from jobs.format.stale_writes import RESCALED_KEY
 from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
+from jobs.kinds.bucket_expansion import BucketRulesChange, RescaleResult
+from jobs.kinds.results import EstimatedCost, FileGroupNumbers
 from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
@@ -40,9 +42,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.bucket_expansion import RescaleParams
-
-
-# Longer than a default writer sleeps between two attempts to take the lock (5 s), which may delay its start.
+    from jobs.kinds.results import KindResult
 
 
 @dataclass(frozen=True)
@@ -62,33 +62,29 @@ class Rescale:
         return partition, str(self.buckets.family(partition, int(file_id[:8])))
 
 
-def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) -> Result[KindResult]:
     """Rescales the buckets, or with `dry_run` describes the rescale. Raises `JobError`s; see `Replacement`."""
     context.step("planning")
     if done := recovery.settle_replacement(table, order, context):
         return done if order.dry_run else _settled(table, order, context, done)
     rescale, problems = _planned(table, order)
     if order.dry_run:
-        details = _dry_run(rescale, problems) | {"warnings": _warnings(table)}
+        planned = _dry_run(rescale, problems).having(warnings=_warnings(table))
         chosen = rescale.chosen(rescale.slices) if rescale else []
-        return Result(Outcome.SUCCEEDED, details=details | rewrite_engines.forecast(table, order, chosen))
+        return Result(Outcome.SUCCEEDED, details=rewrite_engines.forecast(planned, table, order, chosen))
     if problems or rescale is None:
         raise RefusedError(problems)
+    buckets, engines = rescale.buckets, RewriteEngines(table, order)
+    hash_fields = table.declared.index.hash_fields if table.declared.index else ()
+    by_slice = merge_slices if order.kind is JobKind.BUCKET_CONTRACTION else rewrite_slices
 
     def rewrite(instant: str, chosen: Sequence[FileSlice], everything: Sequence[FileSlice]) -> list[WrittenFile]:
-        index = table.declared.index
-        hash_fields = index.hash_fields if index else ()
         work = Rewrite(storage_of(table), instant, hash_fields, codec=order.params.codec)
-        by_slice = merge_slices if order.kind is JobKind.BUCKET_CONTRACTION else rewrite_slices
         return engines.rewrite(
             chosen,
-            lambda merging: by_slice(
-                table, work, chosen, everything, rescale.buckets, context=context, merging=merging
-            ),
+            lambda merging: by_slice(table, work, chosen, everything, buckets, context=context, merging=merging),
         )
 
-    engines = RewriteEngines(table, order)
-    buckets = rescale.buckets
     settle_seconds = _settle_seconds(order)
     lock = TableLock(table, order.job_id)
     replaced = Replacement(
@@ -111,18 +107,13 @@ def run(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext) 
     watched = repair.after_switch(
         table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced, seconds=settle_seconds
     )
-    return Result(
-        Outcome.SUCCEEDED,
-        instants=(replaced.instant, *watched.instants),
-        details={
-            **replaced.measured(),
-            **engines.details(),
-            **watched.details(),
-            "buckets": _numbers(rescale),
-            "partitions": len({item.partition for item in replaced.slices}),
-            "rules": str(buckets.new),
-        },
+    found = watched.result(replaced.measured(RescaleResult)).having(
+        merged=engines.merged,
+        buckets=_numbers(rescale),
+        partitions=len({item.partition for item in replaced.slices}),
+        rules=str(buckets.new),
     )
+    return Result(Outcome.SUCCEEDED, instants=(replaced.instant, *watched.instants), details=found)
 
 
 def _settle_seconds(order: WorkOrder[RescaleParams]) -> float:
@@ -130,7 +121,9 @@ def _settle_seconds(order: WorkOrder[RescaleParams]) -> float:
     return 0.0 if order.table.writers_stopped else float(order.params.settle_seconds)
 
 
-def _settled(table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext, done: Result) -> Result:
+def _settled(
+    table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext, done: Result[KindResult]
+) -> Result[KindResult]:
     """Finishes an attempt whose commit completed before it died: writers that started since may be stale."""
     (instant,) = done.instants
     rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
@@ -148,7 +141,8 @@ def _settled(table: HudiTable, order: WorkOrder[RescaleParams], context: JobCont
         before=Before.of_commit(instant, table.commits(), table.instants()),
         seconds=_settle_seconds(order),
     )
-    return replace(done, instants=(*done.instants, *watched.instants), details={**done.details, **watched.details()})
+    found = watched.result(RescaleResult(found_completed=instant))
+    return replace(done, instants=(*done.instants, *watched.instants), details=found)
 
 
 def _complete(buckets: BucketChange, found: Iterable[tuple[str, int]]) -> frozenset[str]:
@@ -184,47 +178,47 @@ def _planned(table: HudiTable, order: WorkOrder[RescaleParams]) -> tuple[Rescale
     return rescale, problems + rewrite_engines.refusals(table, order, rescale.chosen(slices))
 
 
-def _numbers(rescale: Rescale) -> list[int]:
-    """Returns [before, after] of the partition with the most buckets."""
+def _numbers(rescale: Rescale) -> tuple[int, int]:
+    """Returns the numbers before and after of the partition with the most buckets."""
     partitions = rescale.partitions or ("",)
-    return [
+    return (
         max(rescale.buckets.old.buckets_of(partition) for partition in partitions),
         max(rescale.buckets.new.buckets_of(partition) for partition in partitions),
-    ]
+    )
 
 
-def _warnings(table: HudiTable) -> list[str]:
+def _warnings(table: HudiTable) -> tuple[str, ...]:
     """Returns sentences for the owner about facts that the job cannot determine."""
     if table.declared.writers_engines or table.declared.writers_stopped:
-        return []
-    return [
+        return ()
+    return (
         "The table's writers are not declared (`writers.engines`), and it has no marks of Flink or Spark SQL. A Flink"
-        f" job must be stopped before this, and Spark SQL needs {writer_engines.PRUNING}=false from then on."
-    ]
+        f" job must be stopped before this, and Spark SQL needs {writer_engines.PRUNING}=false from then on.",
+    )
 
 
-def _dry_run(rescale: Rescale | None, problems: Sequence[Problem]) -> dict[str, Any]:
-    details: dict[str, Any] = {"refusals": [problem.to_json() for problem in problems]}
+def _dry_run(rescale: Rescale | None, problems: Sequence[Problem]) -> RescaleResult:
     if rescale is None:
-        return details
+        return RescaleResult(refusals=tuple(problems))
     chosen = rescale.chosen(rescale.slices)
     bytes_to_read = sum(item.bytes for item in chosen)
     # A refused number has no children to count.
     families = [] if problems else [(item.partition, rescale.buckets.children(*_place(item))) for item in chosen]
     after = len({(partition, child) for partition, children in families for child in children})
-    return details | {
-        "buckets": _numbers(rescale),
-        "rules": {"before": str(rescale.buckets.old), "after": str(rescale.buckets.new)},
-        "partitions": len(rescale.partitions),
-        "files": sum(1 + len(item.log_files) for item in chosen),
-        "file_groups": {"before": len(chosen), "after": None if problems else after},
-        "bytes": bytes_to_read,
-        "estimated_cost": {
-            "bytes_read": bytes_to_read,
-            "bytes_written": bytes_to_read,
-            "tasks": len(chosen) if problems else min(len(chosen), after),
-        },
-    }
+    return RescaleResult(
+        refusals=tuple(problems),
+        buckets=_numbers(rescale),
+        rules=BucketRulesChange(before=str(rescale.buckets.old), after=str(rescale.buckets.new)),
+        partitions=len(rescale.partitions),
+        files=sum(1 + len(item.log_files) for item in chosen),
+        file_groups=FileGroupNumbers(before=len(chosen), after=None if problems else after),
+        bytes=bytes_to_read,
+        estimated_cost=EstimatedCost(
+            bytes_read=bytes_to_read,
+            bytes_written=bytes_to_read,
+            tasks=len(chosen) if problems else min(len(chosen), after),
+        ),
+    )
 
 
 def _place(item: FileSlice) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import (
     Outcome,
@@ -22,6 +22,8 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
 from jobs.hudi.records import CLEAN, INGESTION, Cleanable
 from jobs.job_params import CleaningPolicy
+from jobs.kinds.cleaning import CleaningResult, ConsumerSeen
+from jobs.kinds.results import EstimatedCost
 from jobs.problems.plans import OTHER_PLANS_PENDING, RETAIN_TOO_SMALL, STALE_WRITE_IN_FLIGHT
 from jobs.protocol.consumers import behind_replacements, first_needed, pending_cleans, retention
 from jobs.protocol.partition_holds import being_written, writing_into
@@ -56,7 +58,7 @@ _RETAINED = {
 }
 
 
-def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result[CleaningResult]:
     """Cleans by `policy`, keeping `retain` commits, hours or file versions; a dry run lists what would be deleted."""
     context.step("planning")
     if wanted := given_plans.of(order.params):
@@ -87,21 +89,24 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
         plan = None if order.dry_run else client.cleaner.plan()
         found = client.cleaner.look() if order.dry_run and not problems else plan or Cleanable()
         files = [path for paths in found.files.values() for path in paths]
-        details: dict[str, Any] = {
-            "policy": policy.value,
-            "retain": retain,
-            "retained": int(options[_RETAINED[policy]]),
-            "consumers": [{"name": each.name, "instant": each.instant} for each in consumers],
-            "partitions": len(found.files),
-            "dropped_partitions": list(found.partitions),
-            "files": len(files),
-            "bytes": _size(table, files),
-        }
+        result = CleaningResult(
+            policy=policy,
+            retain=retain,
+            retained=int(options[_RETAINED[policy]]),
+            consumers=tuple(ConsumerSeen(name=each.name, instant=each.instant) for each in consumers),
+            partitions=len(found.files),
+            dropped_partitions=tuple(found.partitions),
+            files=len(files),
+            bytes=_size(table, files),
+        )
         if order.dry_run:
-            details |= {"paths": files[:1000], "estimated_cost": {"deletes": len(files)}}
-            details |= {"nothing_to_do": not files and not found.partitions and not has_remains}
-            details |= {"refusals": [problem.to_json() for problem in problems]}
-            return Result(Outcome.SUCCEEDED, details=details)
+            planned = result.having(
+                paths=tuple(files[:1000]),
+                estimated_cost=EstimatedCost(deletes=len(files)),
+                nothing_to_do=not files and not found.partitions and not has_remains,
+                refusals=tuple(problems),
+            )
+            return Result(Outcome.SUCCEEDED, details=planned)
         # Without a metadata table their rows would reappear when their rollback leaves the active timeline.
         late_files = remove_all_late_files(table, client)
         dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
@@ -116,13 +121,14 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
             summary = client.cleaner.execute()
     if dropped:
         summary = _clean_without_writes(table, lock, context, kept, dropped)
-    details |= {"rolled_back": rolled_back, "late_files_deleted": late_files}
+    result = result.having(rolled_back=tuple(rolled_back), late_files_deleted=late_files)
     if summary is None:
-        details |= {"files_deleted": 0, "nothing_to_do": not rolled_back and not late_files}
-        return Result(Outcome.SUCCEEDED, details=details)
-    details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
-    details["nothing_to_do"] = False
-    return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=details)
+        idle = result.having(files_deleted=0, nothing_to_do=not rolled_back and not late_files)
+        return Result(Outcome.SUCCEEDED, details=idle)
+    result = result.having(
+        files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes, nothing_to_do=False
+    )
+    return Result(Outcome.SUCCEEDED, instants=(summary.instant,), details=result)
 
 
 def _clean_without_writes(
@@ -164,7 +170,7 @@ def _clean_without_writes(
 
 def _execute_given(
     table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext, wanted: GivenPlans
-) -> Result:
+) -> Result[CleaningResult]:
     """Executes the given pending cleans, with the lock held all the time.
 
     Hudi (1.2) completes a clean without a look at the timeline, so two clients that execute one plan complete it twice.
@@ -176,12 +182,10 @@ def _execute_given(
     lock = TableLock(table, order.job_id)
     if order.dry_run:
         found = given_plans.find(table, wanted, {CLEAN}, order)
-        refused = [problem.to_json() for problem in problems]
-        idle = not found.ready
-        return Result(Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": idle, "refusals": refused})
+        return Result(Outcome.SUCCEEDED, details=found.planned(CleaningResult, problems))
     _refuse(problems)
     lock.break_stale()
-    # With several pending cleans allowed, Hudi would schedule another one.
+    # If several pending cleans were allowed, Hudi would schedule another one.
     options = {"hoodie.clean.multiple.enabled": "false"}
     if parallelism := order.params.parallelism:
         options["hoodie.clean.parallelism"] = str(min(parallelism, _MOST_PARALLELISM))
@@ -191,9 +195,9 @@ def _execute_given(
     ):
         table.reload()
         found = given_plans.find(table, wanted, {CLEAN}, order)
-        details: dict[str, Any] = {**found.details(), "files_deleted": 0, "failed_deletes": 0}
+        result = found.result(CleaningResult).having(files_deleted=0, failed_deletes=0)
         if not found.ready:
-            return Result(Outcome.SUCCEEDED, details=details)
+            return Result(Outcome.SUCCEEDED, details=result)
         if others := sorted(_unfinished_cleans(table) - set(found.ready)):
             _refuse([_others_pending(others)])
         _refuse(pending_cleans(table, consumers))
@@ -203,9 +207,9 @@ def _execute_given(
             context.instant(instant)
         context.step("deleting")
         if summary := client.cleaner.execute_given():
-            details |= {"files_deleted": summary.deleted_files, "failed_deletes": summary.failed_deletes}
+            result = result.having(files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes)
         lock.verify()
-    return Result(Outcome.SUCCEEDED, instants=found.ready, details=details)
+    return Result(Outcome.SUCCEEDED, instants=found.ready, details=result)
 
 
 def _unfinished_cleans(table: HudiTable) -> set[str]:

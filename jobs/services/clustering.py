@@ -21,7 +21,8 @@ from jobs.format.bucket_rules import BucketChange, Selection
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.kinds.clustering import ClusteringParams, GivenClusteringParams
+from jobs.kinds.clustering import ClusteringParams, ClusteringResult, GivenClusteringParams
+from jobs.kinds.results import EstimatedCost, FileGroupNumbers
 from jobs.problems.tables import COLUMN_NOT_SORTABLE, COLUMN_UNKNOWN
 from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.file_group_change import Switch
@@ -39,12 +40,15 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.results import KindResult
 
 # Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})
 
 
-def run(table: HudiTable, order: WorkOrder[ClusteringParams | GivenClusteringParams], context: JobContext) -> Result:
+def run(
+    table: HudiTable, order: WorkOrder[ClusteringParams | GivenClusteringParams], context: JobContext
+) -> Result[KindResult]:
     """Orders rows by `sort_by` along `layout`, in all partitions or in `partitions`. Raises `RefusedError` for columns
     that are unknown or have no order, and for partitions that do not exist.
 
@@ -58,7 +62,7 @@ def run(table: HudiTable, order: WorkOrder[ClusteringParams | GivenClusteringPar
     return _cluster(table, order.having(params), context)
 
 
-def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobContext) -> Result:
+def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobContext) -> Result[KindResult]:
     params = order.params
     sort_by, layout, apart = params.sort_by or (), params.layout, params.expansion_factor or 1
     selection = None if params.partitions is None else Selection.of(params.partitions)
@@ -88,11 +92,11 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         planned = held.free if sort_by or in_buckets else hudis_clustering.mergeable(held.free)
         if not (in_buckets or problems):
             problems += unique_keys.refusals(table, {item.partition for item in planned})
-        details = _dry_run(planned, problems, in_buckets=in_buckets) | {"notes": held.notes()}
-        if in_buckets:
-            details |= rewrite_engines.forecast(table, order, chosen)
         is_idle = not (planned or problems or in_buckets)
-        return Result(Outcome.SUCCEEDED, details={**details, "nothing_to_do": is_idle})
+        found = _dry_run(planned, problems, in_buckets=in_buckets).having(notes=held.notes(), nothing_to_do=is_idle)
+        if in_buckets:
+            found = rewrite_engines.forecast(found, table, order, chosen)
+        return Result(Outcome.SUCCEEDED, details=found)
     if problems:
         raise RefusedError(problems)
     if in_buckets:
@@ -125,7 +129,7 @@ def _inside_buckets(
     sort_by: tuple[str, ...],
     curve: str,
     apart: int,
-) -> Result:
+) -> Result[ClusteringResult]:
     index = table.declared.index
     rules = table.bucket_rules()
     if index is None or rules is None:
@@ -145,11 +149,8 @@ def _inside_buckets(
     replaced = Replacement(table, config, context, lock, choose=partial(_in, selection), rewrite=rewrite).run()
     switch = Switch(replaced.file_groups)
     watched = repair.after_switch(table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced)
-    return Result(
-        Outcome.SUCCEEDED,
-        instants=(replaced.instant, *watched.instants),
-        details={**replaced.measured(), **engines.details(), **watched.details(), "inside_buckets": True},
-    )
+    done = watched.result(replaced.measured(ClusteringResult)).having(merged=engines.merged, inside_buckets=True)
+    return Result(Outcome.SUCCEEDED, instants=(replaced.instant, *watched.instants), details=done)
 
 
 def _looks_bucketed(table: HudiTable) -> bool:
@@ -179,13 +180,13 @@ def _is_nested(avro_type: Any) -> bool:
     return isinstance(avro_type, dict) and avro_type.get("type") in _NESTED
 
 
-def _dry_run(slices: Sequence[FileSlice], problems: Sequence[Problem], *, in_buckets: bool) -> dict[str, Any]:
+def _dry_run(slices: Sequence[FileSlice], problems: Sequence[Problem], *, in_buckets: bool) -> ClusteringResult:
     total = sum(item.bytes for item in slices)
-    return {
-        "refusals": [problem.to_json() for problem in problems],
-        "inside_buckets": in_buckets,
-        "files": sum(bool(item.base_file) + len(item.log_files) for item in slices),
-        "file_groups": {"before": len(slices), "after": len(slices) if in_buckets else None},
-        "bytes": total,
-        "estimated_cost": {"bytes_read": total, "bytes_written": total, "tasks": len(slices)},
-    }
+    return ClusteringResult(
+        refusals=tuple(problems),
+        inside_buckets=in_buckets,
+        files=sum(bool(item.base_file) + len(item.log_files) for item in slices),
+        file_groups=FileGroupNumbers(before=len(slices), after=len(slices) if in_buckets else None),
+        bytes=total,
+        estimated_cost=EstimatedCost(bytes_read=total, bytes_written=total, tasks=len(slices)),
+    )

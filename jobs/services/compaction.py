@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
@@ -12,6 +12,8 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
+from jobs.kinds.compaction import CompactionResult
+from jobs.kinds.results import EstimatedCost
 from jobs.problems.plans import NOT_MERGE_ON_READ
 from jobs.protocol import recovery
 from jobs.services import bounded_compaction, compaction_engines, given_plans, log_compactions
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.compaction import CompactionParams
+    from jobs.kinds.results import KindResult
     from jobs.services.given_plans import GivenPlans
 
 # The service has decided to compact, so every file group with a log is due.
@@ -33,14 +36,14 @@ DUE = {
     "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
     # Also without a commit since the last compaction, which may have left something.
     "hoodie.compact.inline.max.delta.commits": "0",
-    # By default Hudi looks only into the partitions written since the last compaction, and so never finds what one of
+    # Hudi's default looks only into the partitions written since the last compaction, and so never finds what one of
     # some partitions has left (`BaseTableServicePlanActionExecutor`).
     "hoodie.table.services.incremental.enabled": "false",
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
 }
 
 
-def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result[KindResult]:
     """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest.
 
     With `plans` in the parameters it executes exactly these, and schedules nothing; with `limit_bytes`,
@@ -65,20 +68,23 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     if not pending and (problems := held.refusals(table)):
         return _refused(order, problems)
     due = held.free
-    details: dict[str, Any] = {
-        "file_groups": len(due),
-        "files": sum(bool(item.base_file) + len(item.log_files) for item in due),
-        "log_files": sum(len(item.log_files) for item in due),
-        "bytes": sum(item.bytes for item in due),
-        "log_bytes": sum(item.log_bytes for item in due),
-        "pending_plans": pending,
-    }
+    size = sum(item.bytes for item in due)
+    found = CompactionResult(
+        file_groups=len(due),
+        files=sum(bool(item.base_file) + len(item.log_files) for item in due),
+        log_files=sum(len(item.log_files) for item in due),
+        bytes=size,
+        log_bytes=sum(item.log_bytes for item in due),
+        pending_plans=tuple(pending),
+    )
     if order.dry_run:
-        cost = {"bytes_read": details["bytes"], "bytes_written": sum(item.base_bytes for item in due)}
-        details |= {"estimated_cost": cost, "nothing_to_do": not due and not pending, "refusals": []}
-        details["notes"] = held.notes()
-        details |= compaction_engines.forecast(table, order)
-        return Result(Outcome.SUCCEEDED, details=details)
+        planned = found.having(
+            estimated_cost=EstimatedCost(bytes_read=size, bytes_written=sum(item.base_bytes for item in due)),
+            nothing_to_do=not due and not pending,
+            refusals=(),
+            notes=held.notes(),
+        )
+        return Result(Outcome.SUCCEEDED, details=compaction_engines.forecast(planned, table, order))
 
     runner = PlanRunner(table, order, context)
     with WriteClient(table, UNDER_OUR_LOCK, {**DUE, **compaction_engines.options(order)}) as client:
@@ -90,15 +96,15 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
             runner.run(client, scheduled)
             instants.append(scheduled)
     idle = not instants and not withheld
-    details |= {"withheld_plans": withheld, "nothing_to_do": idle, **runner.details()}
-    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+    found = runner.result(found.having(withheld_plans=tuple(withheld), nothing_to_do=idle))
+    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=found)
 
 
-def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) -> Result:
+def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) -> Result[KindResult]:
     """Returns the result of a dry run. Raises RefusedError otherwise."""
     if not order.dry_run:
         raise RefusedError(problems)
-    return Result(Outcome.SUCCEEDED, details={"refusals": [problem.to_json() for problem in problems]})
+    return Result(Outcome.SUCCEEDED, details=CompactionResult(refusals=tuple(problems)))
 
 
 def _refusals(table: HudiTable, order: WorkOrder[CompactionParams], wanted: GivenPlans | None) -> list[Problem]:
@@ -110,10 +116,10 @@ def _refusals(table: HudiTable, order: WorkOrder[CompactionParams], wanted: Give
 
 def _execute_given(
     table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext, wanted: GivenPlans
-) -> Result:
+) -> Result[KindResult]:
     found = given_plans.find(table, wanted, {COMPACTION}, order)
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": []})
+        return Result(Outcome.SUCCEEDED, details=found.planned(CompactionResult))
     runner = PlanRunner(table, order, context)
     with WriteClient(table, UNDER_OUR_LOCK, compaction_engines.options(order)) as client:
         for instant in found.completed:
@@ -121,5 +127,5 @@ def _execute_given(
                 client.tidy_up(instant)
         instants, withheld = runner.run_all(client, found.ready)
     idle = not instants and not withheld
-    details = found.details() | {"withheld_plans": withheld, "nothing_to_do": idle, **runner.details()}
-    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=details)
+    result = found.result(CompactionResult).having(withheld_plans=tuple(withheld), nothing_to_do=idle)
+    return Result(Outcome.SUCCEEDED, instants=tuple(instants), details=runner.result(result))

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate, groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.format import plan_files
 from jobs.format.bucket_rules import Selection, exactly
+from jobs.kinds.results import WorkLeft
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -100,7 +101,7 @@ class Bounds:
         wanted = [item for item in due if self.selection is None or item.partition in self.selection]
         if self._has_no_limit:
             return self._whole(wanted, wanted)
-        # As in Hudi's `DayBasedCompactionStrategy` the newest partitions are those with the last paths.
+        # The newest partitions are those with the last paths, as in Hudi's `DayBasedCompactionStrategy`.
         in_order = sorted(wanted, key=lambda item: item.partition, reverse=True)
         partitions = [list(group) for _, group in groupby(in_order, key=lambda item: item.partition)]
         if number := self._fitting(partitions, executed):
@@ -165,13 +166,13 @@ def _target(slices: Sequence[FileSlice], number: int) -> int:
     return sum(_hudis_io(item) for item in slices[: number - 1]) + 1
 
 
-def left_of(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> dict[str, Any]:
+def left_of(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> WorkLeft:
     """Returns what a job leaves to the next one, as its result shows it."""
-    return {
-        "file_groups": len(slices) + sum(len(plan.groups) for plan in plans),
-        "bytes": sum(item.bytes for item in slices) + sum(plan.bytes for plan in plans),
-        "plans": [plan.instant for plan in plans],
-    }
+    return WorkLeft(
+        file_groups=len(slices) + sum(len(plan.groups) for plan in plans),
+        bytes=sum(item.bytes for item in slices) + sum(plan.bytes for plan in plans),
+        plans=tuple(plan.instant for plan in plans),
+    )
 
 
 def _regex(partitions: Sequence[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobs.dataplane.compaction_job import CODEC, compact_slices, compaction_of
 from jobs.dataplane.merge_failures import failure
@@ -11,6 +11,8 @@ from jobs.errors import EngineRefusedError, HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of
 from jobs.job_params import CompactionEngine
+from jobs.kinds.compaction import EngineOfPlan
+from jobs.kinds.results import KindResult
 from jobs.protocol import arrow_merge, older_hudi
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from jobs.kinds.words import BesideWriters
 
 _MOST_REASONS = 5
+
+Planned = TypeVar("Planned", bound=KindResult)
 
 
 @dataclass
@@ -84,18 +88,11 @@ class Engines:
         stats = [each.write_stat(bases[each.partition, each.file_id]) for each in written]
         return client.take_compacted(begun, stats)
 
-    def details(self) -> dict[str, Any]:
-        """Returns what the job's result says: the `engine` of each plan, with the reasons if Hudi had to do it."""
-        return {
-            "engines": [
-                {
-                    "instant": each.instant,
-                    "engine": each.engine.value,
-                    "reasons": [reason.to_json() for reason in each.reasons],
-                }
-                for each in self._done
-            ]
-        }
+    def of_plans(self) -> tuple[EngineOfPlan, ...]:
+        """Returns what the job's result says: who executed each plan, with the reasons if Hudi had to do it."""
+        return tuple(
+            EngineOfPlan(instant=each.instant, engine=each.engine, reasons=tuple(each.reasons)) for each in self._done
+        )
 
     def _note(self, how: Execution) -> Execution:
         self._done.append(how)
@@ -126,13 +123,13 @@ def options(order: WorkOrder[CompactionParams]) -> dict[str, str]:
     return {CODEC: codec} if codec else {}
 
 
-def forecast(table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> dict[str, Any]:
-    """Returns what a dry run says: the `engine` of plans in which no file slice tells something else, and why it is
-    Hudi's own."""
+def forecast(planned: Planned, table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> Planned:
+    """Returns the result of a dry run with the `engine` of plans in which no file slice tells something else, and why
+    it is Hudi's own."""
     reasons = [] if asked(table, order) is CompactionEngine.HUDI else arrow_merge.reasons_against(table)
     is_hudis = bool(reasons) or asked(table, order) is CompactionEngine.HUDI
     engine = CompactionEngine.HUDI if is_hudis else CompactionEngine.ARROW
-    return {"engine": engine.value, "engine_reasons": [reason.to_json() for reason in reasons]}
+    return planned.having(engine=engine, engine_reasons=tuple(reasons))
 
 
 def refusals(table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> list[Problem]:

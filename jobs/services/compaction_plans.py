@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import EngineRefusedError, LeaseLostError, RefusedError
 from jobs.hudi.lock import TableLock
 from jobs.hudi.plans import plan_of
+from jobs.kinds.compaction import CompactionResult, WithheldPlan
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.unplanned_logs import UnplannedLogs, may_miss_logs
 from jobs.protocol.writers import dead_writes
@@ -44,11 +46,11 @@ class PlanRunner:
         self._unplanned = UnplannedLogs(table, context) if may_miss_logs(table) else None
         self.engines = Engines(table, order, context)
 
-    def run_all(self, client: WriteClient, pending: Iterable[str]) -> tuple[list[str], list[dict[str, Any]]]:
+    def run_all(self, client: WriteClient, pending: Iterable[str]) -> tuple[list[str], list[WithheldPlan]]:
         """Returns the plans that were executed, and the reasons of those that would harm the table: their file groups
         stay as they are, and the others need not wait for them."""
         executed: list[str] = []
-        withheld: list[dict[str, Any]] = []
+        withheld: list[WithheldPlan] = []
         for instant in pending:
             try:
                 self.run(client, instant)
@@ -56,12 +58,12 @@ class PlanRunner:
             except EngineRefusedError:
                 raise
             except RefusedError as error:
-                withheld += [{"instant": instant, **reason.to_json()} for reason in error.reasons]
+                withheld += withheld_for(instant, error)
         return executed, withheld
 
-    def details(self) -> dict[str, Any]:
-        """Returns what the job's result says of the executed plans."""
-        return {**self.engines.details(), **self.proof.details()}
+    def result(self, found: CompactionResult) -> CompactionResult:
+        """Returns the job's result with what it says of the executed plans."""
+        return self.proof.result(found.having(engines=self.engines.of_plans()))
 
     def schedule(self, client: WriteClient) -> str | None:
         """Plans a compaction of what is due; None if nothing is. The lock must be held."""
@@ -135,3 +137,7 @@ class PlanRunner:
                 is_waiting = True
             context.checkpoint()
             time.sleep(_POLL_SECONDS)
+
+
+def withheld_for(instant: str, error: RefusedError) -> list[WithheldPlan]:
+    return [WithheldPlan(instant=instant, **asdict(reason)) for reason in error.reasons]

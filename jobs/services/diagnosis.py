@@ -6,8 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from jobs.contract import Outcome, Result
 from jobs.hudi.table import HudiTable
+from jobs.kinds.diagnosis import DiagnosisResult
 from jobs.services.audit import PROOFS
 from jobs.services.checks import buckets, indexes, parts, plans, remains, timeline
 from jobs.services.checks.examination import examine
@@ -35,7 +38,7 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def run(table: HudiTable, order: WorkOrder[DiagnosisParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[DiagnosisParams], context: JobContext) -> Result[DiagnosisResult]:
     """Examines the table by its bucket index, or by `index` if it was registered without one.
 
     Returns `findings`, the names of the checks that were made, and those that could not be made with the reason.
@@ -46,5 +49,6 @@ def run(table: HudiTable, order: WorkOrder[DiagnosisParams], context: JobContext
     if (claimed := order.params.index) and table.declared.index is None:
         table = HudiTable(table.jvm, replace(table.declared, index=claimed))
     checks = {name: check for name, check in CHECKS.items() if name != "rows" or order.params.rows}
-    report = examine(table, checks, context)
-    return Result(Outcome.SUCCEEDED, details={**report.to_json(), "healthy": report.is_clean})
+    found = examine(table, checks, context)
+    healthy = not found.findings and not found.unchecked
+    return Result(Outcome.SUCCEEDED, details=DiagnosisResult(**asdict(found), healthy=healthy))

@@ -7,7 +7,9 @@ runs.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.errors import ClocksDisagreeError, JobError
@@ -17,17 +19,19 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import REPLACE
 from jobs.kinds.registry import KINDS
+from jobs.kinds.results import FoundBeside, LockFound
 from jobs.problems.tables import LOCK_NOT_ATOMIC
 from jobs.protocol.writers import dead_writes
 
 if TYPE_CHECKING:
     from jobs.contract import Result, WorkOrder
     from jobs.hudi.table import HudiTable
+    from jobs.kinds.results import KindResult
 
 _NAMED = 5
 
 
-def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Result:
+def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindResult]) -> Result[KindResult]:
     """Returns the result of a dry run with what it found around its plan.
 
     `lock`: whether it can be reached, and is held, as far as its provider tells. `beside`: the instants of
@@ -36,16 +40,16 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Res
     takes nothing, so no writer waits.
     """
     look = TableLock(table, order.job_id).look()
-    lock = {"provider": table.declared.lock.provider, "reachable": not look.problems, "held": look.is_held}
-    refusals = list(result.details.get("refusals", ()))
+    planned = result.details
+    refusals = list(planned.refusals or ())
     # What the preflight says of such a lock is clearer than the JVM's word, and needs no second one.
-    if not any(refusal["type"] == LOCK_NOT_ATOMIC.type for refusal in refusals):
-        refusals += [problem.to_json() for problem in look.problems]
+    if not any(refusal.type == LOCK_NOT_ATOMIC.type for refusal in refusals):
+        refusals += look.problems
     try:
         table.clock.verify()
     except ClocksDisagreeError as error:
-        refusals.append(error.problem().to_json())
-    notes = [*result.details.get("notes", ())]
+        refusals.append(error.problem())
+    notes = list(planned.notes or ())
     dead: list[str] = []
     writing: list[str] = []
     plans: list[str] = []
@@ -56,14 +60,9 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Res
         # The plan stands without it: the job may be the one that puts such a table right.
         notes.append(f"Its writers and pending plans could not be read: {error.detail or error.title}")
     rolled_back = dead if _rolls_back_dead(table, order) and not refusals else []
-    found: dict[str, Any] = {
-        "lock": {**lock, "holder": look.holder},
-        "beside": {"dead_writers": dead, "writers": writing, "plans": plans},
-        "would_roll_back": rolled_back,
-        "refusals": refusals,
-    }
-    if "nothing_to_do" in result.details:
-        found["nothing_to_do"] = bool(result.details["nothing_to_do"]) and not rolled_back and not refusals
+    is_idle = planned.nothing_to_do
+    if is_idle is not UNSET:
+        is_idle = is_idle and not rolled_back and not refusals
     if look.is_held:
         notes.append(f"The table's lock is {look.holder or 'held by others'}: the job would wait for it.")
     if rolled_back:
@@ -72,7 +71,20 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result) -> Res
         notes.append(f"Dead writers left {_names(dead)}. A cleaning rolls that back.")
     if writing:
         notes.append(f"In flight: {_names(writing)}.")
-    return replace(result, details={**result.details, **found, "notes": notes})
+    found = planned.having(
+        lock=LockFound(
+            provider=table.declared.lock.provider,
+            reachable=not look.problems,
+            held=look.is_held,
+            holder=look.holder,
+        ),
+        beside=FoundBeside(dead_writers=tuple(dead), writers=tuple(writing), plans=tuple(plans)),
+        would_roll_back=tuple(rolled_back),
+        refusals=tuple(refusals),
+        nothing_to_do=is_idle,
+        notes=tuple(notes),
+    )
+    return replace(result, details=found)
 
 
 def _writes(table: HudiTable) -> tuple[list[str], list[str]]:

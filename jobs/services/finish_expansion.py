@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.finish_expansion import FinishExpansionParams
+    from jobs.kinds.results import KindResult
 
 
-def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobContext) -> Result[KindResult]:
     """Retires the hashing config, or with `undo` restores the one that was retired last."""
     context.step("planning")
     undo = order.params.undo
@@ -56,7 +57,7 @@ def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobC
     problems += preflight.lock_not_provable(table)
     number = rules.default if rules else None
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details=_result(table, number, refusals=tuple(problems)).to_json())
+        return Result(Outcome.SUCCEEDED, details=_result(table, number, refusals=tuple(problems)))
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -71,7 +72,7 @@ def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobC
             raise WritersActiveError(f"In flight: {names}.", hint=_AGAIN)
         lock.verify()
         hashing_config.restore(table) if undo else hashing_config.retire(table)
-    return Result(Outcome.SUCCEEDED, details=_result(table, number).to_json())
+    return Result(Outcome.SUCCEEDED, details=_result(table, number))
 
 
 def _result(

@@ -15,11 +15,13 @@ from jobs.contract import Outcome, Result
 from jobs.errors import LeaseLostError, RefusedError, WritersActiveError
 from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
+from jobs.hudi.lent_lock import LENT_LOCK
 from jobs.hudi.lock import TableLock
 from jobs.hudi.lock_bridge import bridged_lock
-from jobs.hudi.options import LENT_LOCK, MULTI_WRITER
+from jobs.hudi.options import MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
+from jobs.kinds.clustering import ClusteringResult
 from jobs.kinds.words import WAIT_SECONDS
 from jobs.protocol import older_hudi, preflight, unique_keys, writer_engines
 from jobs.protocol.plan_owner import PlanOwner
@@ -43,16 +45,14 @@ def run(
     context: JobContext,
     *,
     looks_bucketed: bool,
-) -> Result:
+) -> Result[ClusteringResult]:
     """Executes Hudi's own plans. Raises `RefusedError` on a table with a bucket index: they would break its layout."""
     wanted = given_plans.named(order.params.plans, order.params.take_over)
     problems = _problems(table, order, looks_bucketed=looks_bucketed)
     if order.dry_run:
         found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
-        refused = [problem.to_json() for problem in (*problems, *plan_firewall.unusable_of(table, found.ready))]
-        return Result(
-            Outcome.SUCCEEDED, details={**found.details(), "nothing_to_do": not found.ready, "refusals": refused}
-        )
+        refusals = (*problems, *plan_firewall.unusable_of(table, found.ready))
+        return Result(Outcome.SUCCEEDED, details=found.planned(ClusteringResult, refusals))
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -61,8 +61,8 @@ def run(
     runner = _Runner(table, order, context, lock, PlanOwner(table, order.job_id, take_over=wanted.take_over))
     for instant in found.ready:
         runner.run(instant)
-    details = {**found.details(), "inside_buckets": False, **runner.proof.details()}
-    return Result(Outcome.SUCCEEDED, instants=found.ready, details=details)
+    done = runner.proof.result(found.result(ClusteringResult).having(inside_buckets=False))
+    return Result(Outcome.SUCCEEDED, instants=found.ready, details=done)
 
 
 def _problems(table: HudiTable, order: WorkOrder[GivenClusteringParams], *, looks_bucketed: bool) -> list[Problem]:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
+from jobs.kinds.cleaning import CleaningResult
+from jobs.kinds.clustering import ClusteringResult
+from jobs.kinds.compaction import CompactionResult
 from jobs.protocol.plan_owner import PlanOwner, plan_instants
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from jobs.contract import WorkOrder
+    from jobs.contract import Problem, WorkOrder
     from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
     from jobs.kinds.words import ExecutesPlans
+
+
+OfPlans = TypeVar("OfPlans", CleaningResult, ClusteringResult, CompactionResult)
 
 
 @dataclass(frozen=True)
@@ -33,13 +39,12 @@ class Found:
     completed: tuple[str, ...]
     gone: tuple[str, ...]
 
-    def details(self) -> dict[str, Any]:
-        return {
-            "plans": list(self.ready),
-            "completed_before": list(self.completed),
-            "gone": list(self.gone),
-            "scheduled": False,
-        }
+    def result(self, form: type[OfPlans]) -> OfPlans:
+        return form(plans=self.ready, completed_before=self.completed, gone=self.gone, scheduled=False)
+
+    def planned(self, form: type[OfPlans], refusals: Collection[Problem] = ()) -> OfPlans:
+        """Returns the result of a dry run."""
+        return self.result(form).having(nothing_to_do=not self.ready, refusals=tuple(refusals))
 
 
 def of(params: ExecutesPlans) -> GivenPlans | None:

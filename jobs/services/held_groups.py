@@ -32,12 +32,12 @@ class Held:
         plans = frozenset(by_plan[item.key] for item in slices if item.key in by_plan)
         return cls(free, len(slices) - len(free), plans)
 
-    def notes(self) -> list[str]:
+    def notes(self) -> tuple[str, ...]:
         """Returns a sentence for a dry run, if anything is left out."""
         if not self.number:
-            return []
+            return ()
         plans = ", ".join(sorted(self.plans))
-        return [f"{self.number} file groups are left out, because pending plans hold them: {plans}."]
+        return (f"{self.number} file groups are left out, because pending plans hold them: {plans}.",)
 
     def refusals(self, table: HudiTable) -> list[Problem]:
         """Returns why nothing can be done where nothing is free and no plan that holds the rest can be executed."""

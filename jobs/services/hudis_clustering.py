@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
 from jobs.dataplane.key_digest import KeyDigest
@@ -22,6 +22,8 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans
 from jobs.job_params import ClusteringLayout
+from jobs.kinds.clustering import ClusteringResult
+from jobs.kinds.results import FileGroupNumbers
 from jobs.protocol import unique_keys
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds import results
     from jobs.kinds.clustering import ClusteringParams
     from jobs.protocol.replacement_outcome import Replaced
 
@@ -62,7 +65,7 @@ def run(
     sort_by: Sequence[str],
     layout: ClusteringLayout,
     partitions: Sequence[str] | None,
-) -> Result:
+) -> Result[ClusteringResult]:
     """Orders the rows of these partitions, or of all that are not in this order; or merges their small files."""
     wanted = Order(tuple(sort_by), layout)
     there = frozenset(item.partition for item in table.file_slices())
@@ -72,8 +75,13 @@ def run(
         if groups is None:
             scope = there if partitions is None else frozenset(partitions)
             number = sum(item.partition in scope for item in table.file_slices())
-            idle = {"file_groups": {"before": number, "after": number}, "bytes_written": 0, "nothing_to_do": True}
-            return Result(Outcome.SUCCEEDED, details={**KeyProof().details(), **idle, "inside_buckets": False})
+            idle = ClusteringResult(
+                file_groups=FileGroupNumbers(before=number, after=number),
+                bytes_written=0,
+                nothing_to_do=True,
+                inside_buckets=False,
+            )
+            return Result(Outcome.SUCCEEDED, details=KeyProof().result(idle))
         unique_keys.require(table, {partition for partition, _ in groups.number_of})
         work = _Work(table, groups, context)
         lock = TableLock(table, order.job_id)
@@ -90,12 +98,10 @@ def run(
         ).run()
     switch = Switch(replaced.file_groups)
     watched = repair.after_switch(table, lock, order, context, switch, before=replaced.before, fenced=replaced.fenced)
-    details = {**work.proof_of(replaced), **replaced.measured(), **watched.details()}
-    return Result(
-        Outcome.SUCCEEDED,
-        instants=(replaced.instant, *watched.instants),
-        details={**details, "inside_buckets": False, "nothing_to_do": False},
+    done = watched.result(replaced.measured(ClusteringResult)).having(
+        proof=work.proof_of(replaced), inside_buckets=False, nothing_to_do=False
     )
+    return Result(Outcome.SUCCEEDED, instants=(replaced.instant, *watched.instants), details=done)
 
 
 @dataclass(frozen=True)
@@ -123,8 +129,8 @@ class Order:
         return found | {
             f"{_STRATEGY}.sort.columns": ",".join(self.sort_by),
             "hoodie.layout.optimize.strategy": _CURVES[self.layout],
-            # By default Hudi interleaves the bits of the raw values, so that a small integer beside a double has no
-            # weight (seen: rows in the plain order of the double). With this it ranks the values by a sample first.
+            # Hudi's default interleaves the bits of the raw values, so that a small integer beside a double has no
+            # weight (seen: rows in the plain order of the double). `sample` ranks the values by a sample first.
             "hoodie.layout.optimize.curve.build.method": "sample",
         }
 
@@ -207,12 +213,12 @@ class _Work:
         left = self._groups.number_of.keys() - replaced.file_groups
         return {partition for partition, _ in left} | self._groups.left_out
 
-    def proof_of(self, replaced: Replaced) -> dict[str, Any]:
+    def proof_of(self, replaced: Replaced) -> results.KeyProof:
         """Returns what the job's result says of the proof that no row was lost or made up."""
         self._proof.before = KeyDigest.sum(
             self._before[number] for number in {self._groups.number_of[group] for group in replaced.file_groups}
         )
-        return self._proof.details()
+        return self._proof.proof
 
 
 def mergeable(slices: Sequence[FileSlice]) -> list[FileSlice]:

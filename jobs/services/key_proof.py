@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobs.dataplane import key_job
 from jobs.dataplane.key_digest import KeyDigest
@@ -20,6 +20,9 @@ from jobs.format import plan_files
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.records import deletes_in_logs
+from jobs.kinds import results
+from jobs.kinds.clustering import ClusteringResult
+from jobs.kinds.compaction import CompactionResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 
+Proved = TypeVar("Proved", ClusteringResult, CompactionResult)
+
 
 @dataclass
 class KeyProof:
@@ -47,18 +52,22 @@ class KeyProof:
     after: KeyDigest = field(default_factory=KeyDigest)
     left_out: set[str] = field(default_factory=set)
 
-    def details(self) -> dict[str, Any]:
-        """Returns what the job's result says of the new files: `rows` and `key_digest`, and how they came about."""
-        proof = {
-            "rows_before": self.before.rows,
-            "key_digest_before": str(self.before),
-            "inserted": self.inserted,
-            "deleted": self.deleted,
-            "corrupt_log_blocks": self.corrupt_blocks,
-            "seconds": round(self.seconds, 3),
-            "left_out": sorted(self.left_out),
-        }
-        return {"rows": self.after.rows, "key_digest": str(self.after), "proof": proof}
+    def result(self, found: Proved) -> Proved:
+        """Returns the job's result with what it says of the new files: `rows` and `key_digest`, and how they came
+        about."""
+        return found.having(rows=self.after.rows, key_digest=str(self.after), proof=self.proof)
+
+    @property
+    def proof(self) -> results.KeyProof:
+        return results.KeyProof(
+            rows_before=self.before.rows,
+            key_digest_before=str(self.before),
+            inserted=self.inserted,
+            deleted=self.deleted,
+            corrupt_log_blocks=self.corrupt_blocks,
+            seconds=round(self.seconds, 3),
+            left_out=tuple(sorted(self.left_out)),
+        )
 
     def of_compaction(
         self, table: HudiTable, plan: Mapping[str, Any], stats: Sequence[WriteStat], context: JobContext

@@ -15,6 +15,7 @@ from jobs.hudi import index_note
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.kinds.metadata_table import MetadataTableResult
 from jobs.problems.plans import FILES_WITHOUT_COMMIT
 from jobs.protocol import preflight, table_parts, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
@@ -24,25 +25,27 @@ from jobs.services.checks.finding import Examined, confirmed, some
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import Json, WorkOrder
+    from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.metadata_table import MetadataTableParams
+    from jobs.kinds.results import DamageFound
 
 REBUILD, VALIDATE = "rebuild", "validate"
 
 
-def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext) -> Result[MetadataTableResult]:
     """Compares, or with `action` `rebuild` deletes the metadata table and builds the partitions that it had.
 
     An attempt that died in the midst left a note of them, by which the next one builds all of them.
     """
     context.step("comparing it with the storage")
-    details: Json = {"partitions": sorted(table.metadata_partitions), "findings": _findings(table)}
+    findings = _findings(table)
+    found = MetadataTableResult(partitions=tuple(sorted(table.metadata_partitions)), findings=findings)
     if order.params.action == "validate":
-        return Result(Outcome.SUCCEEDED, details=details)
+        return Result(Outcome.SUCCEEDED, details=found)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
-    problems += _of_files(table, details["findings"])
+    problems += _of_files(table, findings)
     # Building a record index of them fails, when the old one is gone.
     problems += unique_keys.refusals(table, had=index_note.unbuilt(table))
     # Without it nobody knows whether the record index is one of all partitions.
@@ -50,7 +53,7 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     # A listing passes over them.
     problems += table_parts.of_folders(table)
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details={**details, "refusals": [each.to_json() for each in problems]})
+        return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems)))
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -72,16 +75,16 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
         table.ignores_metadata_table = False
         table.reload()
         if left := _findings(table):
-            raise HudiError(f"The new metadata table differs from the storage: {left[0]['detail']}")
-    return Result(Outcome.SUCCEEDED, details={**details, "partitions": sorted(table.metadata_partitions)})
+            raise HudiError(f"The new metadata table differs from the storage: {left[0].detail}")
+    return Result(Outcome.SUCCEEDED, details=found.having(partitions=tuple(sorted(table.metadata_partitions))))
 
 
-def _of_files(table: HudiTable, findings: Sequence[Json]) -> list[Problem]:
+def _of_files(table: HudiTable, findings: Sequence[DamageFound]) -> list[Problem]:
     """Refuses to hide that files are gone, and to list files that no commit names: readers would see their rows."""
-    if gone := [finding for finding in findings if finding["cure"] is None]:
+    if gone := [finding for finding in findings if finding.cure is None]:
         return [
             FilesGoneError.because(
-                gone[0]["detail"], title="Files that the metadata table lists are gone", hint=gone[0]["hint"]
+                gone[0].detail, title="Files that the metadata table lists are gone", hint=gone[0].hint
             )
         ]
     with ExitStack() as clients:
@@ -91,7 +94,7 @@ def _of_files(table: HudiTable, findings: Sequence[Json]) -> list[Problem]:
     return [FILES_WITHOUT_COMMIT.because(some(strays))]
 
 
-def _findings(table: HudiTable) -> list[Json]:
+def _findings(table: HudiTable) -> tuple[DamageFound, ...]:
     """Compares twice: what writers change meanwhile differs only once."""
     with ExitStack() as clients:
         # What is not there as a whole cannot be compared.
@@ -100,5 +103,5 @@ def _findings(table: HudiTable) -> list[Json]:
             if first:
                 table.reload()
             if found := confirmed(first, check(Examined(table, clients)) if first else ()):
-                return [finding.to_json() for finding in found]
-    return []
+                return tuple(finding.result() for finding in found)
+    return ()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.partition_ttl import PartitionTtlParams
+    from jobs.kinds.results import KindResult
     from jobs.protocol.partition_expiry import Expired
 
 logger = logging.getLogger(__name__)
@@ -101,7 +102,7 @@ class Plan:
         )
 
 
-def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobContext) -> Result[KindResult]:
     """Drops partitions that are older than `days_retain`; a dry run lists exactly those.
 
     A partition that something still needs is withheld and named. Raises RefusedError if that concerns all of them.
@@ -115,7 +116,7 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
         plan = Plan(ttl, (), (), ()) if problems else _plan(table, ttl, order)
         problems += _nothing_left(plan)
         planned = msgspec.structs.replace(plan.result(rows), refusals=tuple(problems))
-        return Result(Outcome.SUCCEEDED, details=planned.to_json())
+        return Result(Outcome.SUCCEEDED, details=planned)
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -127,7 +128,7 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
     # So that it need not be done while writers wait.
     result = plan.result(rows)
     if not plan.chosen:
-        return Result(Outcome.SUCCEEDED, details=result.to_json())
+        return Result(Outcome.SUCCEEDED, details=result)
     return _drop_at_a_moment(table, order, context, lock, planned=plan, rows=rows)
 
 
@@ -139,7 +140,7 @@ def _drop_at_a_moment(
     *,
     planned: Plan,
     rows: Rows,
-) -> Result:
+) -> Result[KindResult]:
     """Waits for a moment at which nobody writes to the partitions; at the deadline leaves out those that are written
     to."""
     deadline = time.monotonic() + order.params.wait_seconds
@@ -165,13 +166,13 @@ def _drop_at_a_moment(
                 _refuse(_nothing_left(plan))
                 result = plan.result(rows)
                 if not plan.chosen:
-                    return Result(Outcome.SUCCEEDED, details=result.to_json())
+                    return Result(Outcome.SUCCEEDED, details=result)
                 context.step("dropping partitions")
                 before = table.file_slices()
                 instant = _drop(table, lock, context, plan.chosen)
                 kept = _without(before, plan.chosen) == _without(table.file_slices(), ())
                 done = msgspec.structs.replace(result, kept_unchanged=kept)
-                return Result(Outcome.SUCCEEDED, instants=(instant,), details=done.to_json())
+                return Result(Outcome.SUCCEEDED, instants=(instant,), details=done)
 
 
 def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequence[Expired]) -> str:
@@ -200,7 +201,7 @@ def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequen
     try:
         lock.verify()
     except LockLostError:
-        # It is too late to take the commit back. Writes that came in between are not in `before`, and are judged.
+        # The commit cannot be taken back any more. Writes that came in between are not in `before`, and are judged.
         logger.warning("the table's lock was lost while %s was committed", instant)
     return instant
 

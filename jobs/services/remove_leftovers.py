@@ -11,6 +11,7 @@ from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.kinds.repair import RepairResult
 from jobs.problems.rescales import RULES_BEFORE_UNKNOWN, WRITTEN_BY_DANGLING_CONFIG
 from jobs.protocol.leftovers import old_markers
 from jobs.protocol.writers import remove_listed_late_files
@@ -19,12 +20,12 @@ from jobs.services.checks.row_counts import count_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.contract import Json, WorkOrder
+    from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
 
-def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[RepairResult]:
     """Removes them with the lock held, so that no write begins or ends meanwhile. Raises RefusedError for a config by
     which rows were written, WritersActiveError if a write came in between."""
     configs, seen = hashing_config.dangling(table), _completed(table)
@@ -35,8 +36,8 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         with WriteClient(table, UNDER_OUR_LOCK) as client:
             markers = old_markers(table, client)
             late = client.late_files.files_of(client.late_files.rolled_back()).values()
-        details: Json = {"late_files": sum(map(len, late)), "markers": markers, "hashing_configs": configs}
-        return Result(Outcome.SUCCEEDED, details=details | {"refusals": [problem.to_json() for problem in problems]})
+        planned = _result(sum(map(len, late)), markers, configs).having(refusals=tuple(problems))
+        return Result(Outcome.SUCCEEDED, details=planned)
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -58,8 +59,11 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
         for instant in configs:
             lock.verify()
             hashing_config.remove(table, instant)
-    details = {"late_files": late_files, "markers": markers, "hashing_configs": configs}
-    return Result(Outcome.SUCCEEDED, details=details)
+    return Result(Outcome.SUCCEEDED, details=_result(late_files, markers, configs))
+
+
+def _result(late_files: int, markers: Sequence[str], configs: Sequence[str]) -> RepairResult:
+    return RepairResult(late_files=late_files, markers=tuple(markers), hashing_configs=tuple(configs))
 
 
 def _completed(table: HudiTable) -> frozenset[str]:

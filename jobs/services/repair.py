@@ -13,7 +13,7 @@ owner's overwrite replaced its file groups.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from jobs.contract import Outcome, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
@@ -27,7 +27,8 @@ from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.stale_slices import copied, deleted_from_base_files, deleted_in_logs, lost_deletes
-from jobs.kinds.repair import RepairParams
+from jobs.kinds.repair import RepairParams, RepairResult
+from jobs.kinds.results import ReplacementResult
 from jobs.protocol import preflight
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from jobs.protocol.stale_writer_watch import Before
     from jobs.protocol.writers import Fenced
 
+Replacing = TypeVar("Replacing", bound=ReplacementResult)
+
 
 @dataclass
 class Repaired:
@@ -71,20 +74,20 @@ class Repaired:
     moved: int = 0
     instants: tuple[str, ...] = field(default=())
 
-    def details(self) -> dict[str, Any]:
-        return {
-            "repaired": list(self.stale),
-            "cleared": list(self.cleared),
-            "left": list(self.left),
-            "waived": list(self.waived),
-            "rows": self.rows,
-            "deletes": self.deletes,
-            "superseded": self.superseded,
-            "moved": self.moved,
-        }
+    def result(self) -> RepairResult:
+        return RepairResult(
+            repaired=self.stale,
+            cleared=self.cleared,
+            left=self.left,
+            waived=self.waived,
+            rows=self.rows,
+            deletes=self.deletes,
+            superseded=self.superseded,
+            moved=self.moved,
+        )
 
 
-def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result[RepairResult]:
     """Repairs the stale writes, and those of `instants` with rows in wrong buckets. With `leftovers` it removes what
     others left behind instead. Raises `JobError`s."""
     context.step("planning")
@@ -94,19 +97,20 @@ def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -
     suspects = order.params.instants or ()
     if order.dry_run:
         stale, left = _chosen(table, table.commits(), suspects, order.params.accepted or ())
-        details = {
-            "refusals": [problem.to_json() for problem in problems],
-            "stale": [write.instant for write in stale],
-            "left": [write.instant for write in left],
-            "suspects": [instant for instant in suspects if instant not in {write.instant for write in stale}],
-            "file_groups": sum(len(write.groups) for write in stale),
-            "nothing_to_do": not stale and not suspects,
-        }
-        return Result(Outcome.SUCCEEDED, details=details)
+        due = tuple(write.instant for write in stale)
+        planned = RepairResult(
+            refusals=tuple(problems),
+            stale=due,
+            left=tuple(write.instant for write in left),
+            suspects=tuple(instant for instant in suspects if instant not in due),
+            file_groups=sum(len(write.groups) for write in stale),
+            nothing_to_do=not stale and not suspects,
+        )
+        return Result(Outcome.SUCCEEDED, details=planned)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     repaired = repair_writes(table, lock, order, context, suspects)
-    return Result(Outcome.SUCCEEDED, instants=repaired.instants, details=repaired.details())
+    return Result(Outcome.SUCCEEDED, instants=repaired.instants, details=repaired.result())
 
 
 def repair_writes(
@@ -147,7 +151,7 @@ def _chosen(
     table: HudiTable, commits: Sequence[Commit], named: Collection[str], waived: Collection[str]
 ) -> tuple[list[StaleWrite], list[StaleWrite]]:
     """Returns the stale writes to repair, and those to leave alone."""
-    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table))
+    stale = stale_writes((commit.write for commit in commits), misdated=misdated_instants(table, table.clock.frame))
     enough = {None} if named else {None, Doubt.ORDER, Doubt.CLOCKS}
     chosen = [
         write
@@ -169,8 +173,9 @@ class Watched:
     def instants(self) -> tuple[str, ...]:
         return self.repaired.instants
 
-    def details(self) -> dict[str, Any]:
-        return {"fenced": list(self.fenced), "repaired": list(self.repaired.stale)}
+    def result(self, found: Replacing) -> Replacing:
+        """Returns the job's result with this outcome."""
+        return found.having(fenced=self.fenced, repaired=self.repaired.stale)
 
 
 def after_switch(

@@ -6,7 +6,7 @@ meanwhile would be lost without an error. So the owner declares that they are st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.errors import FilesGoneError, HudiError, WritersActiveError
 from jobs.format.stale_writes import RESCALE, stale_writes
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.restore import RestoreParams
+    from jobs.kinds.results import KindResult
     from jobs.services.undoing import Attempt
 
 
-def run(table: HudiTable, order: WorkOrder[RestoreParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RestoreParams], context: JobContext) -> Result[KindResult]:
     """Restores the table to the savepoint `savepoint`; `table_name` must be the table's name.
 
     An attempt that died in the midst is continued: its plan is on the timeline.
@@ -144,17 +145,16 @@ def _later(commits: Sequence[Commit], than: Commit) -> list[Commit]:
     return [each for each in commits if each.completed > than.completed or each.write.instant > than.write.instant]
 
 
-def _undone(attempt: Attempt[RestoreParams]) -> dict[str, Any]:
+def _undone(attempt: Attempt[RestoreParams]) -> RestoreResult:
     to = attempt.order.params.savepoint
     commits = attempt.table.commits()
     commit = next((each for each in commits if each.write.instant == to), None)
     later = _later(commits, commit) if commit else []
-    undone = RestoreResult(
+    return RestoreResult(
         savepoint=to,
         rolled_back=tuple(each.write.instant for each in later),
         writers_commits=sum(each.write.brings_rows for each in later),
     )
-    return undone.to_json()
 
 
 def _require_files(table: HudiTable, savepoint: Savepoint) -> None:

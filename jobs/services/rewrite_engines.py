@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from jobs.dataplane.arrow_merge_job import MOST_REASONS, Merging
 from jobs.job_params import CompactionEngine
+from jobs.kinds.results import ReplacementResult, SlicesMerged
 from jobs.protocol import arrow_merge
 from jobs.services import compaction_engines
 from jobs.services.compaction_engines import asked
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.kinds.words import BesideWriters
+
+Planned = TypeVar("Planned", bound=ReplacementResult)
 
 
 class RewriteEngines:
@@ -50,19 +53,19 @@ class RewriteEngines:
     def _may_use_arrow(self) -> bool:
         return self._asked is not CompactionEngine.HUDI and not self._has_failed
 
-    def details(self) -> dict[str, Any]:
-        """Returns what the job's result says: the slices with logs by who merged them, and why some were Hudi's."""
-        merged = {
-            "arrow": self._merging.by_arrow,
-            "hudi": self._merging.by_hudi,
-            "reasons": [each.to_json() for each in self._merging.reasons][:MOST_REASONS],
-        }
-        return {"merged": merged}
+    @property
+    def merged(self) -> SlicesMerged:
+        """What the job's result says: the slices with logs by who merged them, and why some were Hudi's."""
+        merging = self._merging
+        reasons = tuple(merging.reasons)[:MOST_REASONS]
+        return SlicesMerged(arrow=merging.by_arrow, hudi=merging.by_hudi, reasons=reasons)
 
 
-def forecast(table: HudiTable, order: WorkOrder[BesideWriters], slices: Sequence[FileSlice]) -> dict[str, Any]:
-    """Returns what a dry run says of these slices: who would merge those with logs, if there are any."""
-    return compaction_engines.forecast(table, order) if _has_logs(slices) else {}
+def forecast(
+    planned: Planned, table: HudiTable, order: WorkOrder[BesideWriters], slices: Sequence[FileSlice]
+) -> Planned:
+    """Returns the result of a dry run with who would merge those of these slices that have logs, if there are any."""
+    return compaction_engines.forecast(planned, table, order) if _has_logs(slices) else planned
 
 
 def refusals(table: HudiTable, order: WorkOrder[BesideWriters], slices: Sequence[FileSlice]) -> list[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jobs.errors import HudiError, WritersActiveError
 from jobs.format.file_names import parse_base_file_name
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, Instant
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.results import KindResult
     from jobs.kinds.rollback import RollbackParams
     from jobs.services.undoing import Attempt
 
 
-def run(table: HudiTable, order: WorkOrder[RollbackParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[RollbackParams], context: JobContext) -> Result[KindResult]:
     """Rolls back `instant`; for a completed one `table_name` must be the table's name.
 
     An attempt that died in the midst is continued: its rollback is on the timeline.
@@ -70,18 +71,17 @@ def _begun(client: WriteClient, order: WorkOrder[RollbackParams]) -> str | None:
     )
 
 
-def _described(attempt: Attempt[RollbackParams]) -> dict[str, Any]:
+def _described(attempt: Attempt[RollbackParams]) -> RollbackResult:
     table, instant = attempt.table, attempt.order.params.instant
     item = _find(table, instant)
     commit = next((each for each in table.commits() if each.write.instant == instant), None)
-    undone = RollbackResult(
+    return RollbackResult(
         instant=instant,
         action=item.action if item else None,
         state=item.state.lower() if item else None,
         operation=commit.write.operation if commit else None,
         file_groups=len(commit.write.written) if commit else None,
     )
-    return undone.to_json()
 
 
 def _find(table: HudiTable, instant: str) -> Instant | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jobs.hudi.savepoints import Savepoint
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.results import KindResult
     from jobs.kinds.savepoint import SavepointParams
 
 CREATE, LIST, DELETE = "create", "list", "delete"
@@ -27,14 +28,14 @@ BY = "groundskeeper"
 POLL_SECONDS = 0.1
 
 
-def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext) -> Result[KindResult]:
     """Does what `action` says. Creating one that exists, and deleting one that does not, changes nothing."""
     context.step("planning")
     action = order.params.action
     problems = [] if action == LIST else _problems(table, order.params, action)
     if order.dry_run or action == LIST:
         planned = SavepointResult(savepoints=_listed(table), refusals=tuple(problems))
-        return Result(Outcome.SUCCEEDED, details=planned.to_json())
+        return Result(Outcome.SUCCEEDED, details=planned)
     if problems:
         raise RefusedError(problems)
     lock = TableLock(table, order.job_id)
@@ -47,10 +48,10 @@ def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext
             client.savepoints.delete(instant)
         if any(each.instant == instant for each in _listed(table)):
             raise HudiError(f"The savepoint {instant} is still there.")
-        return Result(Outcome.SUCCEEDED, details=SavepointResult(deleted=instant, savepoints=_listed(table)).to_json())
+        return Result(Outcome.SUCCEEDED, details=SavepointResult(deleted=instant, savepoints=_listed(table)))
     instant = _create(table, lock, order, context)
     created = SavepointResult(savepoint=instant, savepoints=_listed(table))
-    return Result(Outcome.SUCCEEDED, instants=(instant,), details=created.to_json())
+    return Result(Outcome.SUCCEEDED, instants=(instant,), details=created)
 
 
 def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams], context: JobContext) -> str:

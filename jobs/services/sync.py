@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from jobs.hudi.hive_sync import MetastoreTable
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.results import KindResult
     from jobs.kinds.sync import SyncParams
 
 _MOST_LISTED = 100
@@ -98,7 +99,7 @@ def _first(names: Collection[str]) -> tuple[str, ...] | UnsetType:
     return tuple(names)[:_MOST_LISTED] or UNSET
 
 
-def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result:
+def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result[KindResult]:
     """Plans by comparing, syncs, and compares again until nothing differs. A dry run returns the differences."""
     context.step("comparing with the metastore")
     # In this order: the instants that the service takes for synced are all on the timeline that is synced, and what is
@@ -116,7 +117,7 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
             wanted = Wanted(_names(table, target), *metastore.columns(), extractor)
             found, problems = _compared(table, metastore, wanted)
         if order.dry_run:
-            return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, refusals=problems).to_json())
+            return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, refusals=problems))
         if problems:
             raise RefusedError(problems)
         context.step("syncing with the metastore")
@@ -130,7 +131,7 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
         after = metastore.tables(wanted.names)
     finally:
         metastore.close()
-    return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, after).to_json())
+    return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, after))
 
 
 def _reconcile(table: HudiTable, metastore: Metastore, wanted: Wanted, context: JobContext) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jobs.contract import Outcome, Problem, Result
 from jobs.errors import RefusedError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.kinds.results import KindResult
 
 
 Given = TypeVar("Given")
@@ -40,9 +41,9 @@ def undo(
     context: JobContext,
     *,
     problems: Callable[[Attempt[Given]], list[Problem]],
-    describe: Callable[[Attempt[Given]], dict[str, Any]],
+    describe: Callable[[Attempt[Given]], KindResult],
     execute: Callable[[Attempt[Given]], str],
-) -> Result:
+) -> Result[KindResult]:
     """Holds the lock all the time from the checks to the end, and executes once: an attempt that finds the instant of
     an earlier one completed changes nothing. `execute` returns the instant. Raises RefusedError for `problems`.
     """
@@ -55,8 +56,8 @@ def undo(
     if order.dry_run:
         with WriteClient(table, UNDER_OUR_LOCK) as client:
             attempt = Attempt(table, client, lock, order, context)
-            refused = [problem.to_json() for problem in problems(attempt)]
-            return Result(Outcome.SUCCEEDED, details={**describe(attempt), "refusals": refused})
+            refusals = tuple(problems(attempt))
+            return Result(Outcome.SUCCEEDED, details=describe(attempt).having(refusals=refusals))
     with lock.held(context.checkpoint), WriteClient(table, UNDER_OUR_LOCK, METADATA_NOT_COMPACTED) as client:
         table.reload()
         if done := recovery.already_completed(table, order):

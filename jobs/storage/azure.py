@@ -37,7 +37,7 @@ _NOT_REPRODUCED = {
     "sas.token.provider.type": (),
 }
 _READ = (_KEY, _AUTH, _PROVIDER, _TOKENS, _CLIENT, _SECRET, _ENDPOINT, _ALWAYS_TLS)
-# As a regular expression, for `Configuration.getValByRegex`; any of them may end in the host of an account.
+# A regular expression for `Configuration.getValByRegex`; any of the options may end in the host of an account.
 OPTIONS = rf"^fs\.azure\.({'|'.join(map(re.escape, (*_READ, *_NOT_REPRODUCED)))})(\..+)?$"
 _TENANT = re.compile(r"https://login\.microsoftonline\.com/([A-Za-z0-9.-]+)/oauth2(?:/v2\.0)?/token")
 

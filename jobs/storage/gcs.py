@@ -41,7 +41,7 @@ _NOT_REPRODUCED = {
     "requester.pays.mode": ("DISABLED",),
     "storage.service.path": ("storage/v1/",),
 }
-# As a regular expression, for `Configuration.getValByRegex`.
+# A regular expression for `Configuration.getValByRegex`.
 OPTIONS = (
     rf"^(fs\.gs|google\.cloud)\.("
     rf"{'|'.join(map(re.escape, (*_NOT_REPRODUCED, _ENABLED, _ANONYMOUS, _KEY_FILE, _ENDPOINT)))})$"

@@ -32,7 +32,7 @@ _NOT_REPRODUCED = {
 }
 _UMASK, _REPLICATION, _BLOCK_SIZE = "fs.permissions.umask-mode", "dfs.replication", "dfs.blocksize"
 _POLICY, _CONNECT = "dfs.http.policy", "ipc.client.connect.timeout"
-# As a regular expression, for `Configuration.getValByRegex`.
+# A regular expression for `Configuration.getValByRegex`.
 OPTIONS = (
     rf"^({'|'.join(map(re.escape, (*_NOT_REPRODUCED, _UMASK, _REPLICATION, _BLOCK_SIZE, _POLICY, _CONNECT)))}"
     r"|dfs\.ha\.namenodes\..*|dfs\.namenode\.(rpc|http|https)-address(\..*)?)$"

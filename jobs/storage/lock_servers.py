@@ -18,7 +18,7 @@ def unreachable(servers: Sequence[tuple[str, int]], seconds: float) -> str | Non
     """Returns why none of these hosts and ports could be connected to; None as soon as one could, or without any."""
     if not servers:
         return None
-    # Each in a thread, because a name that has no answer cannot be given up otherwise. They end by themselves.
+    # Each has a thread, which ends by itself, because a name without an answer cannot be given up otherwise.
     pool = ThreadPoolExecutor(len(servers), thread_name_prefix="lock-server")
     reasons = dict.fromkeys(servers, f"no answer within {seconds:g} s")
     try:

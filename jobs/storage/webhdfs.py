@@ -94,7 +94,7 @@ class WebHdfs:
         self._client = httpx.Client(
             timeout=httpx.Timeout(request, connect=connect),
             trust_env=False,
-            # With the cookie of an earlier ticket no name node would look at the next one.
+            # A name node that gets the cookie of an earlier ticket does not look at the next one.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             verify=ssl.create_default_context(),
             limits=httpx.Limits(max_keepalive_connections=8, keepalive_expiry=10),

@@ -11,6 +11,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import UNSET
+
 from jobs import tracing
 from jobs.attempt_log import AttemptLog
 from jobs.contract import Heartbeat, HeartbeatAnswer, JobKind, Outcome, Progress, Result
@@ -28,6 +30,7 @@ from jobs.hudi.jvm import Jvm, refused_by_storage
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.registry import KINDS, typed
+from jobs.kinds.results import KindResult
 from jobs.problems.tables import PARAMS_INVALID
 from jobs.protocol import table_parts
 from jobs.services import audit
@@ -37,9 +40,10 @@ from jobs.storage_errors import StorageRefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from msgspec import UnsetType
     from pyspark.sql import SparkSession
 
-    from jobs.contract import LogLine, WorkOrder
+    from jobs.contract import LogLine, Problem, WorkOrder
     from jobs.hudi.executors import Executors
     from jobs.kinds.parameters import Parameters
     from jobs.storage.permissions import Permissions
@@ -52,13 +56,13 @@ EXECUTOR_SECONDS = 120.0
 # All that may wait.
 _LAST_CHUNKS = 10
 
-RUN: Final[dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result]]] = {
+RUN: Final[dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result[KindResult]]]] = {
     kind: import_module(f"jobs.services.{declared.module or kind.value}").run for kind, declared in KINDS.items()
 }
 """The function that runs a kind of job: `run` of the module that its declaration names."""
 
 
-def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
+def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[KindResult]:
     """Runs the job, and after one that has replaced file groups the checks of an audit that read no rows: what they
     found is `audit` in the details. Raises `JobError`s, a RefusedError before anything if parts of the table are
     missing."""
@@ -75,12 +79,11 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result:
             raise RefusedError(lacking)
         if lacking:
             # A plan would be that of another table, or fail.
-            refused = [problem.to_json() for problem in lacking]
-            result = Result(Outcome.SUCCEEDED, details={"refusals": refused, "nothing_to_do": False})
+            result = Result(Outcome.SUCCEEDED, details=KindResult(refusals=tuple(lacking), nothing_to_do=False))
         else:
             result = RUN[order.kind](table, order, context)
         if (audited := audit.after(table, order, result, context)) is not None:
-            result = replace(result, details={**result.details, "audit": audited})
+            result = replace(result, details=result.details.having(audit=audited))
         return with_surroundings(table, order, result) if order.dry_run and takes_lock else result
 
 
@@ -116,7 +119,7 @@ class Attempt:
         probes: WriteProbes | None = None,
     ) -> None:
         self._probes = probes
-        self._probed: dict[str, Any] = {}
+        self._not_writable: Problem | UnsetType | None = UNSET
         self._executors = executors
         self._executor_seconds = executor_seconds
         self._starves_since: float | None = None
@@ -137,7 +140,7 @@ class Attempt:
 
     def run(self) -> Result:
         """Returns the result to report. Raises `LeaseLostError` when the job no longer belongs to this attempt."""
-        # With the context of this thread, so that both write to the same log.
+        # The context of this thread makes both write to the same log.
         run = copy_context().run
         keeper = threading.Thread(target=run, args=(self._keep_lease,), name=f"lease of {self._group}", daemon=True)
         keeper.start()
@@ -147,14 +150,17 @@ class Attempt:
             self._ended.set()
             keeper.join()
         self._send_log()
-        details = {**result.details, **self._probed, "seconds": round(time.monotonic() - self._started, 3)}
-        if self._table is not None:
-            details["lock_wait_seconds"] = round(self._table.lock_wait_seconds, 3)
-            details["clock"] = self._table.clock.frame.to_json()
+        table = self._table
+        details = result.details.having(
+            not_writable=self._not_writable,
+            seconds=round(time.monotonic() - self._started, 3),
+            lock_wait_seconds=round(table.lock_wait_seconds, 3) if table else UNSET,
+            clock=table.clock.frame.to_json() if table else UNSET,
+        )
         instants = tuple(dict.fromkeys((*self.context.instants, *result.instants)))
-        return Result(result.outcome, instants, details, result.error)
+        return Result(result.outcome, instants, details.to_json(), result.error)
 
-    def _work(self) -> Result:
+    def _work(self) -> Result[KindResult]:
         spark_context = self._spark.sparkContext
         # Each attempt has its own job group, so that it can be cancelled. Each slot has its own pool, so that jobs
         # share cores fairly; Spark never forgets a pool.
@@ -188,32 +194,32 @@ class Attempt:
         refusal = self._probes.refusal(table)
         if refusal is None and self._probes.are_due(table):
             return  # The storage does not say.
-        self._probed["not_writable"] = refusal.problem().to_json() if refusal else None
+        self._not_writable = refusal.problem() if refusal else None
         if refusal and not self._order.dry_run and KINDS[self._order.kind].writes:
             raise refusal
 
-    def _failed(self, error: Exception) -> Result:
+    def _failed(self, error: Exception) -> Result[KindResult]:
+        nothing = KindResult()
         if isinstance(error, CommitStateUnknownError):
-            return Result(Outcome.UNKNOWN, error=error.problem())
+            return Result(Outcome.UNKNOWN, details=nothing, error=error.problem())
         # Spark's error for a cancelled job group is not the reason; the reason is in `must_end`.
         reason = self.context.must_end or error
         if isinstance(reason, CancelledError):
-            return Result(Outcome.CANCELLED, error=reason.problem())
+            return Result(Outcome.CANCELLED, details=nothing, error=reason.problem())
         if isinstance(reason, RefusedError):
-            details = {"refusals": [problem.to_json() for problem in reason.reasons]}
-            return Result(Outcome.FAILED, details=details, error=reason.problem())
+            return Result(Outcome.FAILED, details=KindResult(refusals=tuple(reason.reasons)), error=reason.problem())
         if isinstance(reason, OSError):
-            # Of Arrow, or of the machine's own disk.
+            # The error may be Arrow's, or one of the machine's own disk.
             reason = refused_by_storage("the job", [(type(reason).__name__, str(reason))]) or reason
         if isinstance(reason, StorageRefusedError) and self._probes and self._table:
             self._probes.forget(self._table)
         if isinstance(reason, JobError):
-            return Result(Outcome.FAILED, error=reason.problem())
+            return Result(Outcome.FAILED, details=nothing, error=reason.problem())
         logger.exception("%s failed", self._group, exc_info=error)
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-        return Result(Outcome.FAILED, error=JobError.because(detail[:300]))
+        return Result(Outcome.FAILED, details=nothing, error=JobError.because(detail[:300]))
 
-    def _told(self, failed: Result) -> Result:
+    def _told(self, failed: Result[KindResult]) -> Result[KindResult]:
         """Adds what the attempt could not undo."""
         if failed.error is None or not self.context.left_behind:
             return failed
@@ -230,7 +236,7 @@ class Attempt:
             except OSError as error:
                 logger.warning("%s: the service cannot be reached: %s", self._group, error)
             except Exception:
-                # This thread must survive every error, because it alone notices that the lease expires.
+                # The thread must survive every error, because it alone notices that the lease expires.
                 logger.exception("%s: no heartbeat could be sent", self._group)
             # Some time before the lease expires, since another attempt must not overlap with this one.
             if time.monotonic() - self._confirmed > self._lease_seconds * 0.8:

@@ -90,7 +90,7 @@ _TAGS = [
 
 def create_app(context: AppContext) -> FastAPI:
     """Returns the application. The database must be migrated. The background ticks run in `service.runtime.process`."""
-    # With the files of the documentation, which FastAPI's own page loads from a public server.
+    # The class brings the files of the documentation, which FastAPI's own page loads from a public server.
     app = FastAPIOffline(
         title="Groundskeeper",
         version=version("groundskeeper"),
@@ -101,12 +101,13 @@ def create_app(context: AppContext) -> FastAPI:
         # Each path has one spelling; a redirect would drop the body of a POST.
         redirect_slashes=False,
     )
+    database, monitoring, exposure = context.database, context.monitoring, context.exposure
     app.state.context = context
     app.state.streams = events.Streams()
     app.state.job_waits = JobWaits()
-    app.state.probe = Probe(context.engine)
-    app.state.worker_check = WorkerCheck(context.engine, context.clock)
-    app.state.scrapes = Scrapes(context.engine, context.clock, context.metrics, context.forecaster)
+    app.state.probe = Probe(database.engine)
+    app.state.worker_check = WorkerCheck(database.engine, database.clock)
+    app.state.scrapes = Scrapes(database.engine, database.clock, monitoring.metrics, monitoring.forecaster)
     parts = (
         tables,
         locks,
@@ -139,11 +140,11 @@ def create_app(context: AppContext) -> FastAPI:
     docs.install(app)
     problems.install(app)
     # Starlette runs the middleware that was added last first.
-    app.add_middleware(middleware.SizeLimit, max_bytes=context.max_request_bytes)
-    app.add_middleware(Authentication, context=context)
+    app.add_middleware(middleware.SizeLimit, max_bytes=exposure.max_request_bytes)
+    app.add_middleware(Authentication, database=database, exposure=exposure)
     routes = [route for part in parts for route in part.router.routes if isinstance(route, APIRoute)]
-    app.add_middleware(middleware.AuditLog, trail=AuditTrail(context, routes))
-    app.add_middleware(middleware.Latencies, metrics=context.metrics)
+    app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, routes))
+    app.add_middleware(middleware.Latencies, metrics=monitoring.metrics)
     app.add_middleware(Traces)
     app.add_middleware(RequestIds)
     _document_problems(app)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from service.access import audit_store
 from service.access.audit_entry import AuditEntry, Outcome
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, needs
+from service.api.dependencies import DatabaseDep, needs
 from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.statuses import documented
@@ -86,7 +86,7 @@ class AuditPage(BaseModel):
     responses=documented(errors.ParamsInvalidError),
 )
 def list_entries(
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     who: Text = None,
     token_id: Text = None,
@@ -102,7 +102,7 @@ def list_entries(
     """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
     writers; and for tokens that were created or revoked on the command line. An entry is written in the same
     transaction as the change."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         page = audit_store.page(
             connection,
             limit=limit,

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
     from starlette.types import Scope
 
-    from service.api.dependencies import AppContext, Caller
+    from service.api.dependencies import Caller
+    from service.events.database import Database
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +39,8 @@ class CallRecord:
     """The entry of one call. It is added by the first transaction that the call commits, as if the call had succeeded,
     with its object as it was at both ends of the transaction (`service.db.audit_record.Companion`)."""
 
-    def __init__(self, context: AppContext, route: APIRoute, scope: Scope, values: dict[str, Any]) -> None:
-        self._context = context
+    def __init__(self, database: Database, route: APIRoute, scope: Scope, values: dict[str, Any]) -> None:
+        self._database = database
         self._scope = scope
         self._route = route
         self._object = object_of(route.path, values)
@@ -64,7 +65,7 @@ class CallRecord:
         self._before = (None, None)
         if self._object is not None and not self._is_named:
             audit_store.lock(connection, *self._object)
-            self._before = look(connection, self._context.cipher, *self._object)
+            self._before = look(connection, self._database.cipher, *self._object)
             if self._object[0] in entity_tags.TAGGED:
                 entity_tags.check(self._condition, self._before, creates=self._scope["method"] == "PUT")
 
@@ -75,7 +76,7 @@ class CallRecord:
         self._told = (before, after)
 
     def sibling(self) -> CallRecord:
-        return CallRecord(self._context, self._route, self._scope, {})
+        return CallRecord(self._database, self._route, self._scope, {})
 
     def exists(self, kind: str, object_id: str) -> None:
         self._object = (kind, object_id)
@@ -86,7 +87,7 @@ class CallRecord:
                 audit_store.set_members(connection, self.entry_id, *map(shown, self._told))
             return
         self._connection = None
-        after = look(connection, self._context.cipher, *self._object) if self._object else (None, None)
+        after = look(connection, self._database.cipher, *self._object) if self._object else (None, None)
         name, (before, now) = after[0] or self._before[0], self._told or (self._before[1], after[1])
         self.entity_tag = self._tag(after[1]) if after != (None, None) and self._told is None else None
         if before == now:
@@ -107,7 +108,7 @@ class CallRecord:
         token = caller.token if caller else None
         kind, object_id = self._object or (None, None)
         return AuditEntry(
-            at=self._context.clock(),
+            at=self._database.clock(),
             who=token.name if token else caller.name if caller else "nobody",
             token_id=token.id if token else None,
             role=caller.role.value if caller else None,
@@ -129,8 +130,8 @@ class CallRecord:
 class AuditTrail:
     """Decides which calls are recorded, and how many of those that are refused."""
 
-    def __init__(self, context: AppContext, routes: Sequence[APIRoute]) -> None:
-        self._context = context
+    def __init__(self, database: Database, routes: Sequence[APIRoute]) -> None:
+        self._database = database
         self._routes = routes
         self._refusals = Refusals()
 
@@ -141,7 +142,7 @@ class AuditTrail:
             if match is Match.FULL:
                 if route.operation_id in _READING:
                     return None
-                return CallRecord(self._context, route, scope, found.get("path_params", {}))
+                return CallRecord(self._database, route, scope, found.get("path_params", {}))
         return None
 
     def end(self, record: CallRecord, status: int, problem: str | None) -> None:
@@ -159,19 +160,19 @@ class AuditTrail:
 
     def _end(self, record: CallRecord, status: int, problem: str | None) -> None:
         if record.entry_id is not None:
-            with writing(self._context.engine) as connection:
+            with writing(self._database.engine) as connection:
                 if audit_store.set_outcome(connection, record.entry_id, status, problem):
                     return
         entry = dataclasses.replace(record.entry(), status=status, problem=problem)
         if status < 400:
-            with writing(self._context.engine) as connection:
+            with writing(self._database.engine) as connection:
                 audit_store.add(connection, entry)
             return
         caller = entry.token_id or f"from {entry.address}"
         admitted = self._refusals.admit(caller, time.monotonic())
         if admitted is False:
             return
-        with writing(self._context.engine) as connection:
+        with writing(self._database.engine) as connection:
             if isinstance(admitted, Repeats):
                 audit_store.set_repeats(connection, admitted.entry_id, admitted.count)
             else:

@@ -15,12 +15,14 @@ from starlette.requests import Request
 
 from service.access import session_store, token_store
 from service.access.token import Bearer, Role
-from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, AppContext, Caller, is_loopback
+from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, Caller
 from service.api.errors import MediaTypeError
+from service.api.exposure import Exposure, is_loopback
 from service.api.middleware import READS
 from service.api.problems import answer
 from service.api.session_cookie import cookie_of
 from service.db.engine import reading
+from service.events.database import Database
 from service.model.errors import ForbiddenError, GroundskeeperError, UnauthenticatedError
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from service.access.session import Cookie
     from service.access.token import Token
 
-# Of all that RFC 3986 allows, what a loopback host can look like.
+# What a loopback host can look like, which is less than RFC 3986 allows.
 _AUTHORITY = re.compile(r"(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.IGNORECASE | re.ASCII)
 _ORIGIN = re.compile(rf"https?://{_AUTHORITY.pattern}", re.IGNORECASE | re.ASCII)
 _JSON = re.compile(r"application/([a-z0-9.+-]+\+)?json\s*(;.*)?", re.IGNORECASE | re.ASCII)
@@ -41,9 +43,9 @@ class Authentication:
     """Refuses calls below /v1, and scrapes, that lack a valid token. The endpoints find the caller in the request's
     state."""
 
-    def __init__(self, app: ASGIApp, context: AppContext) -> None:
+    def __init__(self, app: ASGIApp, database: Database, exposure: Exposure) -> None:
         self._app = app
-        self._context = context
+        self._database, self._exposure = database, exposure
         self._failures = Failures()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +54,7 @@ class Authentication:
             return
         request = Request(scope)
         try:
-            request.state.caller = await run_in_threadpool(_identify, request, self._context)
+            request.state.caller = await run_in_threadpool(_identify, request, self._database, self._exposure)
         except GroundskeeperError as error:
             has_tried = "authorization" in request.headers or cookie_of(request) is not None
             if isinstance(error, UnauthenticatedError) and has_tried:
@@ -66,7 +68,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     def _guards(self, path: str) -> bool:
-        return path.startswith("/v1/") or (path == METRICS_PATH and not self._context.open_metrics)
+        return path.startswith("/v1/") or (path == METRICS_PATH and not self._exposure.open_metrics)
 
 
 class Failures:
@@ -92,45 +94,45 @@ class Failures:
         return 0.0 if excess <= 0 else min(self.FIRST_SECONDS * 2.0 ** min(excess - 1, 10), self.MOST_SECONDS)
 
 
-def _identify(request: Request, context: AppContext) -> Caller:
+def _identify(request: Request, database: Database, exposure: Exposure) -> Caller:
     """Returns the caller. Raises UnauthenticatedError, with the same message for every fault of the token."""
-    if context.callback_key is not None and request.scope["path"] == CALLBACK_PATH:
-        return _writer(request, context.callback_key)
+    if exposure.callback_key is not None and request.scope["path"] == CALLBACK_PATH:
+        return _writer(request, exposure.callback_key)
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     if request.scope["path"].startswith(DELEGATION_PATH):
         _refuse_page(request)
         password = _password(text) if scheme.lower() == "basic" else None
-        if context.callback_key is not None:
-            return _delegating_writer(password, context.callback_key)
+        if exposure.callback_key is not None:
+            return _delegating_writer(password, exposure.callback_key)
         scheme, text = ("bearer", password) if password is not None else (scheme, text)
     claimed = Bearer.parse(text.strip()) if scheme.lower() == "bearer" else None
-    token = _token(context, claimed)
-    if token is None and _is_open(context):
+    token = _token(database, exposure, claimed)
+    if token is None and _is_open(database, exposure):
         _refuse_foreign_host(request)
         _refuse_form(request)
         return Caller("anybody", Role.ADMIN, is_open=True)
     if not text and (cookie := cookie_of(request)) is not None:
         _refuse_page(request)
         _refuse_form(request)
-        return _of_session(context, cookie)
-    if claimed is None or token is None or not token.matches(claimed.secret, context.clock()):
+        return _of_session(database, cookie)
+    if claimed is None or token is None or not token.matches(claimed.secret, database.clock()):
         raise UnauthenticatedError("The token is not valid." if text else "The request carries no token.")
     return Caller.of(token)
 
 
-def _token(context: AppContext, claimed: Bearer | None) -> Token | None:
+def _token(database: Database, exposure: Exposure, claimed: Bearer | None) -> Token | None:
     if claimed is None:
         return None
-    if context.local_worker and claimed.id == context.local_worker.id:
-        return context.local_worker
-    with reading(context.engine) as connection:
+    if exposure.local_worker and claimed.id == exposure.local_worker.id:
+        return exposure.local_worker
+    with reading(database.engine) as connection:
         return token_store.find(connection, claimed.id)
 
 
-def _of_session(context: AppContext, cookie: Cookie) -> Caller:
+def _of_session(database: Database, cookie: Cookie) -> Caller:
     """Returns the caller with the rights of the session's token, which may have ended before it."""
-    now = context.clock()
-    with reading(context.engine) as connection:
+    now = database.clock()
+    with reading(database.engine) as connection:
         session = session_store.find(connection, cookie.id)
         token = token_store.find(connection, session.token_id) if session else None
     if session is None or token is None or not session.matches(cookie.secret, now) or not token.is_valid(now):
@@ -138,11 +140,11 @@ def _of_session(context: AppContext, cookie: Cookie) -> Caller:
     return Caller.of(token, session)
 
 
-def _is_open(context: AppContext) -> bool:
+def _is_open(database: Database, exposure: Exposure) -> bool:
     """Returns whether callers need no token. Other machines always do, also when the last token is revoked."""
-    if not context.is_loopback:
+    if not exposure.is_loopback:
         return False
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         return not token_store.exist(connection)
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import StringConstraints
 
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, needs
+from service.api.dependencies import DatabaseDep, LakeDep, needs
 from service.api.filters import OfTable, Since, Until
 from service.api.observed import (
     BucketsOfPartition,
@@ -42,7 +42,7 @@ Partitions = Annotated[int, Query(ge=0, le=10_000, description="Maximum number o
     responses=documented(errors.ParamsInvalidError),
 )
 def list_commits(
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     table_id: OfTable = None,
     action: Annotated[
@@ -55,7 +55,7 @@ def list_commits(
     cursor: CursorText = None,
 ) -> CommitPage:
     """Lists every completed instant of every table, of writers and table services, by the time of completion."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         page = commit_store.page(
             connection, limit=limit, cursor=cursor, table_id=table_id, actions=action, since=since, until=until
         )
@@ -74,14 +74,12 @@ def list_commits(
         storage_errors.ReadersBusyError,
     ),
 )
-def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
+def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
-    found = context.readers.run(
-        read_active_timeline, watch.base_path, context.storage_options, context.permissions.roots
-    )
-    return TimelineOut.of(found, watch, context.clock())
+    found = lake.readers.run(read_active_timeline, watch.base_path, lake.storage_options, lake.permissions.roots)
+    return TimelineOut.of(found, watch, database.clock())
 
 
 @router.get(
@@ -90,14 +88,14 @@ def timeline(table_id: TableId, context: AppContextDep) -> TimelineOut:
     summary="Show the state of a table",
     responses=documented(table_errors.TableNotFoundError, table_errors.SnapshotNotTakenError),
 )
-def snapshot(table_id: TableId, context: AppContextDep, partitions: Partitions = 100) -> SnapshotOut:
+def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
     """Returns the state as of the last observed change of the timeline."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
         found = snapshot_store.get(connection, table_id)
     if found is None:
         raise _not_taken(watch)
-    return SnapshotOut.of(found, watch, context.clock(), partitions)
+    return SnapshotOut.of(found, watch, database.clock(), partitions)
 
 
 @router.get(
@@ -108,7 +106,7 @@ def snapshot(table_id: TableId, context: AppContextDep, partitions: Partitions =
 )
 def history(
     table_id: TableId,
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     since: Annotated[Moment | None, Query(description="From this time on")] = None,
     until: Annotated[Moment | None, Query(description="Before this time")] = None,
@@ -116,9 +114,9 @@ def history(
 ) -> HistoryOut:
     """Has a sample of each poll that found the timeline changed, but at most one of each five minutes of the last day,
     of each hour of the last 30 days, and of each day before."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         watch_store.get(connection, table_id)
-        found = sample_store.of_table(connection, table_id, context.clock(), since=since, until=until, limit=limit)
+        found = sample_store.of_table(connection, table_id, database.clock(), since=since, until=until, limit=limit)
     return HistoryOut(items=[SampleOut.of(sample) for sample in found])
 
 
@@ -128,9 +126,9 @@ def history(
     summary="Show the size of each bucket",
     responses=documented(table_errors.TableNotFoundError, table_errors.SnapshotNotTakenError),
 )
-def buckets(table_id: TableId, context: AppContextDep, partitions: Partitions = 100) -> BucketsOut:
+def buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
     """Returns bytes, rows and skew of the buckets of each partition."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
         stored = snapshot_store.find(connection, table_id)
         details = snapshot_store.details(connection, table_id)

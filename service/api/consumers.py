@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, needs
+from service.api.dependencies import DatabaseDep, needs
 from service.api.entity_tags import set_tag
 from service.api.patterns import COMMIT_TIME, NAME
 from service.api.requests import Request
@@ -19,6 +19,7 @@ from service.catalog import consumer_store, decision_times, table_store
 from service.catalog.consumer import Consumer
 from service.catalog.errors import ConsumerNotFoundError
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.model import errors, table_errors
 from service.policies.policy_registry import effective_of
 
@@ -70,11 +71,11 @@ class ConsumerList(BaseModel):
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(table_errors.TableNotFoundError),
 )
-def list_consumers(table_id: TableId, context: AppContextDep) -> ConsumerList:
-    with reading(context.engine) as connection:
+def list_consumers(table_id: TableId, database: DatabaseDep) -> ConsumerList:
+    with reading(database.engine) as connection:
         hours = _hours(connection, table_id)
         found = consumer_store.of_table(connection, table_id)
-    return ConsumerList(items=[_shown(each, hours, context) for each in found])
+    return ConsumerList(items=[_shown(each, hours, database) for each in found])
 
 
 @router.get(
@@ -84,11 +85,11 @@ def list_consumers(table_id: TableId, context: AppContextDep) -> ConsumerList:
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
 )
-def get_consumer(table_id: TableId, name: Name, context: AppContextDep, response: Response) -> ConsumerOut:
-    with reading(context.engine) as connection:
-        set_tag(response, connection, context.cipher, "consumer", f"{table_id}/{name}")
+def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response: Response) -> ConsumerOut:
+    with reading(database.engine) as connection:
+        set_tag(response, connection, database.cipher, "consumer", f"{table_id}/{name}")
         hours = _hours(connection, table_id)
-        return _shown(consumer_store.get(connection, table_id, name), hours, context)
+        return _shown(consumer_store.get(connection, table_id, name), hours, database)
 
 
 @router.put(
@@ -102,16 +103,16 @@ def get_consumer(table_id: TableId, name: Name, context: AppContextDep, response
     },
 )
 def put_consumer(
-    table_id: TableId, name: Name, wanted: ConsumerIn, context: AppContextDep, response: Response
+    table_id: TableId, name: Name, wanted: ConsumerIn, database: DatabaseDep, response: Response
 ) -> ConsumerOut:
     """Registers the consumer, or renews it. What was cleaned before is not brought back by an earlier instant."""
-    now = context.clock()
-    with writing(context.engine) as connection:
+    now = database.clock()
+    with writing(database.engine) as connection:
         hours = _hours(connection, table_id)
         if consumer_store.put(connection, Consumer(table_id, name, wanted.instant, now, now)):
             response.status_code = CREATED
         found = consumer_store.get(connection, table_id, name)
-    return _shown(found, hours, context)
+    return _shown(found, hours, database)
 
 
 @router.delete(
@@ -122,16 +123,16 @@ def put_consumer(
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
 )
-def delete_consumer(table_id: TableId, name: Name, context: AppContextDep) -> None:
-    with writing(context.engine) as connection:
+def delete_consumer(table_id: TableId, name: Name, database: DatabaseDep) -> None:
+    with writing(database.engine) as connection:
         table_store.get(connection, table_id)
         consumer_store.delete(connection, table_id, name)
-        decision_times.wake(connection, table_id, context.clock())
+        decision_times.wake(connection, table_id, database.clock())
 
 
 def _hours(connection: Connection, table_id: str) -> int:
     return effective_of(connection, table_store.get(connection, table_id)).policy.cleaning.consumer_hours
 
 
-def _shown(consumer: Consumer, hours: int, context: AppContext) -> ConsumerOut:
-    return ConsumerOut.of(consumer, hours, context.clock())
+def _shown(consumer: Consumer, hours: int, database: Database) -> ConsumerOut:
+    return ConsumerOut.of(consumer, hours, database.clock())

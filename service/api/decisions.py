@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, needs
+from service.api.dependencies import DatabaseDep, QueueDep, needs
 from service.api.filters import OfKinds, Since, Until
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
 from service.api.statuses import documented
@@ -29,7 +29,7 @@ router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depend
 )
 def list_decisions(
     table_id: TableId,
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     kind: OfKinds = [],  # noqa: B006 - FastAPI's way; never changed
     verdict: Annotated[list[Verdict], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006
@@ -41,7 +41,7 @@ def list_decisions(
 ) -> DecisionPage:
     """Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select those
     that were made or repeated then."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         table_store.get(connection, table_id)
         if current:
             latest = decision_store.latest(connection, table_id)
@@ -73,7 +73,7 @@ def list_decisions(
     summary="Show the decisions that a table would get now",
     responses=documented(table_errors.TableNotFoundError),
 )
-def evaluate(table_id: TableId, context: AppContextDep) -> EvaluationOut:
+def evaluate(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
     """Starts nothing and stores nothing."""
-    found = scheduler.evaluate(context.engine, context.clock, table_id, config=context.planning)
+    found = scheduler.evaluate(database, table_id, queue.planning)
     return EvaluationOut(looked_at=found.polled_at, decisions=[DecisionOut.of(each) for each in found.decisions])

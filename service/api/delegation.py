@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import DELEGATION_PATH, AppContextDep, CallerDep, needs
+from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep, needs
 from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.query_parameters import TOLERANT
@@ -112,7 +112,8 @@ class PlanPage(BaseModel):
 )
 def delegate(
     service: Annotated[DelegatedService, Path()],
-    context: AppContextDep,
+    database: DatabaseDep,
+    lake: LakeDep,
     caller: CallerDep,
     response: Response,
     *,
@@ -150,14 +151,14 @@ def delegate(
     name = table_name or data_table.rstrip("/").rpartition("/")[2]
     request = PlanRequest(service, data_table, is_metadata, name, instants, wishes)
     try:
-        received = inbox.receive(context.engine, context.notifier, context.clock, request, caller=caller.name)
+        received = inbox.receive(database.engine, database.notifier, database.clock, request, caller=caller.name)
     except errors.DatabaseUnavailableError as error:
-        # Any other status would fail the writer, after its commit. Its next request names these plans again.
+        # Any other status would fail the writer, after its commit. The writer's next request names these plans again.
         log.warning("Delegated plans of %s were not stored: %s", data_table, error)
         response.status_code = ACCEPTED
         return DelegationOut(table_id=None, stored=[])
     if received.table_id is not None:
-        context.poll_requests.ask(received.table_id)
+        lake.poll_requests.ask(received.table_id)
     return DelegationOut(table_id=received.table_id, stored=list(received.new))
 
 
@@ -169,7 +170,7 @@ def delegate(
     responses=documented(errors.ParamsInvalidError),
 )
 def list_plans(
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
     state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
@@ -180,7 +181,7 @@ def list_plans(
 ) -> PlanPage:
     """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
     request."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         page = plan_store.page(
             connection, limit=limit, cursor=cursor, table_id=table_id, states=state, since=since, until=until
         )

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api import tables
-from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, needs
 from service.api.errors import ServiceBusyError
 from service.api.filters import Glob
 from service.api.problems import problem_uri
@@ -22,9 +22,11 @@ from service.api.statuses import documented
 from service.catalog import table_store
 from service.db import audit_record
 from service.db.engine import reading
+from service.events.database import Database
 from service.lake.location import canonical
 from service.model import table_errors
 from service.model.errors import GroundskeeperError
+from service.observation.lake_access import LakeAccess
 from service.registration import discovery
 from service.registration.discovery import Glance
 
@@ -173,29 +175,29 @@ class DiscoveryOut(BaseModel):
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(*tables.REGISTRATION_ERRORS, ServiceBusyError),
 )
-def discover_tables(wanted: DiscoverIn, context: AppContextDep, caller: CallerDep) -> DiscoveryOut:
+def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> DiscoveryOut:
     """Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops none of
     the others. Policies act on each registered table at once: see that its writers take the given lock."""
     if not _turn.acquire(blocking=False):
         raise ServiceBusyError("Another search for tables is going on.")
     try:
-        return discover(wanted, context, caller)
+        return discover(wanted, database, lake, caller)
     finally:
         _turn.release()
 
 
-def discover(wanted: DiscoverIn, context: AppContext, caller: Caller) -> DiscoveryOut:
+def discover(wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: Caller) -> DiscoveryOut:
     """Searches and registers for `_SECONDS` at most, apart from the last table."""
     end = time.monotonic() + _SECONDS
-    roots = roots_for(context, caller)
-    walked = context.readers.run(
+    roots = caller.roots(lake)
+    walked = lake.readers.run(
         discovery.walk,
-        context.readers.run(canonical, wanted.root),
+        lake.readers.run(canonical, wanted.root),
         pattern=wanted.pattern,
-        storage_options=context.storage_options,
+        storage_options=lake.storage_options,
         allowed_roots=roots,
     )
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         known = table_store.find_all(connection, walked.tables)
     items: list[FoundTable] = []
     left, is_complete = wanted.limit, walked.is_complete
@@ -206,7 +208,7 @@ def discover(wanted: DiscoverIn, context: AppContext, caller: Caller) -> Discove
             is_complete = False
         else:
             left -= 1
-            items.append(_new(base_path, wanted, context, caller))
+            items.append(_new(base_path, wanted, database, lake, caller))
     skipped = [
         SkippedFolder(
             path=each.path,
@@ -222,14 +224,14 @@ def discover(wanted: DiscoverIn, context: AppContext, caller: Caller) -> Discove
     return DiscoveryOut(items=items, skipped=skipped, is_complete=is_complete)
 
 
-def _new(base_path: str, wanted: DiscoverIn, context: AppContext, caller: Caller) -> FoundTable:
+def _new(base_path: str, wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: Caller) -> FoundTable:
     seen = None
     try:
-        seen = context.readers.run(
+        seen = lake.readers.run(
             discovery.glance,
             base_path,
-            storage_options=context.storage_options,
-            allowed_roots=roots_for(context, caller),
+            storage_options=lake.storage_options,
+            allowed_roots=caller.roots(lake),
         )
         if not wanted.registers:
             return FoundTable.unknown(base_path, seen)
@@ -244,7 +246,7 @@ def _new(base_path: str, wanted: DiscoverIn, context: AppContext, caller: Caller
         )
         # Each registration has an entry of its own in the audit trail.
         with audit_record.separate():
-            table = tables.register_table(body, context, caller)
+            table = tables.register_table(body, database, lake, caller)
         return FoundTable.known(base_path, table.id, seen, is_new=True)
     except table_errors.TableAlreadyRegisteredError as error:
         return FoundTable.known(base_path, str(error.extensions["table_id"]), seen)

@@ -14,7 +14,7 @@ from service.delegation.plan import DelegatedService
 from service.events.event import EventType
 from service.incidents.incident import IncidentKind, IncidentState
 from service.model.flink_restart import FlinkRestart
-from service.queue.hand_over import HandOverState
+from service.model.hand_over import HandOverState
 from service.queue.job import JobVerdict
 
 if TYPE_CHECKING:

@@ -19,15 +19,17 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.access import session_store, token_store
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep, needs
 from service.api.document import event_schemas
 from service.api.event_catalogue import CATALOGUE, Entry
+from service.api.exposure import Exposure
 from service.api.filters import OfTable, Since, Until
 from service.api.statuses import documented
 from service.api.webhook_forms import EventTypeList, EventTypeOut
 from service.db.engine import reading
 from service.delivery import outbox
 from service.delivery.cloud_event import cloud_event
+from service.events.database import Database
 from service.events.event import Event, EventType, Published, event_id
 from service.model import errors
 
@@ -70,14 +72,14 @@ class Streams:
         finally:
             self._open[caller.token_id] -= 1
 
-    async def read(self, context: AppContext, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
+    async def read(self, database: Database, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
         """Returns the next events after `seq`, and the new position; None starts with events from now on.
 
         Returns None as soon as the caller's token or session is no longer valid.
         """
         if self._limiter is None:  # It belongs to the event loop that creates it.
             self._limiter = CapacityLimiter(_MOST_READERS)
-        return await anyio.to_thread.run_sync(_read, context, caller, seq, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(_read, database, caller, seq, limiter=self._limiter)
 
 
 @router.get(
@@ -99,7 +101,8 @@ class Streams:
 )
 async def events(
     request: Request,
-    context: AppContextDep,
+    database: DatabaseDep,
+    exposure: ExposureDep,
     caller: CallerDep,
     *,
     types: Annotated[
@@ -123,7 +126,7 @@ async def events(
         )
     start = after if last_event_id is None else last_event_id
     if since is not None:
-        start = max(start or 0, await run_in_threadpool(_before, context, since))
+        start = max(start or 0, await run_in_threadpool(_before, database, since))
     patterns = tuple(part.strip() for part in types.split(","))
 
     def matches(event: Event) -> bool:
@@ -133,17 +136,17 @@ async def events(
 
     streams: Streams = request.app.state.streams
     if not is_stream:
-        found, seq = await streams.read(context, caller, start or 0) or ([], start)
-        items = [cloud_event(each, context.event_source) for each in found if matches(each.event)]
+        found, seq = await streams.read(database, caller, start or 0) or ([], start)
+        items = [cloud_event(each, exposure.event_source) for each in found if matches(each.event)]
         return JSONResponse({"items": items, "next_after": seq})
     streams.check(caller)
 
     async def read(seq: int | None) -> tuple[list[Published], int] | None:
-        return await streams.read(context, caller, seq)
+        return await streams.read(database, caller, seq)
 
     async def stream() -> AsyncIterator[str]:
         with streams.opened(caller):
-            async for text in _stream(context, read, start, matches):
+            async for text in _stream(database, exposure, read, start, matches):
                 yield text
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -155,18 +158,20 @@ def _wants_stream(request: Request) -> bool:
     return "application/json" not in accepted or _STREAM in accepted
 
 
-def _before(context: AppContext, since: datetime) -> int:
-    with reading(context.engine) as connection:
+def _before(database: Database, since: datetime) -> int:
+    with reading(database.engine) as connection:
         return outbox.before(connection, since)
 
 
-async def _stream(context: AppContext, read: _Read, start: int | None, matches: Any) -> AsyncIterator[str]:
+async def _stream(
+    database: Database, exposure: Exposure, read: _Read, start: int | None, matches: Any
+) -> AsyncIterator[str]:
     """Yields messages until the token or the session ends. Holds one page at most: a slow reader gets the rest later,
     from the database."""
     loop = asyncio.get_running_loop()
     seq = start
     sent_at = loop.time()
-    with context.notifier.listener() as listener:
+    with database.notifier.listener() as listener:
         if seq is None:
             page = await read(None)
             if page is None:
@@ -175,7 +180,7 @@ async def _stream(context: AppContext, read: _Read, start: int | None, matches: 
             # A client that asks for the state only now, and listens on, misses nothing: what is later has a later id.
             yield f"id: {seq}\n"
         yield ": the events of Groundskeeper\n\n"
-        while not context.notifier.is_closed:
+        while not database.notifier.is_closed:
             listener.forget()
             page = await read(seq)
             if page is None:
@@ -183,14 +188,14 @@ async def _stream(context: AppContext, read: _Read, start: int | None, matches: 
             found, seq = page
             for each in found:
                 if matches(each.event):
-                    yield _message(each, context.event_source)
+                    yield _message(each, exposure.event_source)
                     sent_at = loop.time()
             if loop.time() - sent_at >= _KEEP_ALIVE_SECONDS:
                 # The id moves the client's position, so that a client with a narrow filter does not resume far back.
                 yield f"id: {seq}\n: still here\n\n"
                 sent_at = loop.time()
             if len(found) < _AT_ONCE:
-                await listener.wait(_RELAYED_POLL_SECONDS if context.notifier.relay else _POLL_SECONDS)
+                await listener.wait(_RELAYED_POLL_SECONDS if database.notifier.relay else _POLL_SECONDS)
 
 
 @router.get(
@@ -199,9 +204,9 @@ async def _stream(context: AppContext, read: _Read, start: int | None, matches: 
     summary="List the types of events",
     dependencies=[Depends(needs(Role.READER))],
 )
-def event_types(context: AppContextDep) -> EventTypeList:
+def event_types(exposure: ExposureDep) -> EventTypeList:
     """Returns each type with the JSON Schema of its `data` and an example of the whole event."""
-    return EventTypeList(items=[_described(type_, entry, context.event_source) for type_, entry in CATALOGUE.items()])
+    return EventTypeList(items=[_described(type_, entry, exposure.event_source) for type_, entry in CATALOGUE.items()])
 
 
 def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:
@@ -221,15 +226,15 @@ def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:
     )
 
 
-def _read(context: AppContext, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
-    with reading(context.engine) as connection:
+def _read(database: Database, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
+    with reading(database.engine) as connection:
         if caller.token is not None:
             token = token_store.find(connection, caller.token.id)
-            if token is None or not token.is_valid(context.clock()):
+            if token is None or not token.is_valid(database.clock()):
                 return None
         if caller.session is not None:
             session = session_store.find(connection, caller.session.id)
-            if session is None or not session.is_valid(context.clock()):
+            if session is None or not session.is_valid(database.clock()):
                 return None
         if seq is None:
             return [], outbox.newest(connection)

@@ -42,7 +42,7 @@ class ForecastOut(BaseModel):
     @classmethod
     def of(cls, job: Job, outlook: Outlook | None) -> ForecastOut | None:
         found = outlook.jobs.get(job.id) if outlook is not None and job.state.is_active else None
-        # It may have been leased or put back since.
+        # The job may have been leased or put back since.
         if outlook is None or found is None or found.is_held != job.state.is_held:
             return None
         return cls(

@@ -6,12 +6,12 @@ import asyncio
 
 from fastapi import APIRouter, Request
 
-from service.api.dependencies import AppContextDep
+from service.api.dependencies import MonitoringDep
 from service.api.readiness import Check, Checks, Readiness, unknown
 from service.api.responses import HealthOut
 from service.api.statuses import documented
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
-from service.model.rounds import Rounds
+from service.model.task_health import TaskHealth
 
 router = APIRouter(tags=["health"])
 
@@ -30,13 +30,13 @@ async def healthz() -> HealthOut:
     summary="Check that the database can be used, and that no background task fails or stands still",
     responses=documented(NotReadyError, DatabaseUnavailableError, DatabaseDamagedError),
 )
-async def readyz(request: Request, context: AppContextDep) -> Readiness:
+async def readyz(request: Request, monitoring: MonitoringDep) -> Readiness:
     """Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it also
     checks that its files are still those that were opened, intact, and on a disk with space left. `checks` says what
     was found, also with status 503. A service without workers is ready: it takes calls."""
     error = await _of_database(request)
     database = Check(status="failing", detail=error.detail or error.title) if error else Check(status="ok")
-    if stuck := _of_scheduler(context.rounds):
+    if stuck := _of_scheduler(monitoring.tasks):
         error = error or stuck
     scheduler = Check(status="failing", detail=stuck.detail) if stuck else Check(status="ok")
     workers = unknown("The database does not tell.")
@@ -62,10 +62,10 @@ async def _of_database(request: Request) -> GroundskeeperError | None:
     return found
 
 
-def _of_scheduler(rounds: Rounds) -> GroundskeeperError | None:
-    if failing := rounds.failing():
+def _of_scheduler(tasks: TaskHealth) -> GroundskeeperError | None:
+    if failing := tasks.failing():
         return NotReadyError(f"These background tasks fail: {', '.join(failing)}.", hint="See the service's log.")
-    if late := rounds.late():
+    if late := tasks.late():
         return NotReadyError(
             f"These background tasks have not come round: {', '.join(late)}.",
             hint="See the service's log, and restart the service if it lasts.",

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, CallerDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep, needs
 from service.api.filters import OfTable, Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.requests import Request
@@ -128,12 +128,12 @@ Wanted = Annotated[dict[str, Any], Depends(_wanted)]
     responses=documented(errors.ParamsInvalidError),
 )
 def list_incidents(
-    context: AppContextDep,
+    database: DatabaseDep,
     wanted: Wanted,
     table_id: OfTable = None,
 ) -> IncidentPage:
     """`since` and `until` are times of opening."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
 
@@ -146,10 +146,10 @@ def list_incidents(
 )
 def list_incidents_of_table(
     table_id: TableId,
-    context: AppContextDep,
+    database: DatabaseDep,
     wanted: Wanted,
 ) -> IncidentPage:
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         table_store.get(connection, table_id)
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
@@ -164,12 +164,12 @@ def list_incidents_of_table(
 def close(
     incident_id: IncidentId,
     wanted: Annotated[IncidentCloseIn, Body(openapi_examples=_CLOSE_EXAMPLES)],
-    context: AppContextDep,
+    database: DatabaseDep,
     caller: CallerDep,
 ) -> IncidentOut:
     """Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the files
     that a repair needs. `because` keeps the caller and the reason."""
     closed = tracker.close(
-        context.engine, context.notifier, context.clock, incident_id, by=caller.name, reason=wanted.reason
+        database.engine, database.notifier, database.clock, incident_id, by=caller.name, reason=wanted.reason
     )
     return IncidentOut.of(closed)

@@ -11,16 +11,17 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 from fastapi import Request
 
-from service.api.dependencies import AppContext, Caller
+from service.api.dependencies import Caller
 from service.api.errors import TooManyWaitsError
 from service.db.engine import reading
+from service.events.database import Database
 from service.queue import job_store
 from service.queue.job import ENDED
 
 MOST_SECONDS = 60
 _MOST = 500
 _MOST_OF_TOKEN = 100
-# They share few threads of their own for reading the database, so that other calls do not wait for them.
+# Waiting calls share few threads for reading the database, so that other calls do not wait for them.
 _MOST_READERS = 2
 # A notification of another replica may be lost, and without a relay none arrives.
 _POLL_SECONDS = 1.0
@@ -36,7 +37,7 @@ class JobWaits:
         self._limiter: CapacityLimiter | None = None
 
     async def until_end(
-        self, job_id: str, seconds: float, *, request: Request, context: AppContext, caller: Caller
+        self, job_id: str, seconds: float, *, request: Request, database: Database, caller: Caller
     ) -> None:
         """Returns when the job has ended, after `seconds`, or when the caller has gone or the service stops.
 
@@ -44,10 +45,10 @@ class JobWaits:
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        with self._opened(caller), context.notifier.listener() as listener:
-            while not context.notifier.is_closed:
+        with self._opened(caller), database.notifier.listener() as listener:
+            while not database.notifier.is_closed:
                 listener.forget()
-                if await self._has_ended(context, job_id) or await request.is_disconnected():
+                if await self._has_ended(database, job_id) or await request.is_disconnected():
                     return
                 left = end - loop.time()
                 if left <= 0:
@@ -69,12 +70,12 @@ class JobWaits:
         finally:
             self._open[caller.token_id] -= 1
 
-    async def _has_ended(self, context: AppContext, job_id: str) -> bool:
+    async def _has_ended(self, database: Database, job_id: str) -> bool:
         if self._limiter is None:  # It belongs to the event loop that creates it.
             self._limiter = CapacityLimiter(_MOST_READERS)
-        return await anyio.to_thread.run_sync(_has_ended, context, job_id, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(_has_ended, database, job_id, limiter=self._limiter)
 
 
-def _has_ended(context: AppContext, job_id: str) -> bool:
-    with reading(context.engine) as connection:
+def _has_ended(database: Database, job_id: str) -> bool:
+    with reading(database.engine) as connection:
         return job_store.state_of(connection, job_id) in ENDED

@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep, needs
 from service.api.errors import TooManyWaitsError
 from service.api.filters import OfKinds, OfTable, Since, Until
 from service.api.forecasts import Prospects
@@ -26,13 +26,16 @@ from service.api.statuses import ACCEPTED, REPEATED, documented
 from service.api.tables import CursorText, Limit, TableId
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
-from service.hand_over import coordinator
+from service.events.database import Database
+from service.metrics.monitoring import Monitoring
 from service.model import errors, job_errors, storage_errors, table_errors
 from service.model.flink_restart import FlinkStateReturnsError
 from service.queue import job_log, job_store
 from service.queue import submission as submitting
 from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
+from service.queue.hand_over import coordinator
 from service.queue.job import Job, JobState
+from service.queue.submission import JobRequest
 from service.queue.waiting import Wait, waits_of
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -71,32 +74,34 @@ def submit(
     table_id: TableId,
     wanted: Annotated[JobIn, Body(openapi_examples=EXAMPLES)],
     *,
-    context: AppContextDep,
+    database: DatabaseDep,
+    lake: LakeDep,
+    queue: QueueDep,
+    monitoring: MonitoringDep,
     caller: CallerDep,
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> JobOut:
     """Queues the job; a worker starts it within moments. `Location` is the job's URL."""
     submission = submitting.submit(
-        context.engine,
-        context.notifier,
-        context.clock,
-        context.cipher,
-        table_id=table_id,
-        kind=wanted.kind,
-        params=as_json(wanted.params),
-        dry_run=wanted.dry_run,
-        max_attempts=context.max_attempts,
-        idempotency_key=idempotency_key,
-        permissions=context.permissions,
-        priority=wanted.priority,
-        timeout_seconds=wanted.timeout_seconds,
-        requested_by=caller.name,
+        database,
+        lake.permissions,
+        JobRequest(
+            table_id=table_id,
+            kind=wanted.kind,
+            params=as_json(wanted.params),
+            dry_run=wanted.dry_run,
+            max_attempts=queue.planning.max_attempts,
+            idempotency_key=idempotency_key,
+            priority=wanted.priority,
+            timeout_seconds=wanted.timeout_seconds,
+            requested_by=caller.name,
+        ),
     )
     if not submission.is_new:
         response.status_code = REPEATED
     response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return _out(context, submission.job)
+    return _out(database, monitoring, submission.job)
 
 
 @router.get(
@@ -107,7 +112,8 @@ def submit(
     responses=documented(errors.ParamsInvalidError),
 )
 def list_jobs(
-    context: AppContextDep,
+    database: DatabaseDep,
+    monitoring: MonitoringDep,
     *,
     table_id: OfTable = None,
     kind: OfKinds = [],  # noqa: B006 - FastAPI's way; never changed
@@ -120,7 +126,7 @@ def list_jobs(
     cursor: CursorText = None,
 ) -> JobPage:
     """`since` and `until` are times of submission."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         page = job_store.page(
             connection,
             limit=limit,
@@ -131,8 +137,8 @@ def list_jobs(
             since=since,
             until=until,
         )
-        waits = waits_of(connection, page.items, context.clock())
-    prospects = _prospects(context, page.items, waits)
+        waits = waits_of(connection, page.items, database.clock())
+    prospects = _prospects(database, monitoring, page.items, waits)
     return JobPage(items=[JobOut.of(job, prospects) for job in page.items], next_cursor=page.next_cursor)
 
 
@@ -145,7 +151,8 @@ def list_jobs(
 )
 async def get_job(
     job_id: JobId,
-    context: AppContextDep,
+    database: DatabaseDep,
+    monitoring: MonitoringDep,
     caller: CallerDep,
     request: Request,
     wait_seconds: Annotated[
@@ -156,17 +163,17 @@ async def get_job(
     `cancelled`."""
     if wait_seconds:
         waits: JobWaits = request.app.state.job_waits
-        await waits.until_end(job_id, wait_seconds, request=request, context=context, caller=caller)
-    return await run_in_threadpool(_detail, context, job_id)
+        await waits.until_end(job_id, wait_seconds, request=request, database=database, caller=caller)
+    return await run_in_threadpool(_detail, database, monitoring, job_id)
 
 
-def _detail(context: AppContext, job_id: str) -> JobDetail:
-    now = context.clock()
-    with reading(context.engine) as connection:
+def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetail:
+    now = database.clock()
+    with reading(database.engine) as connection:
         job = job_store.get(connection, job_id)
         waits = waits_of(connection, [job], now)
         attempts = job_store.attempts(connection, job_id)
-    return JobDetail.with_attempts(job, attempts, _prospects(context, [job], waits), now)
+    return JobDetail.with_attempts(job, attempts, _prospects(database, monitoring, [job], waits), now)
 
 
 @router.post(
@@ -177,9 +184,9 @@ def _detail(context: AppContext, job_id: str) -> JobDetail:
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(job_errors.JobNotFoundError, job_errors.JobNotCancellableError),
 )
-def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
+def cancel(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
-    return _out(context, submitting.cancel(context.engine, context.notifier, context.clock, job_id))
+    return _out(database, monitoring, submitting.cancel(database, job_id))
 
 
 @router.post(
@@ -210,7 +217,10 @@ def cancel(job_id: JobId, context: AppContextDep) -> JobOut:
 def retry(
     job_id: JobId,
     *,
-    context: AppContextDep,
+    database: DatabaseDep,
+    lake: LakeDep,
+    queue: QueueDep,
+    monitoring: MonitoringDep,
     caller: CallerDep,
     response: Response,
     idempotency_key: IdempotencyKey = None,
@@ -218,31 +228,16 @@ def retry(
     """Makes a new job with the same kind, parameters and table, as if it was submitted anew: it may be refused now,
     and goes to the worker group of the table's policy. `retry_of` names the old one. While the new one has not ended,
     a repeated call returns it."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         job = job_store.get(connection, job_id)
-    if job.state not in (JobState.FAILED, JobState.CANCELLED):
-        raise JobNotRetriableError(f"Job {job_id} is {job.state.value}.")
-    submission = submitting.submit(
-        context.engine,
-        context.notifier,
-        context.clock,
-        context.cipher,
-        table_id=job.table_id,
-        kind=job.kind,
-        params=job.params,
-        dry_run=job.dry_run,
-        max_attempts=context.max_attempts,
-        idempotency_key=idempotency_key,
-        permissions=context.permissions,
-        priority=job.priority,
-        timeout_seconds=job.timeout_seconds,
-        requested_by=caller.name,
-        retry_of=job.id,
+    asked = JobRequest.again(
+        job, max_attempts=queue.planning.max_attempts, idempotency_key=idempotency_key, requested_by=caller.name
     )
+    submission = submitting.submit(database, lake.permissions, asked)
     if not submission.is_new:
         response.status_code = REPEATED
     response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return _out(context, submission.job)
+    return _out(database, monitoring, submission.job)
 
 
 @router.get(
@@ -258,7 +253,7 @@ def retry(
 )
 def get_log(
     job_id: JobId,
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     level: Annotated[LogLevel, Query(description="Only lines of this level and above")] = LogLevel.DEBUG,
     form: Annotated[
@@ -275,7 +270,7 @@ def get_log(
     """Lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM. A worker
     sends them with its heartbeats, so of one that was killed the last second may be missing. The newest MiB of a job is
     kept, for as long as the job."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         job_store.get(connection, job_id)
         page = job_log.page(connection, job_id, limit=limit, cursor=cursor, level=level)
     if form == "text" or (form is None and accept and "text/plain" in accept):
@@ -293,33 +288,38 @@ def get_log(
     ),
 )
 def confirm_writers_stopped(
-    job_id: JobId, context: AppContextDep, caller: CallerDep, confirmation: WritersStopped | None = None
+    job_id: JobId,
+    database: DatabaseDep,
+    lake: LakeDep,
+    monitoring: MonitoringDep,
+    caller: CallerDep,
+    confirmation: WritersStopped | None = None,
 ) -> JobOut:
     """Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call changes
     nothing."""
     told = confirmation or WritersStopped.model_validate({})
     job = coordinator.confirm(
-        context.engine,
-        context.notifier,
-        context.clock,
+        database.engine,
+        database.notifier,
+        database.clock,
         job_id,
         by=caller.name,
         savepoint=told.savepoint,
         restart=told.restart,
     )
-    context.poll_requests.ask(job.table_id)
-    return _out(context, job)
+    lake.poll_requests.ask(job.table_id)
+    return _out(database, monitoring, job)
 
 
-def _out(context: AppContext, job: Job) -> JobOut:
-    with reading(context.engine) as connection:
-        waits = waits_of(connection, [job], context.clock())
-    return JobOut.of(job, _prospects(context, [job], waits))
+def _out(database: Database, monitoring: Monitoring, job: Job) -> JobOut:
+    with reading(database.engine) as connection:
+        waits = waits_of(connection, [job], database.clock())
+    return JobOut.of(job, _prospects(database, monitoring, [job], waits))
 
 
-def _prospects(context: AppContext, jobs: Sequence[Job], waits: Mapping[str, Wait]) -> Prospects:
+def _prospects(database: Database, monitoring: Monitoring, jobs: Sequence[Job], waits: Mapping[str, Wait]) -> Prospects:
     """Reads nothing for jobs that have ended."""
     active = [job.id for job in jobs if job.state.is_active]
     if not active:
         return Prospects()
-    return Prospects(waits, context.forecaster.outlook(context.engine, context.clock, active))
+    return Prospects(waits, monitoring.forecaster.outlook(database.engine, database.clock, active))

@@ -10,17 +10,20 @@ from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, CallerDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep, needs
 from service.api.observed import PendingOut
 from service.api.patterns import A_REASON, SOME_TEXT
 from service.api.statuses import documented
 from service.api.tables import TableId
+from service.events.database import Database
 from service.locks import errors as reasons
 from service.locks.held_lock import HeldLock, Writer, awaits_lock, refusal
 from service.locks.lock_breaking import LockDesk
 from service.model import errors, storage_errors, table_errors
 from service.model.lock_state import LockState
+from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
+from service.scheduling.queue_settings import QueueSettings
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -131,7 +134,7 @@ class HeldLockOut(BaseModel):
 
     @classmethod
     def of(cls, lock: HeldLock, desk: LockDesk) -> HeldLockOut:
-        now, file, holding = desk.clock(), lock.file, lock.holding_job()
+        now, file, holding = desk.database.clock(), lock.file, lock.holding_job()
         age, why_not = lock.age(now), refusal(lock, now, desk.break_after)
         return cls(
             table_id=lock.table_id,
@@ -168,18 +171,8 @@ class BrokenLockOut(BaseModel):
     )
 
 
-def desk_of(context: AppContext) -> LockDesk:
-    return LockDesk(
-        context.engine,
-        context.readers,
-        context.notifier,
-        context.clock,
-        context.permissions,
-        context.lock_break_after,
-        context.storage_options,
-        context.lock_hosts,
-        context.cipher,
-    )
+def desk_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockDesk:
+    return LockDesk(database, lake, queue.lock_break_after)
 
 
 @router.get(
@@ -189,9 +182,9 @@ def desk_of(context: AppContext) -> LockDesk:
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(*_READING),
 )
-def get_lock(table_id: TableId, context: AppContextDep) -> HeldLockOut:
+def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: QueueDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
-    desk = desk_of(context)
+    desk = desk_of(database, lake, queue)
     return HeldLockOut.of(desk.look(table_id), desk)
 
 
@@ -214,7 +207,9 @@ def get_lock(table_id: TableId, context: AppContextDep) -> HeldLockOut:
 )
 def break_lock(
     table_id: TableId,
-    context: AppContextDep,
+    database: DatabaseDep,
+    lake: LakeDep,
+    queue: QueueDep,
     caller: CallerDep,
     *,
     reason: Annotated[
@@ -235,11 +230,11 @@ def break_lock(
     """Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a writer is
     alive and no job of this service holds it. **A holder that is alive all the same, and only slow, then writes beside
     others**: the limit has to be far longer than any pause of a writer."""
-    desk = desk_of(context)
+    desk = desk_of(database, lake, queue)
     lock = desk.break_lock(table_id, reason=reason, by=caller.name, lock_id=lock_id)
     # The problem that told of it is over.
-    context.poll_requests.ask(table_id)
-    age = lock.age(desk.clock())
+    lake.poll_requests.ask(table_id)
+    age = lock.age(desk.database.clock())
     return BrokenLockOut(
         table_id=table_id,
         path=lock.file.path,

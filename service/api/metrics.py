@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from service.access.token import Role
-from service.api.dependencies import METRICS_PATH, AppContextDep, bearer, caller_of, needs
+from service.api.dependencies import METRICS_PATH, ExposureDep, bearer, caller_of, needs
 from service.api.statuses import documented
 from service.model.errors import NotReadyError
 
@@ -22,9 +22,9 @@ groundskeeper_tables 12.0
 """
 
 
-async def may_scrape(request: Request, context: AppContextDep, _documented: Annotated[object, Depends(bearer)]) -> None:
+async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annotated[object, Depends(bearer)]) -> None:
     """Raises ForbiddenError unless the caller may read, or the settings let anybody scrape."""
-    if not context.open_metrics:
+    if not exposure.open_metrics:
         await needs(Role.READER)(await caller_of(request, None))
 
 

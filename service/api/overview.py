@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, needs
+from service.api.dependencies import DatabaseDep, MonitoringDep, needs
 from service.api.forecasts import Prospects
 from service.api.overview_models import (
     ActiveJob,
@@ -57,7 +57,8 @@ _SUGGESTIONS = 20
     responses=documented(errors.ParamsInvalidError),
 )
 def get_overview(
-    context: AppContextDep,
+    database: DatabaseDep,
+    monitoring: MonitoringDep,
     *,
     q: Annotated[
         str,
@@ -84,15 +85,15 @@ def get_overview(
     """All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems and
     backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
     milliseconds."""
-    known = context.board.known(context.engine, context.clock)
-    outlook = context.forecaster.outlook(context.engine, context.clock)
-    now = context.clock()
+    known = monitoring.problems.known(database.engine, database.clock)
+    outlook = monitoring.forecaster.outlook(database.engine, database.clock)
+    now = database.clock()
     wanted = Filter(q, health, kind, table_type, state)
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         # First: what commits in the meantime may come twice, but not be missed.
         event_id = outbox.newest(connection)
-    remembered = None if table_type else context.board.tables(context.engine, context.clock)
-    with reading(context.engine) as connection:
+    remembered = None if table_type else monitoring.problems.tables(database.engine, database.clock)
+    with reading(database.engine) as connection:
         activity = overview_store.activity(connection)
         tables = remembered or overview_store.tables(connection, activity.busy, with_type=bool(table_type))
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)

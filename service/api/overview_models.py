@@ -15,7 +15,7 @@ from service.api.responses import IncidentCounts, JobOut
 from service.api.standing_problems import SeverityCounts, StandingProblemOut
 from service.delivery.webhook import DeliveryState
 from service.health import overview
-from service.health.cached_problems import Known, TableBacklog
+from service.health.known_problems import Known, TableBacklog
 from service.health.overview import Health, ListedTable, TableState
 from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
 from service.health.problem import Severity, StandingKind, StandingProblem

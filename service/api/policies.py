@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Path, Response
 
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, CallerDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep, needs
 from service.api.entity_tags import set_tag
 from service.api.patterns import SOME_TEXT
 from service.api.policy_models import EffectivePolicyOut, PatternPolicyList, PatternPolicyOut, PauseIn, PauseOut
@@ -39,8 +39,8 @@ _operator = Depends(needs(Role.OPERATOR))
 
 
 @router.get("/policies", operation_id="listPolicies", summary="List the policies of patterns", dependencies=[_reader])
-def list_policies(context: AppContextDep) -> PatternPolicyList:
-    with reading(context.engine) as connection:
+def list_policies(database: DatabaseDep) -> PatternPolicyList:
+    with reading(database.engine) as connection:
         return PatternPolicyList(items=[PatternPolicyOut.of(policy) for policy in store.every(connection)])
 
 
@@ -51,9 +51,9 @@ def list_policies(context: AppContextDep) -> PatternPolicyList:
     dependencies=[_reader],
     responses=documented(errors.PolicyNotFoundError),
 )
-def get_policy(pattern: Pattern, context: AppContextDep, response: Response) -> PatternPolicyOut:
-    with reading(context.engine) as connection:
-        set_tag(response, connection, context.cipher, "policy", pattern)
+def get_policy(pattern: Pattern, database: DatabaseDep, response: Response) -> PatternPolicyOut:
+    with reading(database.engine) as connection:
+        set_tag(response, connection, database.cipher, "policy", pattern)
         return PatternPolicyOut.of(store.get(connection, pattern))
 
 
@@ -71,13 +71,13 @@ def get_policy(pattern: Pattern, context: AppContextDep, response: Response) -> 
 def put_policy(
     pattern: Pattern,
     wanted: Annotated[PatternPolicyIn, Body(openapi_examples=EXAMPLES)],
-    context: AppContextDep,
+    database: DatabaseDep,
     response: Response,
 ) -> PatternPolicyOut:
     """Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults."""
     settings = {name: value for name, value in wanted.items() if name != "precedence"}
     policy, is_new = policy_registry.put_pattern(
-        context.engine, context.clock, pattern, precedence=wanted.get("precedence", 0), settings=settings
+        database.engine, database.clock, pattern, precedence=wanted.get("precedence", 0), settings=settings
     )
     if is_new:
         response.status_code = CREATED
@@ -92,8 +92,8 @@ def put_policy(
     dependencies=[_operator],
     responses=documented(errors.PolicyNotFoundError),
 )
-def delete_policy(pattern: Pattern, context: AppContextDep) -> None:
-    policy_registry.delete_pattern(context.engine, context.clock, pattern)
+def delete_policy(pattern: Pattern, database: DatabaseDep) -> None:
+    policy_registry.delete_pattern(database.engine, database.clock, pattern)
 
 
 @router.get(
@@ -103,10 +103,10 @@ def delete_policy(pattern: Pattern, context: AppContextDep) -> None:
     dependencies=[_reader],
     responses=documented(table_errors.TableNotFoundError),
 )
-def get_table_policy(table_id: TableId, context: AppContextDep, response: Response) -> EffectivePolicyOut:
+def get_table_policy(table_id: TableId, database: DatabaseDep, response: Response) -> EffectivePolicyOut:
     """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level."""
-    with reading(context.engine) as connection:
-        set_tag(response, connection, context.cipher, "table-policy", table_id)
+    with reading(database.engine) as connection:
+        set_tag(response, connection, database.cipher, "table-policy", table_id)
         return EffectivePolicyOut.of(policy_registry.effective_of(connection, table_store.get(connection, table_id)))
 
 
@@ -118,10 +118,10 @@ def get_table_policy(table_id: TableId, context: AppContextDep, response: Respon
     responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
 )
 def put_table_policy(
-    table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], context: AppContextDep
+    table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], database: DatabaseDep
 ) -> EffectivePolicyOut:
     """Replaces the previous policy of this table, and returns the new effective one."""
-    return EffectivePolicyOut.of(policy_registry.put_table(context.engine, context.clock, table_id, wanted))
+    return EffectivePolicyOut.of(policy_registry.put_table(database.engine, database.clock, table_id, wanted))
 
 
 @router.delete(
@@ -132,14 +132,14 @@ def put_table_policy(
     dependencies=[_operator],
     responses=documented(table_errors.TableNotFoundError, errors.PolicyNotFoundError),
 )
-def delete_table_policy(table_id: TableId, context: AppContextDep) -> None:
-    policy_registry.delete_table(context.engine, context.clock, table_id)
+def delete_table_policy(table_id: TableId, database: DatabaseDep) -> None:
+    policy_registry.delete_table(database.engine, database.clock, table_id)
 
 
 @router.get("/pause", operation_id="getPause", summary="Show whether automatic jobs are paused", dependencies=[_reader])
-def get_pause(context: AppContextDep, response: Response) -> PauseOut:
-    with reading(context.engine) as connection:
-        set_tag(response, connection, context.cipher, "pause", "all")
+def get_pause(database: DatabaseDep, response: Response) -> PauseOut:
+    with reading(database.engine) as connection:
+        set_tag(response, connection, database.cipher, "pause", "all")
         return PauseOut.of(pause_store.pause_of(connection))
 
 
@@ -151,15 +151,15 @@ def get_pause(context: AppContextDep, response: Response) -> PauseOut:
     responses=documented(errors.ParamsInvalidError),
 )
 def pause(
-    context: AppContextDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]
+    database: DatabaseDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]
 ) -> PauseOut:
     """Withdraws automatic jobs that wait for their first worker; those that have begun go on. Posting still works."""
     return PauseOut.of(
-        pausing.pause(context.engine, context.notifier, context.clock, by=caller.name, reason=wanted.reason)
+        pausing.pause(database.engine, database.notifier, database.clock, by=caller.name, reason=wanted.reason)
     )
 
 
 @router.delete("/pause", operation_id="resume", summary="End the pause", status_code=NOTHING, dependencies=[_operator])
-def resume(context: AppContextDep) -> None:
+def resume(database: DatabaseDep) -> None:
     """Decides about every table anew, and starts a few jobs at a time."""
-    pausing.resume(context.engine, context.notifier, context.clock)
+    pausing.resume(database.engine, database.notifier, database.clock)

@@ -18,7 +18,7 @@ from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
 from service.lake.engine_sighting import Sightings
 from service.model.flink_restart import FlinkRestart
-from service.queue.hand_over import HandOverState
+from service.model.hand_over import HandOverState
 from service.queue.job import Attempt, Job, JobState, JobVerdict
 
 

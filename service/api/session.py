@@ -13,7 +13,7 @@ from service.access.errors import NoLoginError, UnencryptedLoginError
 from service.access.session import opened
 from service.access.token import Role
 from service.api import session_cookie
-from service.api.dependencies import AppContextDep, Caller, CallerDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep, needs
 from service.api.statuses import CREATED, NOTHING, documented
 from service.db import audit_record
 from service.db.engine import writing
@@ -56,14 +56,16 @@ class SessionOut(BaseModel):
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(NoLoginError, UnencryptedLoginError),
 )
-def log_in(request: Request, response: Response, context: AppContextDep, caller: CallerDep) -> SessionOut:
+def log_in(
+    request: Request, response: Response, database: DatabaseDep, exposure: ExposureDep, caller: CallerDep
+) -> SessionOut:
     """Send the token as `Authorization: Bearer <token>`. The answer sets a cookie for the dashboard, which ends after
     GROUNDSKEEPER_SESSION_HOURS, with the token, or when you log out. Other clients send their token with each call."""
     if caller.token is None or caller.session is not None:
         raise NoLoginError
-    is_secure = session_cookie.must_be_secure(request, context)
-    cookie, session = opened(caller.token, context.clock(), context.session_lifetime)
-    with writing(context.engine) as connection:
+    is_secure = session_cookie.must_be_secure(request, exposure)
+    cookie, session = opened(caller.token, database.clock(), exposure.session_lifetime)
+    with writing(database.engine) as connection:
         audit_record.about("session", session.id)
         session_store.add(connection, session)
     session_cookie.set_cookie(response, cookie, session, is_secure=is_secure, request=request)
@@ -87,10 +89,10 @@ def get_session(caller: CallerDep) -> SessionOut:
     status_code=NOTHING,
     dependencies=[Depends(needs(Role.READER))],
 )
-def log_out(request: Request, response: Response, context: AppContextDep, caller: CallerDep) -> None:
+def log_out(request: Request, response: Response, database: DatabaseDep, caller: CallerDep) -> None:
     """A copy of the cookie is worth nothing afterwards. Without a session it changes nothing."""
     if caller.session is not None:
-        with writing(context.engine) as connection:
+        with writing(database.engine) as connection:
             audit_record.about("session", caller.session.id)
             session_store.remove(connection, caller.session.id)
     session_cookie.clear(response, request)

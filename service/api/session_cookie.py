@@ -9,7 +9,7 @@ from fastapi import Request, Response
 
 from service.access.errors import UnencryptedLoginError
 from service.access.session import Cookie, Session
-from service.api.dependencies import AppContext, is_loopback
+from service.api.exposure import Exposure, is_loopback
 
 # Browsers take a cookie of this name only from the very host, encrypted.
 _SECURE = "__Host-groundskeeper"
@@ -32,14 +32,14 @@ def clear(response: Response, request: Request) -> None:
     response.delete_cookie(_plain(request), path="/", httponly=True, samesite="strict")
 
 
-def must_be_secure(request: Request, context: AppContext) -> bool:
+def must_be_secure(request: Request, exposure: Exposure) -> bool:
     """Returns whether the page was loaded encrypted, False for one from a loopback address. Raises
     UnencryptedLoginError for any other.
 
     The browser names the page's scheme and host in `Origin`, which no proxy changes.
     """
     origin = request.headers.get("origin")
-    if origin is None and (context.public_url or "").startswith("https://"):
+    if origin is None and (exposure.public_url or "").startswith("https://"):
         return True
     try:
         page = urlsplit(str(request.base_url) if origin is None else origin)

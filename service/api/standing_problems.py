@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from service.access.token import Role
-from service.api.dependencies import AppContextDep, needs
+from service.api.dependencies import DatabaseDep, MonitoringDep, needs
 from service.api.filters import Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.statuses import documented
@@ -102,7 +102,8 @@ class StandingProblemPage(BaseModel):
     responses=documented(errors.ParamsInvalidError),
 )
 def list_problems(
-    context: AppContextDep,
+    database: DatabaseDep,
+    monitoring: MonitoringDep,
     *,
     table_id: Annotated[
         str | None, Query(max_length=64, pattern=SOME_TEXT, description="Only the problems of this table")
@@ -119,9 +120,9 @@ def list_problems(
     and `problem.resolved` follow by a check every half minute. Equally serious problems are listed oldest first.
     `since` and `until` are about their own `since`."""
     if table_id is None:
-        every = context.board.now(context.engine, context.clock).problems
+        every = monitoring.problems.now(database.engine, database.clock).problems
     else:
-        every = look(context.engine, context.clock(), table_id)[0].problems
+        every = look(database.engine, database.clock(), table_id)[0].problems
     wanted = problems.Wanted(table_id, kind, severity, since, until)
     listed = problems.page(every, wanted, limit=limit, cursor=cursor)
     return StandingProblemPage(

@@ -12,7 +12,7 @@ from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api import entity_tags, tables
 from service.api.audit_objects import look
-from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, needs
 from service.api.requests import TableIn
 from service.api.responses import TableOut
 from service.api.statuses import CREATED, documented
@@ -20,8 +20,10 @@ from service.catalog import table_secrets, table_store
 from service.catalog.registration import Registration, Writers
 from service.db import audit_record
 from service.db.engine import reading
+from service.events.database import Database
 from service.lake.location import canonical
 from service.model import table_errors
+from service.observation.lake_access import LakeAccess
 from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -38,58 +40,48 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
     },
 )
 def put_table_by_path(
-    wanted: TableIn, context: AppContextDep, caller: CallerDep, request: Request, response: Response
+    wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep, request: Request, response: Response
 ) -> TableOut:
     """The same body again changes nothing, and returns the same table. The base path may be spelt in any way. `name`
     and `index` keep their values if left out, as they were detected; everything else gets its default then."""
-    base_path = context.readers.run(canonical, wanted.base_path)
+    base_path = lake.readers.run(canonical, wanted.base_path)
     condition = request.headers.get("if-match")
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         table_id = table_store.find(connection, base_path)
     if table_id is None:
         entity_tags.check(condition, (None, None), creates=True)
         try:
-            table = tables.register_table(wanted, context, caller)
+            table = tables.register_table(wanted, database, lake, caller)
         except table_errors.TableAlreadyRegisteredError as error:
             # Another call has registered it meanwhile.
             table_id = str(error.extensions["table_id"])
         else:
             response.status_code = CREATED
             response.headers["Location"] = f"/v1/tables/{table.id}"
-            return tables.shown(context, table)
-    table = _changed(table_id, wanted, context, caller, condition)
+            return tables.shown(database, table)
+    table = _changed(table_id, wanted, database, lake, caller, condition)
     response.headers["Location"] = f"/v1/tables/{table_id}"
-    with reading(context.engine) as connection:
-        entity_tags.set_tag(response, connection, context.cipher, "table", table_id)
-    return tables.shown(context, table)
+    with reading(database.engine) as connection:
+        entity_tags.set_tag(response, connection, database.cipher, "table", table_id)
+    return tables.shown(database, table)
 
 
 def _changed(
-    table_id: str, wanted: TableIn, context: AppContext, caller: Caller, condition: str | None
+    table_id: str, wanted: TableIn, database: Database, lake: LakeAccess, caller: Caller, condition: str | None
 ) -> Registration:
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         stored = table_store.get(connection, table_id)
-        entity_tags.check(condition, look(connection, context.cipher, "table", table_id), creates=True)
+        entity_tags.check(condition, look(connection, database.cipher, "table", table_id), creates=True)
     audit_record.exists("table", table_id)
-    changes = _differences(wanted, stored, context)
+    changes = _differences(wanted, stored, database, lake)
     if not changes:
         return stored
-    table = registry.change(
-        context.engine,
-        table_id,
-        changes,
-        examine=context.examine,
-        allowed_roots=roots_for(context, caller),
-        storage_options=context.storage_options,
-        clock=context.clock,
-        cipher=context.cipher,
-        check=tables.check_of(context),
-    )
-    context.poll_requests.ask(table_id)
+    table = registry.change(database, lake, table_id, changes, allowed_roots=caller.roots(lake))
+    lake.poll_requests.ask(table_id)
     return table
 
 
-def _differences(wanted: TableIn, stored: Registration, context: AppContext) -> dict[str, Any]:
+def _differences(wanted: TableIn, stored: Registration, database: Database, lake: LakeAccess) -> dict[str, Any]:
     """Returns the members that differ from what is stored. A masked value stands for the stored one."""
     changes: dict[str, Any] = {}
     if wanted.name is not None and wanted.name != stored.name:
@@ -98,16 +90,16 @@ def _differences(wanted: TableIn, stored: Registration, context: AppContext) -> 
         changes["index"] = index
     lock = wanted.lock.to_contract()
     if replace(lock, options={}) != replace(stored.lock, options={}) or not _are_same(
-        lock.options, stored.lock.options, context
+        lock.options, stored.lock.options, database
     ):
         changes["lock"] = lock
-    if not _are_same(wanted.hudi_options, stored.hudi_options, context):
+    if not _are_same(wanted.hudi_options, stored.hudi_options, database):
         changes["hudi_options"] = wanted.hudi_options
-    writers = tables.declared_writers(wanted.writers, Writers(), context)
+    writers = tables.declared_writers(wanted.writers, Writers(), database, lake)
     if _without_times(writers) != _without_times(stored.writers):
         # A new declaration of the engines discards earlier detections, any other does not.
         declares_engines = writers.engines is not None and writers.engines != stored.writers.engines
-        engines_at = context.clock() if declares_engines else stored.writers.engines_at
+        engines_at = database.clock() if declares_engines else stored.writers.engines_at
         changes["writers"] = replace(writers, engines_at=engines_at)
     readers = tables.declared_readers(wanted.readers)
     if readers != stored.readers:
@@ -119,12 +111,12 @@ def _without_times(writers: Writers) -> Writers:
     return replace(writers, declared_at=None, engines_at=None)
 
 
-def _are_same(sent: Mapping[str, str], stored: Mapping[str, str], context: AppContext) -> bool:
+def _are_same(sent: Mapping[str, str], stored: Mapping[str, str], database: Database) -> bool:
     if sent.keys() != stored.keys():
         return False
     new = table_secrets.without_masks(sent, stored)
     try:
-        return table_secrets.opened(context.cipher, {key: stored[key] for key in new}) == new
+        return table_secrets.opened(database.cipher, {key: stored[key] for key in new}) == new
     except SecretUnreadableError:
         # Sent again, it becomes readable.
         return False

@@ -13,7 +13,7 @@ from jobs.contract import TableLock
 from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs, roots_for
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, needs
 from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
 from service.api.patterns import SOME_TEXT
@@ -21,13 +21,14 @@ from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
 from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
 from service.catalog import snapshot_store, table_store, watch_store
-from service.catalog.declared import check_declarations
 from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading, writing
-from service.hand_over.flink_hosts import check_allowed
+from service.events.database import Database
 from service.incidents import store
 from service.model import errors, storage_errors, table_errors
+from service.observation.lake_access import LakeAccess
 from service.queue import breaker_store
+from service.queue.hand_over.flink_hosts import check_allowed
 from service.registration import registry
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -60,11 +61,11 @@ CursorText = Annotated[str | None, Query(max_length=500, description="`next_curs
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(*REGISTRATION_ERRORS, table_errors.TableAlreadyRegisteredError),
 )
-def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, response: Response) -> TableOut:
+def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep, response: Response) -> TableOut:
     """Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table."""
-    table = register_table(wanted, context, caller)
+    table = register_table(wanted, database, lake, caller)
     response.headers["Location"] = f"/v1/tables/{table.id}"
-    return shown(context, table)
+    return shown(database, table)
 
 
 @router.post(
@@ -74,20 +75,10 @@ def register(wanted: TableIn, context: AppContextDep, caller: CallerDep, respons
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(*EXAMINATION_ERRORS),
 )
-def detect(wanted: TableIn, context: AppContextDep, caller: CallerDep) -> TableDetected:
+def detect(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
-    declared_writers(wanted.writers, Writers(), context)
-    found = registry.detect(
-        context.engine,
-        wanted.base_path,
-        examine=context.examine,
-        allowed_roots=roots_for(context, caller),
-        storage_options=context.storage_options,
-        claimed=wanted.index.to_contract() if wanted.index else None,
-        lock=wanted.lock.to_contract(),
-        hudi_options=wanted.hudi_options,
-        check=check_of(context),
-    )
+    declared = _declarations(wanted, database, lake)
+    found = registry.detect(database, lake, wanted.base_path, declared, allowed_roots=caller.roots(lake))
     table, index = found.examination, found.examination.index
     return TableDetected(
         name=wanted.name or table.name,
@@ -106,7 +97,7 @@ def detect(wanted: TableIn, context: AppContextDep, caller: CallerDep) -> TableD
     responses=documented(errors.ParamsInvalidError),
 )
 def list_tables(
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     name: Annotated[
         Glob | None,
@@ -128,7 +119,7 @@ def list_tables(
     cursor: CursorText = None,
 ) -> TablePage:
     """`since` and `until` are times of registration."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         page = table_store.page(
             connection,
             limit=limit,
@@ -149,9 +140,9 @@ def list_tables(
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(table_errors.TableNotFoundError),
 )
-def get_table(table_id: TableId, context: AppContextDep, response: Response) -> TableOut:
-    with reading(context.engine) as connection:
-        set_tag(response, connection, context.cipher, "table", table_id)
+def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> TableOut:
+    with reading(database.engine) as connection:
+        set_tag(response, connection, database.cipher, "table", table_id)
         return _outs(connection, [table_store.get(connection, table_id)])[0]
 
 
@@ -173,23 +164,16 @@ def get_table(table_id: TableId, context: AppContextDep, response: Response) -> 
         storage_errors.ReadersBusyError,
     ),
 )
-def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep, caller: CallerDep) -> TableOut:
+def change_table(
+    table_id: TableId, wanted: TableChange, database: DatabaseDep, lake: LakeDep, caller: CallerDep
+) -> TableOut:
     """Verifies a new index on sampled record keys before it takes effect."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         stored = table_store.get(connection, table_id)
-    table = registry.change(
-        context.engine,
-        table_id,
-        _changes(wanted, stored, context),
-        examine=context.examine,
-        allowed_roots=roots_for(context, caller),
-        storage_options=context.storage_options,
-        clock=context.clock,
-        cipher=context.cipher,
-        check=check_of(context),
-    )
-    context.poll_requests.ask(table_id)
-    return shown(context, table)
+    changes = _changes(wanted, stored, database, lake)
+    table = registry.change(database, lake, table_id, changes, allowed_roots=caller.roots(lake))
+    lake.poll_requests.ask(table_id)
+    return shown(database, table)
 
 
 @router.post(
@@ -200,15 +184,15 @@ def change_table(table_id: TableId, wanted: TableChange, context: AppContextDep,
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(table_errors.TableNotFoundError),
 )
-def poll(table_id: TableId, context: AppContextDep) -> PollOut:
+def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
     has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
     snapshot and problems."""
-    with writing(context.engine) as connection:
+    with writing(database.engine) as connection:
         watch_store.get(connection, table_id)
-        breaker_store.mended(connection, table_id, context.clock())
-    context.notifier.notify()
-    return PollOut(table_id=table_id, is_new=context.poll_requests.ask(table_id, insists=True))
+        breaker_store.mended(connection, table_id, database.clock())
+    database.notifier.notify()
+    return PollOut(table_id=table_id, is_new=lake.poll_requests.ask(table_id, insists=True))
 
 
 @router.delete(
@@ -219,40 +203,31 @@ def poll(table_id: TableId, context: AppContextDep) -> PollOut:
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(table_errors.TableNotFoundError, table_errors.TableBusyError),
 )
-def unregister(table_id: TableId, context: AppContextDep) -> None:
+def unregister(table_id: TableId, database: DatabaseDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""
-    registry.unregister(context.engine, table_id)
+    registry.unregister(database.engine, table_id)
 
 
-def register_table(wanted: TableIn, context: AppContext, caller: Caller) -> Registration:
-    table = registry.register(
-        context.engine,
-        context.notifier,
-        wanted.base_path,
-        examine=context.examine,
-        allowed_roots=roots_for(context, caller),
-        storage_options=context.storage_options,
-        clock=context.clock,
-        cipher=context.cipher,
-        name=wanted.name,
-        claimed=wanted.index.to_contract() if wanted.index else None,
-        lock=wanted.lock.to_contract(),
-        writers=declared_writers(wanted.writers, Writers(), context),
-        readers=declared_readers(wanted.readers),
-        hudi_options=wanted.hudi_options,
-        check=check_of(context),
-    )
-    context.poll_requests.ask(table.id)
+def register_table(wanted: TableIn, database: Database, lake: LakeAccess, caller: Caller) -> Registration:
+    declared = _declarations(wanted, database, lake)
+    table = registry.register(database, lake, wanted.base_path, declared, allowed_roots=caller.roots(lake))
+    lake.poll_requests.ask(table.id)
     return table
 
 
-def check_of(context: AppContext) -> registry.Check:
-    """Returns the check of declarations. It follows links, on a storage that may not answer, so a reader runs it."""
-    return lambda table: context.readers.run(check_declarations, table, context.permissions, context.lock_hosts)
+def _declarations(wanted: TableIn, database: Database, lake: LakeAccess) -> registry.Declarations:
+    return registry.Declarations(
+        name=wanted.name,
+        index=wanted.index.to_contract() if wanted.index else None,
+        lock=wanted.lock.to_contract(),
+        writers=declared_writers(wanted.writers, Writers(), database, lake),
+        readers=declared_readers(wanted.readers),
+        hudi_options=wanted.hudi_options,
+    )
 
 
-def shown(context: AppContext, table: Registration) -> TableOut:
-    with reading(context.engine) as connection:
+def shown(database: Database, table: Registration) -> TableOut:
+    with reading(database.engine) as connection:
         return _outs(connection, [table])[0]
 
 
@@ -265,20 +240,20 @@ def _outs(connection: Connection, tables: Sequence[Registration]) -> list[TableO
     ]
 
 
-def declared_writers(wanted: WritersIn | None, stored: Writers, context: AppContext) -> Writers:
+def declared_writers(wanted: WritersIn | None, stored: Writers, database: Database, lake: LakeAccess) -> Writers:
     """Returns the declared writers. Raises FlinkHostNotAllowedError."""
     if wanted is None:
         return Writers(engines_at=stored.engines_at)
     if wanted.flink:
-        check_allowed(wanted.flink.rest_url, context.flink_hosts)
-    return wanted.to_model(stored, context.clock())
+        check_allowed(wanted.flink.rest_url, lake.flink_hosts)
+    return wanted.to_model(stored, database.clock())
 
 
 def declared_readers(wanted: ReadersIn | None) -> Readers:
     return Readers(wanted.hudi_version) if wanted else Readers()
 
 
-def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> dict[str, Any]:
+def _changes(wanted: TableChange, stored: Registration, database: Database, lake: LakeAccess) -> dict[str, Any]:
     """Returns the members that were sent."""
     changes: dict[str, Any] = {}
     sent = wanted.model_fields_set
@@ -289,10 +264,10 @@ def _changes(wanted: TableChange, stored: Registration, context: AppContext) -> 
     if "lock" in sent:
         changes["lock"] = wanted.lock.to_contract() if wanted.lock else TableLock()
     if "writers" in sent:
-        writers = declared_writers(wanted.writers, stored.writers, context)
+        writers = declared_writers(wanted.writers, stored.writers, database, lake)
         # A new declaration of the engines discards earlier detections.
         declares_engines = wanted.writers is not None and wanted.writers.engines is not None
-        changes["writers"] = replace(writers, engines_at=context.clock()) if declares_engines else writers
+        changes["writers"] = replace(writers, engines_at=database.clock()) if declares_engines else writers
     if "readers" in sent:
         changes["readers"] = declared_readers(wanted.readers)
     if "hudi_options" in sent:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from service.access import errors as secret_errors
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep, needs
 from service.api.entity_tags import set_tag
 from service.api.filters import Glob, Since, Until
 from service.api.patterns import SOME_TEXT
@@ -34,6 +34,7 @@ from service.delivery import delivery_store, webhook_store
 from service.delivery import errors as delivery_errors
 from service.delivery import webhooks as flows
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
+from service.events.database import Database
 from service.model import errors
 
 router = APIRouter(prefix="/v1", tags=["webhooks"])
@@ -60,14 +61,14 @@ _FORM_ERRORS = (
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(*_FORM_ERRORS),
 )
-def create(wanted: WebhookIn, context: AppContextDep, response: Response) -> WebhookCreated:
+def create(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: Response) -> WebhookCreated:
     """Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery is at
     least once, with the same `webhook-id` in every attempt, and in the order of events for each table."""
     created = flows.create(
-        context.engine,
-        context.clock,
-        context.cipher,
-        context.guard,
+        database.engine,
+        database.clock,
+        database.cipher,
+        guard,
         url=wanted.url,
         types=tuple(wanted.types),
         tables=tuple(wanted.tables),
@@ -75,7 +76,7 @@ def create(wanted: WebhookIn, context: AppContextDep, response: Response) -> Web
         description=wanted.description,
     )
     response.headers["Location"] = f"/v1/webhooks/{created.webhook.id}"
-    return WebhookCreated.with_secret(created.webhook, context.cipher, {}, created.secret)
+    return WebhookCreated.with_secret(created.webhook, database.cipher, {}, created.secret)
 
 
 @router.get(
@@ -86,7 +87,7 @@ def create(wanted: WebhookIn, context: AppContextDep, response: Response) -> Web
     responses=documented(errors.ParamsInvalidError),
 )
 def list_webhooks(
-    context: AppContextDep,
+    database: DatabaseDep,
     caller: CallerDep,
     *,
     description: Annotated[
@@ -101,7 +102,7 @@ def list_webhooks(
     cursor: CursorText = None,
 ) -> WebhookPage:
     """`since` and `until` are times of creation."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         page = webhook_store.page(
             connection,
             limit=limit,
@@ -113,7 +114,7 @@ def list_webhooks(
             until=until,
         )
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
-    items = [_out(webhook, context, caller, counts.get(webhook.id, {})) for webhook in page.items]
+    items = [_out(webhook, database, caller, counts.get(webhook.id, {})) for webhook in page.items]
     return WebhookPage(items=items, next_cursor=page.next_cursor)
 
 
@@ -124,10 +125,10 @@ def list_webhooks(
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def get_webhook(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep, response: Response) -> WebhookDetail:
-    with reading(context.engine) as connection:
-        set_tag(response, connection, context.cipher, "webhook", webhook_id)
-        shown = _shown(connection, context, caller, webhook_store.get(connection, webhook_id))
+def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep, response: Response) -> WebhookDetail:
+    with reading(database.engine) as connection:
+        set_tag(response, connection, database.cipher, "webhook", webhook_id)
+        shown = _shown(connection, database, caller, webhook_store.get(connection, webhook_id))
         blocking = delivery_store.blocking(connection, webhook_id, _MOST_BLOCKED)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery, _ in blocking])
     blocked = [
@@ -144,15 +145,17 @@ def get_webhook(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(errors.WebhookNotFoundError, *_FORM_ERRORS),
 )
-def change(webhook_id: WebhookId, wanted: WebhookChange, context: AppContextDep, caller: CallerDep) -> WebhookOut:
+def change(
+    webhook_id: WebhookId, wanted: WebhookChange, database: DatabaseDep, guard: GuardDep, caller: CallerDep
+) -> WebhookOut:
     """Pending deliveries go to the new URL, with the new headers."""
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
     webhook = flows.change(
-        context.engine, context.clock, context.cipher, context.guard, webhook_id=webhook_id, changes=changes
+        database.engine, database.clock, database.cipher, guard, webhook_id=webhook_id, changes=changes
     )
-    with reading(context.engine) as connection:
-        return _shown(connection, context, caller, webhook)
+    with reading(database.engine) as connection:
+        return _shown(connection, database, caller, webhook)
 
 
 @router.delete(
@@ -163,8 +166,8 @@ def change(webhook_id: WebhookId, wanted: WebhookChange, context: AppContextDep,
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def delete(webhook_id: WebhookId, context: AppContextDep) -> None:
-    flows.remove(context.engine, webhook_id)
+def delete(webhook_id: WebhookId, database: DatabaseDep) -> None:
+    flows.remove(database.engine, webhook_id)
 
 
 @router.post(
@@ -174,11 +177,11 @@ def delete(webhook_id: WebhookId, context: AppContextDep) -> None:
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def enable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookOut:
+def enable(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
-    webhook = flows.enable(context.engine, context.notifier, context.clock, webhook_id)
-    with reading(context.engine) as connection:
-        return _shown(connection, context, caller, webhook)
+    webhook = flows.enable(database.engine, database.notifier, database.clock, webhook_id)
+    with reading(database.engine) as connection:
+        return _shown(connection, database, caller, webhook)
 
 
 @router.post(
@@ -188,11 +191,11 @@ def enable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> 
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError),
 )
-def disable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) -> WebhookOut:
+def disable(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     because = f"{caller.name} disabled it."
-    webhook = flows.disable(context.engine, context.notifier, webhook_id, because=because, now=context.clock())
-    with reading(context.engine) as connection:
-        return _shown(connection, context, caller, webhook)
+    webhook = flows.disable(database.engine, database.notifier, webhook_id, because=because, now=database.clock())
+    with reading(database.engine) as connection:
+        return _shown(connection, database, caller, webhook)
 
 
 @router.post(
@@ -203,9 +206,9 @@ def disable(webhook_id: WebhookId, context: AppContextDep, caller: CallerDep) ->
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError, delivery_errors.WebhookDisabledError),
 )
-def test(webhook_id: WebhookId, context: AppContextDep) -> DeliveryOut:
+def test(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
     """Sends one event of the type `webhook.test` once; GET /v1/deliveries/{id} shows the outcome."""
-    return _delivery(context, flows.test(context.engine, context.notifier, context.clock, webhook_id))
+    return _delivery(database, flows.test(database.engine, database.notifier, database.clock, webhook_id))
 
 
 @router.post(
@@ -215,12 +218,14 @@ def test(webhook_id: WebhookId, context: AppContextDep) -> DeliveryOut:
     dependencies=[Depends(needs(Role.ADMIN))],
     responses=documented(errors.WebhookNotFoundError, secret_errors.SecretKeyMissingError),
 )
-def rotate_secret(webhook_id: WebhookId, context: AppContextDep) -> WebhookCreated:
+def rotate_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""
-    created = flows.rotate_secret(context.engine, context.clock, context.cipher, webhook_id)
-    with reading(context.engine) as connection:
+    created = flows.rotate_secret(database.engine, database.clock, database.cipher, webhook_id)
+    with reading(database.engine) as connection:
         counts = delivery_store.open_counts(connection, [webhook_id])
-    return WebhookCreated.with_secret(created.webhook, context.cipher, dict(counts.get(webhook_id, {})), created.secret)
+    return WebhookCreated.with_secret(
+        created.webhook, database.cipher, dict(counts.get(webhook_id, {})), created.secret
+    )
 
 
 @router.post(
@@ -231,13 +236,13 @@ def rotate_secret(webhook_id: WebhookId, context: AppContextDep) -> WebhookCreat
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.WebhookNotFoundError, delivery_errors.WebhookDisabledError, errors.ParamsInvalidError),
 )
-def replay(webhook_id: WebhookId, wanted: ReplayIn, context: AppContextDep) -> ReplayOut:
+def replay(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
     """Sends events that were given up, and those from before the webhook was created or while it was disabled. Does not
     touch pending deliveries, so a repeated call sends nothing twice."""
     replayed = flows.replay(
-        context.engine,
-        context.notifier,
-        context.clock,
+        database.engine,
+        database.notifier,
+        database.clock,
         webhook_id,
         since=wanted.since,
         until=wanted.until,
@@ -255,7 +260,7 @@ def replay(webhook_id: WebhookId, wanted: ReplayIn, context: AppContextDep) -> R
 )
 def list_deliveries(
     webhook_id: WebhookId,
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     state: Annotated[list[DeliveryState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
     since: Since = None,
@@ -264,7 +269,7 @@ def list_deliveries(
     cursor: CursorText = None,
 ) -> DeliveryPage:
     """`since` and `until` are times of the events."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         webhook_store.get(connection, webhook_id)
         page = delivery_store.page(
             connection, webhook_id, limit=limit, cursor=cursor, states=state, since=since, until=until
@@ -281,10 +286,10 @@ def list_deliveries(
     dependencies=[Depends(needs(Role.READER))],
     responses=documented(errors.DeliveryNotFoundError),
 )
-def get_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
-    with reading(context.engine) as connection:
+def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
+    with reading(database.engine) as connection:
         delivery = delivery_store.get(connection, delivery_id)
-    return _delivery(context, delivery)
+    return _delivery(database, delivery)
 
 
 @router.post(
@@ -295,9 +300,9 @@ def get_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.DeliveryNotFoundError, delivery_errors.WebhookDisabledError),
 )
-def replay_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
+def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     """Keeps the `webhook-id`, and starts a new schedule of attempts."""
-    return _delivery(context, flows.replay_one(context.engine, context.notifier, context.clock, delivery_id))
+    return _delivery(database, flows.replay_one(database.engine, database.notifier, database.clock, delivery_id))
 
 
 @router.post(
@@ -308,22 +313,22 @@ def replay_delivery(delivery_id: DeliveryId, context: AppContextDep) -> Delivery
     dependencies=[Depends(needs(Role.OPERATOR))],
     responses=documented(errors.DeliveryNotFoundError, delivery_errors.DeliveryEndedError),
 )
-def skip_delivery(delivery_id: DeliveryId, context: AppContextDep) -> DeliveryOut:
+def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     """The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends it
     later."""
-    return _delivery(context, flows.skip(context.engine, context.notifier, context.clock, delivery_id))
+    return _delivery(database, flows.skip(database.engine, database.notifier, database.clock, delivery_id))
 
 
-def _shown(connection: Connection, context: AppContext, caller: Caller, webhook: Webhook) -> WebhookOut:
+def _shown(connection: Connection, database: Database, caller: Caller, webhook: Webhook) -> WebhookOut:
     counts = delivery_store.open_counts(connection, [webhook.id])
-    return _out(webhook, context, caller, counts.get(webhook.id, {}))
+    return _out(webhook, database, caller, counts.get(webhook.id, {}))
 
 
-def _out(webhook: Webhook, context: AppContext, caller: Caller, counts: Mapping[DeliveryState, int]) -> WebhookOut:
-    return WebhookOut.of(webhook, context.cipher, dict(counts), is_whole=caller.may(Role.ADMIN))
+def _out(webhook: Webhook, database: Database, caller: Caller, counts: Mapping[DeliveryState, int]) -> WebhookOut:
+    return WebhookOut.of(webhook, database.cipher, dict(counts), is_whole=caller.may(Role.ADMIN))
 
 
-def _delivery(context: AppContext, delivery: Delivery) -> DeliveryOut:
-    with reading(context.engine) as connection:
+def _delivery(database: Database, delivery: Delivery) -> DeliveryOut:
+    with reading(database.engine) as connection:
         attempts = delivery_store.attempts(connection, [delivery.id])
     return DeliveryOut.of(delivery, attempts.get(delivery.id, []))

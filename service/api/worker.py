@@ -13,16 +13,19 @@ from fastapi.concurrency import run_in_threadpool
 
 from jobs.contract import Heartbeat, LogLine, Problem, Result, WorkerInfo, WorkOrder
 from service.access.token import Role
-from service.api.dependencies import AppContext, AppContextDep, Caller, CallerDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, QueueDep, needs
 from service.api.jobs import JobId
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.statuses import NOTHING, documented
 from service.api.worker_requests import AnnounceRequest, HeartbeatIn, LeaseRequest, ReportIn, WorkerInfoIn
+from service.events.database import Database
 from service.model import errors, job_errors
+from service.observation.lake_access import LakeAccess
 from service.queue import leases as leasing
 from service.queue import verification
 from service.queue.job import Holder
 from service.registration import registry
+from service.scheduling.queue_settings import QueueSettings
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +45,11 @@ _VERIFICATION_SECONDS = 5.0
     status_code=NOTHING,
     responses=documented(errors.ParamsInvalidError),
 )
-def announce(wanted: AnnounceRequest, context: AppContextDep, caller: CallerDep) -> None:
+def announce(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
     """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
     The token must be made for the worker's group."""
     info = _info(wanted.worker, caller)
-    leasing.announce(context.engine, context.clock, wanted.worker_id, info)
+    leasing.announce(database, wanted.worker_id, info)
 
 
 def _info(worker: WorkerInfoIn | None, caller: Caller) -> WorkerInfo:
@@ -67,39 +70,42 @@ def _info(worker: WorkerInfoIn | None, caller: Caller) -> WorkerInfo:
     responses={int(NOTHING): {"description": "No job is due"}, **documented(errors.ParamsInvalidError)},
 )
 async def lease(
-    wanted: LeaseRequest, context: AppContextDep, caller: CallerDep, request: Request
+    wanted: LeaseRequest, database: DatabaseDep, lake: LakeDep, queue: QueueDep, caller: CallerDep, request: Request
 ) -> LeaseOut | Response:
     """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
     worker's group, and from then on the lease belongs to this token and worker."""
     info = _info(wanted.worker, caller)
-    await run_in_threadpool(leasing.announce, context.engine, context.clock, wanted.worker_id, info)
-    order = await _next_order(wanted, info.group, context, caller, request)
+    await run_in_threadpool(leasing.announce, database, wanted.worker_id, info)
+    order = await _next_order(wanted, info.group, database, lake, queue, caller, request)
     if order is None:
         return Response(status_code=NOTHING)
-    return LeaseOut(plan=order.to_json(), lease_seconds=context.config.lease.total_seconds())
+    return LeaseOut(plan=order.to_json(), lease_seconds=queue.leases.lease.total_seconds())
 
 
 async def _next_order(
-    wanted: LeaseRequest, group: str, context: AppContext, caller: Caller, request: Request
+    wanted: LeaseRequest,
+    group: str,
+    database: Database,
+    lake: LakeAccess,
+    queue: QueueSettings,
+    caller: Caller,
+    request: Request,
 ) -> WorkOrder | None:
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
-    with context.notifier.listener() as listener:
-        while not context.notifier.is_closed:
+    with database.notifier.listener() as listener:
+        while not database.notifier.is_closed:
             listener.forget()
             # A worker that died while waiting must not get a job.
             if await request.is_disconnected():
                 return None
             order = await run_in_threadpool(
                 leasing.lease,
-                context.engine,
-                context.notifier,
-                context.clock,
-                context.config,
-                context.cipher,
+                database,
+                queue.leases,
                 worker_id=wanted.worker_id,
                 group=group,
-                permissions=context.permissions,
+                permissions=lake.permissions,
                 token_id=caller.token_id,
             )
             left = end - loop.time()
@@ -117,17 +123,13 @@ async def _next_order(
     summary="Extend a lease, and report progress",
     responses=documented(errors.ParamsInvalidError),
 )
-def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep, caller: CallerDep) -> HeartbeatOut:
+def heartbeat(
+    job_id: JobId, beat: HeartbeatIn, database: DatabaseDep, queue: QueueDep, caller: CallerDep
+) -> HeartbeatOut:
     """`cancel`: stop, clean up and report. `lost`: stop and write nothing, the lease has been lost."""
     heartbeat = Heartbeat.from_json(beat.model_dump())
     answer = leasing.heartbeat(
-        context.engine,
-        context.notifier,
-        context.clock,
-        context.config,
-        job_id=job_id,
-        beat=heartbeat,
-        holder=Holder(beat.worker_id, caller.token_id),
+        database, queue.leases, job_id=job_id, beat=heartbeat, holder=Holder(beat.worker_id, caller.token_id)
     )
     return HeartbeatOut(answer=answer.value)
 
@@ -139,21 +141,25 @@ def heartbeat(job_id: JobId, beat: HeartbeatIn, context: AppContextDep, caller: 
     responses=documented(errors.ParamsInvalidError, job_errors.LeaseLostError),
 )
 async def report(
-    job_id: JobId, wanted: ReportIn, context: AppContextDep, caller: CallerDep, afterwards: BackgroundTasks
+    job_id: JobId,
+    wanted: ReportIn,
+    database: DatabaseDep,
+    lake: LakeDep,
+    queue: QueueDep,
+    caller: CallerDep,
+    afterwards: BackgroundTasks,
 ) -> ReportOut:
     """Compares a success with the table's timeline: the job is `unknown` if the reported instants have not completed.
 
     Afterwards the service polls the table again, because its files and buckets may have changed.
     """
     result = Result.from_json(wanted.result.model_dump())
-    contradiction = await _contradiction(context, job_id, result)
+    contradiction = await _contradiction(database, lake, queue, job_id, result)
     job = await run_in_threadpool(
         leasing.report,
-        context.engine,
-        context.notifier,
-        context.clock,
-        context.rng,
-        context.config,
+        database,
+        queue.rng,
+        queue.leases,
         job_id=job_id,
         attempt=wanted.attempt,
         result=result,
@@ -162,30 +168,25 @@ async def report(
         log=[LogLine.from_json(line.model_dump()) for line in wanted.log],
     )
     if not job.dry_run:
-        context.poll_requests.ask(job.table_id)
-        afterwards.add_task(
-            registry.detect_again,
-            context.engine,
-            job.table_id,
-            examine=context.examine,
-            allowed_roots=context.permissions.roots,
-            storage_options=context.storage_options,
-        )
+        lake.poll_requests.ask(job.table_id)
+        afterwards.add_task(registry.detect_again, database.engine, lake, job.table_id)
     return ReportOut(state=job.state)
 
 
-async def _contradiction(context: AppContext, job_id: str, result: Result) -> Problem | None:
+async def _contradiction(
+    database: Database, lake: LakeAccess, queue: QueueSettings, job_id: str, result: Result
+) -> Problem | None:
     """Returns what the timeline says against the result; None also if the storage does not answer in time."""
     read = partial(
         verification.contradiction,
-        context.engine,
-        context.readers,
+        database.engine,
+        lake.readers,
         job_id,
         result,
-        storage_options=context.storage_options,
-        allowed_roots=context.permissions.roots,
+        storage_options=lake.storage_options,
+        allowed_roots=lake.permissions.roots,
     )
     with anyio.move_on_after(_VERIFICATION_SECONDS):
-        return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=context.verifications)
+        return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=queue.verifications)
     log.warning("Job %s: the table's timeline could not be read within %g s", job_id, _VERIFICATION_SECONDS)
     return None

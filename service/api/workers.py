@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
 from service.api.attempt_models import JobProblem
-from service.api.dependencies import AppContextDep, needs
+from service.api.dependencies import DatabaseDep, MonitoringDep, needs
 from service.api.filters import Since, Until
 from service.api.statuses import documented
 from service.db.engine import reading
@@ -121,7 +121,7 @@ class DemandByGroup(BaseModel):
     responses=documented(errors.ParamsInvalidError),
 )
 def list_workers(
-    context: AppContextDep,
+    database: DatabaseDep,
     *,
     group: Groups = None,
     state: Annotated[list[WorkerState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
@@ -130,7 +130,7 @@ def list_workers(
 ) -> WorkerList:
     """Leaves out workers that were not seen for a day. `since` and `until` are times at which a worker was last
     seen."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         found = worker_store.every(connection)
     wanted = [
         each
@@ -151,16 +151,17 @@ def list_workers(
     responses=documented(errors.ParamsInvalidError),
 )
 def get_demand(
-    context: AppContextDep,
+    database: DatabaseDep,
+    monitoring: MonitoringDep,
     group: Groups = None,
 ) -> DemandByGroup:
     """Lists a `group` that you name even if it has neither jobs nor workers.
 
     With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of workers.
     """
-    now = context.clock()
-    outlook = context.forecaster.outlook(context.engine, context.clock, is_scaled=True)
-    with reading(context.engine) as connection:
+    now = database.clock()
+    outlook = monitoring.forecaster.outlook(database.engine, database.clock, is_scaled=True)
+    with reading(database.engine) as connection:
         found = demand.demand(
             demand_store.queued(connection, now),
             demand_store.running(connection),

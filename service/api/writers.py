@@ -11,7 +11,8 @@ from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
 from service.access import token_store
 from service.access.token import Role
-from service.api.dependencies import CALLBACK_PATH, AppContext, AppContextDep, caller_of, needs, url_of_service
+from service.api.dependencies import CALLBACK_PATH, DatabaseDep, ExposureDep, LakeDep, caller_of, needs
+from service.api.exposure import Exposure
 from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER
 from service.api.query_parameters import TOLERANT
@@ -21,8 +22,10 @@ from service.api.tables import TableId
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.known_options import LATEST
 from service.catalog.table_secrets import masked
-from service.catalog.writer_options import Callback, Target, writer_options
+from service.catalog.writer_options import writer_options
+from service.catalog.written_table import Callback, Target
 from service.db.engine import reading
+from service.events.database import Database
 from service.lake.table import TableType
 from service.model import errors, table_errors
 from service.observation import callback as callbacks
@@ -76,14 +79,15 @@ class CallbackIn(BaseModel):
 )
 def hudi_callback(
     wanted: CallbackIn,
-    context: AppContextDep,
+    database: DatabaseDep,
+    lake: LakeDep,
     _documented: Annotated[
         str | None, Header(alias="hudi-callback-key", description="Required if the service has a callback key")
     ] = None,
 ) -> CallbackOut:
     """Accepts Hudi's own HTTP commit callback and requests a poll of the table. The answer does not wait for it."""
     received = callbacks.receive(
-        context.engine, context.poll_requests, base_path=wanted.base_path, instant=wanted.instant
+        database.engine, lake.poll_requests, base_path=wanted.base_path, instant=wanted.instant
     )
     return CallbackOut(table_id=received.table_id, is_new=received.is_new)
 
@@ -97,7 +101,8 @@ def hudi_callback(
 )
 def get_writer_options(
     table_id: TableId,
-    context: AppContextDep,
+    database: DatabaseDep,
+    exposure: ExposureDep,
     request: Request,
     *,
     engine: WriterEngineQuery = WriterEngine.SPARK,
@@ -106,7 +111,7 @@ def get_writer_options(
 ) -> WriterOptionsOut:
     """Options for writing beside this service: concurrency control with the table's own lock, the callback, no inline
     services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL too."""
-    with reading(context.engine) as connection:
+    with reading(database.engine) as connection:
         table = table_store.get(connection, table_id)
         stored = snapshot_store.find(connection, table_id)
         sightings = watch_store.engines_of(connection, table_id)
@@ -118,7 +123,7 @@ def get_writer_options(
         has_flink=WriterEngine.FLINK in table.writers.known_engines(sightings),
         hudi_version=hudi_version,
     )
-    return _shown(target, engine, context, request, delegates=services == "delegated")
+    return _shown(target, engine, database, exposure, request, delegates=services == "delegated")
 
 
 @router.get(
@@ -129,7 +134,8 @@ def get_writer_options(
     responses=documented(errors.ParamsInvalidError),
 )
 def get_writer_options_of_new_table(
-    context: AppContextDep,
+    database: DatabaseDep,
+    exposure: ExposureDep,
     request: Request,
     *,
     engine: WriterEngineQuery,
@@ -166,7 +172,7 @@ def get_writer_options_of_new_table(
         hudi_version=hudi_version or LATEST,
         exists=False,
     )
-    return _shown(target, engine, context, request, delegates=services == "delegated")
+    return _shown(target, engine, database, exposure, request, delegates=services == "delegated")
 
 
 def _columns(text: str | None) -> tuple[str, ...]:
@@ -174,17 +180,17 @@ def _columns(text: str | None) -> tuple[str, ...]:
 
 
 def _shown(
-    target: Target, engine: WriterEngine, context: AppContext, request: Request, *, delegates: bool
+    target: Target, engine: WriterEngine, database: Database, exposure: Exposure, request: Request, *, delegates: bool
 ) -> WriterOptionsOut:
-    with reading(context.engine) as connection:
-        needs_token = context.callback_key is None and token_store.exist(connection)
+    with reading(database.engine) as connection:
+        needs_token = exposure.callback_key is None and token_store.exist(connection)
+    url = exposure.url_for(request)
     callback = Callback(
-        url=url_of_service(request, context) + CALLBACK_PATH,
-        key=_KEY_PLACEHOLDER if context.callback_key else None,
+        url=url + CALLBACK_PATH,
+        key=_KEY_PLACEHOLDER if exposure.callback_key else None,
         headers=f"Authorization:Bearer {_FILL_IN}" if needs_token else None,
     )
     secret = callback.key or (_FILL_IN if needs_token else None)
-    url = url_of_service(request, context)
     # An HTTP client of Hudi's sends credentials only from here, and only when asked for them.
     delegation_url = url.replace("://", f"://writer:{secret}@", 1) if secret else url
     found = writer_options(target, engine, callback=callback, manager=delegation_url if delegates else "")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def find_table(connection: Connection, base_path: str) -> str | None:
     """Returns the id of the registered table with this base path, None without one."""
-    # The spelling of most callers: needs no look-up of links in the file system, which may hang.
+    # Most callers spell the path so, and a look-up of links in the file system may hang.
     found = table_store.find(connection, plain(base_path))
     if found is not None:
         return found

@@ -32,7 +32,7 @@ _ANY: tuple[str | None, ...] = (None,)
 _TIMELINE_TIME = sa.func.coalesce(_c.c.completion_time, _c.c.requested_time)
 
 
-# Made once, as all statements of a poll: to make them takes longer than to execute them.
+# Statements of a poll are built once, because building takes longer than executing.
 _INSERTS = {
     name: insert(_c).on_conflict_do_nothing().returning(_c.c.id, _c.c.table_id, _c.c.requested_time, _c.c.action)
     for name, insert in (("postgresql", postgresql.insert), ("sqlite", sqlite.insert))
@@ -49,7 +49,7 @@ _LAST_RUN = {
     .limit(1)
     for column in ("action", "operation")
 }
-# As floating point, which does not overflow.
+# A floating-point sum does not overflow.
 _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.bytes_written, sa.Float)), 0)).where(
     _OF_TABLE, _INGESTS
 )
@@ -64,7 +64,7 @@ def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
     commits = list(found)
     if not commits:
         return []
-    # Several rows at once, and in the order given: their ids grow with it.
+    # The rows are inserted in the order given, so that their ids grow with it.
     rows = connection.execute(_INSERTS[connection.dialect.name], [_values(commit) for commit in commits])
     ids = {(table_id, requested, action): commit_id for commit_id, table_id, requested, action in rows}
     keyed = ((commit, ids.pop((commit.table_id, commit.requested_time, commit.action), None)) for commit in commits)
@@ -94,7 +94,7 @@ def newest_requested(connection: Connection, table_id: str) -> str | None:
 
 
 def last_recorded(connection: Connection, table_id: str) -> str | None:
-    """Returns the requested time of the last commit that was stored; None without one. Each poll stores them in the
+    """Returns the requested time of the last commit that was stored; None without one. Each poll stores commits in the
     order of their completion."""
     of_table = sa.select(_c.c.requested_time).where(_c.c.table_id == table_id, _c.c.action.in_(WRITING_ACTIONS))
     last: str | None = connection.execute(of_table.order_by(_c.c.id.desc()).limit(1)).scalar()
@@ -119,11 +119,11 @@ def page(
     if cursor:
         after = Cursor.parse(cursor)
         same_moment = sa.and_(_c.c.completed_at == after.created_at, _c.c.id < after.number)
-        # The first condition alone would do, but for the search in the index.
+        # The second condition is enough; the first one lets the index be searched.
         conditions += [_c.c.completed_at <= after.created_at, sa.or_(_c.c.completed_at < after.created_at, same_moment)]
     most = limit + 1
     latest = (_c.c.completed_at.desc(), _c.c.id.desc())
-    # One step in an index for each action, however rare it is among the others.
+    # Each action takes one step in an index, however rare it is among the others.
     parts = [
         sa.select(_c.c.id).where(*conditions, *([_c.c.action == each] if each else [])).order_by(*latest).limit(most)
         for each in sorted(set(actions)) or _ANY

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Consumer:
-    """`instant` is the last commit that it has seen, by its requested time; `seen_at` is when it said so last."""
+    """A reader that follows a table's commits."""
 
     table_id: str
     name: str
-    instant: str
+    instant: str  # The requested time of the last commit that it has seen.
     created_at: datetime
-    seen_at: datetime
+    seen_at: datetime  # When it last said so.
 
     def expires_at(self, hours: int) -> datetime:
-        """Returns when it counts as gone if it stays silent; `hours` is a setting of the policy of cleaning."""
+        """Returns when a silent consumer counts as gone; `hours` is a setting of the cleaning policy."""
         return self.seen_at + timedelta(hours=hours)
 
     def is_stale(self, hours: int, now: datetime) -> bool:

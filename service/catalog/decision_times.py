@@ -38,7 +38,7 @@ def _wake(dialect: str) -> sa.Insert:
 
 def wake_all(connection: Connection, now: datetime) -> None:
     """Does the same as `wake` for every table that was ever polled."""
-    # Locked in a fixed order, so that two concurrent calls cannot deadlock.
+    # A fixed order of the locks keeps two concurrent calls from a deadlock.
     later = sa.select(_p.c.table_id).where(_p.c.next_decision_at > now).order_by(_p.c.table_id).with_for_update()
     connection.execute(
         _p.update()
@@ -48,8 +48,7 @@ def wake_all(connection: Connection, now: datetime) -> None:
 
 
 def wake_deferred(connection: Connection, now: datetime, limit: int, *, capacities: Collection[str]) -> None:
-    """Makes at most `limit` tables due that wait for one of these `capacities`, those that have waited longest
-    first."""
+    """Makes at most `limit` tables due that wait for one of these `capacities`, the longest waiting first."""
     first = (
         sa.select(_p.c.table_id)
         .where(
@@ -87,14 +86,14 @@ def claim(connection: Connection, table_id: str, now: datetime) -> bool:
 
 
 def settle(connection: Connection, table_id: str, *, next_decision_at: datetime) -> None:
-    """Records that the table has been decided."""
+    """Records that a decision about the table was made."""
     values = {"next_decision_at": next_decision_at, "due_since": next_decision_at, "deferred_for": None}
     connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 
 
 def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, wanted: str) -> None:
-    """Records that the table has been decided and waits, keeping its place, until other tables' jobs free the capacity
-    `wanted` (`service.scheduling.admission.capacity_wanted`)."""
+    """Records a decision to wait until other tables' jobs free the capacity `wanted`
+    (`service.scheduling.admission.capacity_wanted`); the table keeps its place."""
     values = {"next_decision_at": next_decision_at, "deferred_for": wanted}
     connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
 

@@ -10,9 +10,9 @@ from service.lake.table import TableType
 if TYPE_CHECKING:
     from jobs.contract import BucketIndex
 
-# With the manager on, "inline" means that the writer plans a compaction and asks the manager to execute it.
-# `actions` must contain compaction, otherwise Hudi delegates nothing. It must not contain clean: a writer executes a
-# pending clean itself with its next commit (`BaseHoodieTableServiceClient.clean`), so cleaning stays with this service.
+# If the manager is on, "inline" means that the writer plans a compaction and asks the manager to execute it. `actions`
+# must contain compaction, otherwise Hudi delegates nothing, and must not contain clean: a writer executes a pending
+# clean itself with its next commit (`BaseHoodieTableServiceClient.clean`), so cleaning stays with this service.
 _COMMON = {
     "hoodie.table.service.manager.enabled": "true",
     "hoodie.table.service.manager.actions": "compaction,clustering",
@@ -31,7 +31,7 @@ _PLANS_COMPACTION = {
 
 
 def options(engine: WriterEngine, url: str, table_type: TableType | None) -> dict[str, str]:
-    """Returns none without a URL. It may have user info: Hudi's client replaces the path of the URL and keeps the rest.
+    """Returns the options; none without a URL. Hudi's client replaces the path of the URL, and keeps user info.
 
     On a copy-on-write table the planning of a compaction would fail.
     """

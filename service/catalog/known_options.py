@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 LATEST = "1.2.0"
 
-# Option -> the first version that knows it, and its name before, if there was one. The classes of the bundles say so
-# (0.15.0, 1.0.2, 1.1.1, 1.2.0: `tests/integration/test_options_of_bundles.py`); for Flink's, `FlinkOptions` of 1.2.0.
+# The first version that knows each option, and the option's older name, if there is one. Source: the classes of the
+# bundles 0.15.0, 1.0.2, 1.1.1 and 1.2.0 (`tests/integration/test_options_of_bundles.py`); for Flink's options
+# `FlinkOptions` of 1.2.0.
 _SINCE: Mapping[str, tuple[tuple[int, int], str | None]] = {
     "hoodie.bucket.index.query.pruning": ((1, 0), None),
     "hoodie.clean.async.enabled": ((1, 0), "hoodie.clean.async"),

@@ -21,37 +21,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FlinkWriter:
-    """The Flink job that writes a table, so that the service can stop it for a while: the address of its cluster's REST
-    API, its name or id, and the folder for its savepoints (None: the cluster's own).
+    """The Flink job that writes a table, so that the service can stop it for a while."""
 
-    `restart` is how the owner starts it again after each stop.
-    """
-
-    rest_url: str
-    job: str
-    savepoint_folder: str | None = None
-    restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT
+    rest_url: str  # The cluster's REST API.
+    job: str  # Name or id.
+    savepoint_folder: str | None = None  # None is the cluster's own.
+    restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT  # How the owner starts the job again after each stop.
 
 
 @dataclass(frozen=True)
 class Writers(JsonMapped):
-    """The owner's declarations about the table's writers: their Hudi version, or that none is running.
-
-    `retry_conflicts`: all of them are configured to write a batch again when it conflicts. `engines` are the engines
-    that write the table, None if not declared. `declared_at` is the time of the declaration, None if an earlier version
-    of the service stored it; `engines_at` is set when `engines` was declared *again*, after the registration: earlier
-    sightings of engines no longer count. `query_pruning_off`: Hudi's pruning by buckets is off wherever SQL reads the
-    table.
-    """
+    """The owner's declarations about the table's writers."""
 
     hudi_version: str | None = None
-    stopped: bool = False
-    retry_conflicts: bool = False
-    query_pruning_off: bool = False
-    engines: tuple[WriterEngine, ...] | None = None
+    stopped: bool = False  # Whether no writer is running.
+    retry_conflicts: bool = False  # Whether all writers write a batch again when it conflicts.
+    query_pruning_off: bool = False  # Whether Hudi's pruning by buckets is off wherever SQL reads the table.
+    engines: tuple[WriterEngine, ...] | None = None  # None if not declared.
     flink: FlinkWriter | None = None
-    declared_at: datetime | None = None
-    engines_at: datetime | None = None
+    declared_at: datetime | None = None  # None if an earlier version of the service stored the declaration.
+    engines_at: datetime | None = None  # When engines were declared *again*; earlier sightings do not count any more.
 
     def detected(self, sightings: Sightings) -> dict[WriterEngine, Sighting]:
         """Returns the sightings that count: those after the owner last declared the engines again."""
@@ -86,14 +75,10 @@ class Readers(JsonMapped):
 
 @dataclass(frozen=True)
 class Registration:
-    """One registered table. `base_path` is canonical, so that no table can be registered twice under two spellings.
-
-    The secrets among the options are encrypted (`service.catalog.table_secrets`). `profile` is the result of the last
-    examination (`service.lake.table.TableProfile`), as JSON.
-    """
+    """One registered table. The secrets among its options are encrypted (`service.catalog.table_secrets`)."""
 
     id: str
-    base_path: str
+    base_path: str  # Canonical, so that no table can be registered twice under two spellings.
     name: str
     created_at: datetime
     updated_at: datetime
@@ -102,7 +87,7 @@ class Registration:
     writers: Writers = field(default_factory=Writers)
     readers: Readers = field(default_factory=Readers)
     hudi_options: Mapping[str, str] = field(default_factory=dict)
-    profile: Mapping[str, Any] = field(default_factory=dict)
+    profile: Mapping[str, Any] = field(default_factory=dict)  # The last `service.lake.table.TableProfile`, as JSON.
 
     def evolve(self, **changes: Any) -> Registration:
         return dataclasses.replace(self, **changes)
@@ -117,6 +102,11 @@ class Registration:
         layout = self.profile.get("bucket_layout") or {}
         has_buckets = self.index is not None or layout.get("kind") in _BUCKETED
         return FlinkRestart.FROM_SAVEPOINT if has_buckets else FlinkRestart.WITHOUT_STATE
+
+    def check_readable(self, cipher: SecretCipher) -> None:
+        """Raises SecretUnreadableError if a secret cannot be decrypted, so that no worker can work on the table."""
+        for options in (self.lock.options, self.hudi_options):
+            opened(cipher, options)
 
     def to_contract(self, sightings: Sightings, cipher: SecretCipher) -> Table:
         """Returns the data that a worker needs, with all secrets. `sightings` are those of the table's engines.

@@ -15,20 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sample:
-    """Some figures of a table at one time. `delta_commits` are writers' commits since the last compaction, whose
-    completion is `compacted_at`; of a copy-on-write table it is 0. `timeline_commits` are the completed commits on the
-    active timeline. `freed_bytes` are in no latest file slice."""
+    """Some figures of a table at one time."""
 
     at: datetime
     log_bytes: int
     base_bytes: int
-    delta_commits: int
+    delta_commits: int  # Writers' commits since the last compaction; 0 for a copy-on-write table.
     file_groups: int
     base_files: int
     small_files: int
-    freed_bytes: int
-    timeline_commits: int
-    compacted_at: datetime | None = None
+    freed_bytes: int  # Bytes of files that are in no latest file slice.
+    timeline_commits: int  # Completed commits on the active timeline.
+    compacted_at: datetime | None = None  # Completion of the last compaction.
 
     @property
     def log_ratio(self) -> float | None:

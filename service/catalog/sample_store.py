@@ -25,12 +25,12 @@ _s = schema.samples
 _SHORT, _HOUR, _DAY = 300, 3600, 86_400
 
 _STEPS_KEPT = ((_SHORT, timedelta(days=1), _HOUR), (_HOUR, timedelta(days=30), _DAY))
-"""Samples of each step, the time for which they are kept, and the slots, in seconds, to whose beginning that time is
-rounded, so that the samples of the next step go on where these end."""
+"""The seconds of each step, how long its samples are kept, and the seconds of the next step, to whose beginning that
+time is rounded, so that the next step's samples go on where these end."""
 
 
 def record(connection: Connection, table_id: str, sample: Sample) -> None:
-    """Writes a sample; of the same five minutes, hour or day the last one counts."""
+    """Writes a sample, which replaces an earlier one of the same five minutes, hour or day."""
     values = dataclasses.asdict(sample)
     seconds = int(sample.at.timestamp())
     rows = [{"table_id": table_id, "step": step, "slot": seconds // step, **values} for step in (_SHORT, _HOUR, _DAY)]
@@ -53,8 +53,8 @@ def of_table(
     until: datetime | None = None,
     limit: int,
 ) -> list[Sample]:
-    """Returns the newest `limit` samples from `since` to `until` (exclusive), oldest first: of each five minutes of the
-    last day, each hour of the last month, and each day before."""
+    """Returns the newest `limit` samples from `since` to `until` (exclusive), oldest first: one for each five minutes
+    of the last day, each hour of the last month, and each day before."""
     parts, end = [], None
     for step, kept, slot in _STEPS_KEPT:
         begin = _begin(now - kept, slot)

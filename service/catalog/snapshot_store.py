@@ -39,10 +39,10 @@ _p = schema.partitions
 
 @dataclass(frozen=True)
 class Stored:
-    """A snapshot without its partitions. `hashing_config` is the config in force (its instant, expressions and default)
-    and those before it."""
+    """A snapshot without its partitions."""
 
     snapshot: TableSnapshot
+    # The config in force (its instant, expressions and default) and those before it.
     hashing_config: Mapping[str, Any] | None = field(default=None)
 
 
@@ -61,8 +61,8 @@ KnownSnapshots = dict[str, tuple[bytes, TableSnapshot]]
 def every(
     connection: Connection, table_id: str | None = None, *, known: KnownSnapshots | None = None
 ) -> dict[str, TableSnapshot]:
-    """Returns the snapshots without their partitions, by table id, of all tables or of one. With those that are `known`
-    only the others are made anew, and it remembers them there."""
+    """Returns the snapshots without their partitions, by table id, of all tables or of one. Only those that are not
+    `known` are built, and added there."""
     query = sa.select(_s.c.table_id, _s.c.taken_at, sa.cast(_s.c.summary, sa.Text).label("summary"))
     found: KnownSnapshots = {}
     for row in connection.execute(query if table_id is None else query.where(_s.c.table_id == table_id)):
@@ -103,15 +103,15 @@ def details(connection: Connection, table_id: str, paths: Collection[str] | None
 
 
 def save(connection: Connection, stored: Stored) -> TableSnapshot:
-    """Saves everything but the partitions, with what follows from those that are stored, and returns it with that:
-    `totals`, `large`, `skewed`, and `cycles` with the size of this snapshot."""
+    """Saves everything but the partitions, and returns the snapshot with what follows from the stored ones: `totals`,
+    `large`, `skewed`, and `cycles` with the size of this snapshot."""
     snapshot = _completed(connection, stored.snapshot)
     sizes = {"base_bytes": snapshot.totals.base_bytes, "log_bytes": snapshot.totals.log_bytes}
     summary = {**_summary(snapshot, stored.hashing_config), **sizes}  # see `table_statistics`
     values = {"taken_at": snapshot.taken_at, "summary": summary}
-    changed = connection.execute(_s.update().where(_s.c.table_id == snapshot.table_id).values(**values))
+    changed = connection.execute(_UPDATE, {"of_table": snapshot.table_id, **values})
     if not changed.rowcount:
-        connection.execute(_s.insert().values(table_id=snapshot.table_id, **values))
+        connection.execute(_s.insert(), {"table_id": snapshot.table_id, **values})
     return snapshot
 
 
@@ -120,8 +120,8 @@ def save_partitions(
 ) -> None:
     """Replaces the stored partitions. `listed` are the paths that were listed, None for all: those that are not among
     `found` are deleted."""
-    old = _p.delete().where(_p.c.table_id == table_id)
-    connection.execute(old if listed is None else old.where(_p.c.path.in_(listed)))
+    old = _DELETE_PARTITIONS if listed is None else _DELETE_PARTITIONS.where(_p.c.path.in_(listed))
+    connection.execute(old, {"of_table": table_id})
     rows = [_partition_values(table_id, detail) for detail in found]
     if rows:
         connection.execute(_p.insert(), rows)
@@ -146,7 +146,7 @@ def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot
 
 
 def _number(name: str) -> sa.ColumnElement[int]:
-    # By way of text: PostgreSQL would take it as an integer of 32 bits.
+    # The value goes by way of text, since PostgreSQL would take it as an integer of 32 bits.
     return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)
 
 
@@ -163,7 +163,7 @@ def _first(order: sa.ColumnElement[Any]) -> sa.Select[Any]:
     return sa.select(_p.c.state).where(_IS_OF_TABLE, is_known).order_by(order.desc(), _p.c.path).limit(1)
 
 
-# Made once: to make these takes longer than to execute them.
+# Statements are built once, because building takes longer than executing.
 _IS_OF_TABLE = _p.c.table_id == sa.bindparam("of_table")
 _TOTALS = _totals()
 _LARGEST = _first(_number("largest_bucket_bytes"))
@@ -172,6 +172,8 @@ _MOST_SKEWED = _first(
     / sa.func.nullif(_number("base_bytes") + _number("log_bytes"), 0)
 )
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
+_UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
+_DELETE_PARTITIONS = _p.delete().where(_IS_OF_TABLE)
 
 
 def forget(connection: Connection, table_id: str) -> None:
@@ -234,7 +236,7 @@ def _snapshot(table_id: str, taken_at: datetime, summary: Mapping[str, Any]) -> 
     for name in _SINCE:
         data[name] = Since(**_restored(data[name], ("at",)))
     for name, part in _PARTS.items():
-        # Absent if an earlier version of the service has stored it: the next poll writes them.
+        # An earlier version of the service stored none; the next poll writes them.
         if data.get(name):
             data[name] = part(**_known(part, data[name]))
     for name in ("vanished", "undone"):

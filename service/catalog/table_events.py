@@ -1,6 +1,6 @@
 """Events about a registered table.
 
-Their ids are derived from what happened, so an event that is published twice is stored once.
+The ids of events are derived from what happened, so an event that is published twice is stored once.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Secrets among the options of tables. They are encrypted one by one, so that everything else of a table stays readable
-without the key: lists, polls and decisions.
+"""Secrets among the options of tables.
+
+Each secret is encrypted by itself, so that everything else of a table stays readable without the key: lists, polls and
+decisions.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from service.access.secret_cipher import SecretCipher
-    from service.catalog.registration import Registration
 
 _PREFIX = "groundskeeper-sealed:"
 """Marks an encrypted value. A value that a user sends with this prefix is encrypted too, so the mark is never wrong."""
@@ -50,12 +51,6 @@ def opened(cipher: SecretCipher, stored: Mapping[str, str]) -> dict[str, str]:
         key: cipher.open(value.removeprefix(_PREFIX)) if value.startswith(_PREFIX) else value
         for key, value in stored.items()
     }
-
-
-def check_readable(cipher: SecretCipher, table: Registration) -> None:
-    """Raises SecretUnreadableError if a secret of the table cannot be decrypted, so that no worker can work on it."""
-    for options in (table.lock.options, table.hudi_options):
-        opened(cipher, options)
 
 
 def is_sealed(options: Mapping[str, str]) -> bool:

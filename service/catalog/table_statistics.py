@@ -22,19 +22,17 @@ _w = schema.watches
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """Sizes in bytes. `next_poll_at` is when the first poll is due. `delta_commits` are those since the last compaction
-    of a merge-on-read table, `timeline_commits` the completed commits on an active timeline: each of the table that has
-    the most. `unreadable` counts tables whose last polls failed, `with_gap` those whose commits were missed once."""
+    """Figures of all tables together."""
 
     tables: int = 0
-    unreadable: int = 0
-    with_gap: int = 0
-    next_poll_at: datetime | None = None
+    unreadable: int = 0  # Tables whose last polls failed.
+    with_gap: int = 0  # Tables whose commits were missed once.
+    next_poll_at: datetime | None = None  # When the first poll is due.
     log_bytes: int = 0
     base_bytes: int = 0
     largest_log_bytes: int = 0
-    delta_commits: int = 0
-    timeline_commits: int = 0
+    delta_commits: int = 0  # Most commits since the last compaction of a merge-on-read table.
+    timeline_commits: int = 0  # Most completed commits on an active timeline.
 
 
 def statistics(connection: Connection) -> TableStatistics:

@@ -43,14 +43,14 @@ def register(connection: Connection, table: Registration) -> None:
         ) from error
 
 
-# Made once: every poll executes it.
+# Every poll executes this statement, so it is built once.
 _GET = sa.select(_t).where(_t.c.id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update()
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Registration:
-    """Raises TableNotFoundError. `for_update` keeps others from changing the table, and from adding jobs to it, until
-    the transaction ends."""
+    """Returns a table. Raises TableNotFoundError. `for_update` keeps others from changing the table, and from adding
+    jobs to it, until the transaction ends."""
     row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
     if row is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
@@ -125,7 +125,7 @@ def _values(table: Registration) -> dict[str, Any]:
 
 
 def _registration(row: sa.Row[Any]) -> Registration:
-    # By mapping, not by attribute: a row is a tuple, whose method `index` hides the column.
+    # A row is a tuple, whose method `index` hides the column as an attribute.
     data = row._mapping
     return Registration(
         id=data["id"],

@@ -17,32 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Watch:
-    """The result of the last poll of a table. Before the first, all but `table_id`, `base_path` and `next_poll_at` is
-    empty.
-
-    `fingerprint` is computed from the timeline's file names: while it is the same, nothing has happened. `looked_at` is
-    when the poll began that found it. `active_from` is the oldest instant of the active timeline. `gap_at` is when the
-    service last missed instants: they were archived before a poll saw them, in a format that it cannot read. `failures`
-    counts failed polls since the last successful one, the first was at `failing_since`; `error` is the last failure.
-    `has_late_files`: an incident of
-    that kind stands, so a poll has to do more than read the timeline. `engines` are the sightings of the engines that
-    write the table. `lock` is the declared one, `seen_lock` what the last poll found of it.
-    """
+    """The result of the last poll of a table. Before the first one, all fields with a default have it."""
 
     table_id: str
     base_path: str
     next_poll_at: datetime
     timeline_path: str | None = None
-    fingerprint: str | None = None
-    looked_at: datetime | None = None
-    active_from: str | None = None
+    fingerprint: str | None = None  # Computed from the timeline's file names: the same as long as nothing happens.
+    looked_at: datetime | None = None  # When the poll began that found the fingerprint.
+    active_from: str | None = None  # The oldest instant of the active timeline.
     schema_digest: str | None = None
     has_pending: bool = False
-    gap_at: datetime | None = None
-    failures: int = 0
+    gap_at: datetime | None = None  # Instants were archived before a poll saw them, in a format that is not read here.
+    failures: int = 0  # Failed polls since the last successful one.
     failing_since: datetime | None = None
-    error: Problem | None = None
-    has_late_files: bool = False
-    engines: Sightings = field(default_factory=dict)
-    lock: TableLock = field(default_factory=TableLock)
-    seen_lock: SeenLock | None = None
+    error: Problem | None = None  # The last failure.
+    has_late_files: bool = False  # Such an incident stands, so a poll has to do more than read the timeline.
+    engines: Sightings = field(default_factory=dict)  # Sightings of the engines that write the table.
+    lock: TableLock = field(default_factory=TableLock)  # The declared lock.
+    seen_lock: SeenLock | None = None  # The lock as the last poll found it.

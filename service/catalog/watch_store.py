@@ -49,7 +49,7 @@ def claim(
     `without`. Requests count for tables whose last poll succeeded, unless somebody `insisted`: a writer whose table
     cannot be read must not be able to have it read all the time.
 
-    Claimed tables are due again at `next_poll_at`, those whose polls fail at `failing_again_at` if it is given. So
+    Claimed tables are due again at `next_poll_at`, those whose polls fail at `failing_again_at` if that is given. So
     claims need no release, and a table whose claimer dies is only polled later. Concurrent calls are safe: on
     PostgreSQL each skips the rows that another has locked.
     """
@@ -72,7 +72,7 @@ def claim(
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
-    """Raises TableNotFoundError. `for_update`: two polls of one table are recorded one after the other."""
+    """Returns a watch. Raises TableNotFoundError. `for_update` lets two polls of a table be recorded one by one."""
     row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_table": table_id}).one_or_none()
     if row is None:
         raise TableNotFoundError(f"There is no table {table_id}.")
@@ -94,26 +94,14 @@ def every(connection: Connection, table_id: str | None = None) -> dict[str, Watc
 
 def record_poll(connection: Connection, watch: Watch) -> None:
     """Records a successful poll, except for the time of the next one."""
-    connection.execute(
-        _w.update()
-        .where(_w.c.table_id == watch.table_id)
-        .values(
-            timeline_path=watch.timeline_path,
-            fingerprint=watch.fingerprint,
-            looked_at=watch.looked_at,
-            active_from=watch.active_from,
-            schema_digest=watch.schema_digest,
-            has_pending=watch.has_pending,
-            gap_at=watch.gap_at,
-            engines=engine_sighting.to_json(watch.engines),
-            **_WELL,
-        )
-    )
+    polled = {name: getattr(watch, name) for name in _POLLED}
+    engines = engine_sighting.to_json(watch.engines)
+    connection.execute(_UPDATE, {"of_table": watch.table_id, **polled, "engines": engines})
 
 
 def record_recovery(connection: Connection, table_id: str) -> None:
     """Records the first successful poll after failures, if it found nothing new."""
-    connection.execute(_w.update().where(_w.c.table_id == table_id).values(**_WELL))
+    connection.execute(_UPDATE, {"of_table": table_id})
 
 
 def record_failure(
@@ -167,9 +155,11 @@ def _joined() -> sa.Select[Any]:
     return sa.select(_w, *columns).join_from(_w, _t, _w.c.table_id == _t.c.id)
 
 
-# Made once: every poll executes them.
+# Every poll executes these statements, so they are built once.
 _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
+_POLLED = ("timeline_path", "fingerprint", "looked_at", "active_from", "schema_digest", "has_pending", "gap_at")
+_UPDATE = _w.update().where(_w.c.table_id == sa.bindparam("of_table")).values(**_WELL)
 
 
 def _watch(row: sa.Row[Any]) -> Watch:

@@ -13,7 +13,7 @@ from jobs import tracing
 from jobs.logs import LogFormat, configure
 from service.access import deployment_tokens, token_store
 from service.access.token import Role
-from service.api.dependencies import is_loopback
+from service.api.exposure import is_loopback
 from service.cli.database import shown
 from service.db import migrate as migrations
 from service.db.engine import open_engine, writing
@@ -85,7 +85,7 @@ def _print_address(url: str, database: str, workers: int, has_tokens: bool) -> N
 
 def _log_to_stderr(level: str, log_format: LogFormat) -> None:
     configure(log_format, level)
-    # These log messages without value once per start, tick or request to a storage.
+    # Loggers that write messages without value once per start, tick or request to a storage.
     for verbose in ("alembic", "httpcore", "httpx", "uvicorn.error"):
         logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))
     # A tick that takes longer than its interval is no reason to warn: the next one does the rest of the work.

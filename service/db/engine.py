@@ -39,8 +39,10 @@ _WRITES = "groundskeeper_writes"
 _BUSY_TIMEOUT_MS = 10_000
 # Neither errors nor the log at DEBUG may contain what statements carry.
 _OPTIONS: dict[str, Any] = {"hide_parameters": True}
-_OF_SQLITE = {"pool_size": 10, "max_overflow": 30}
+# The connection that was used last has the newest pages in its cache.
+_OF_SQLITE = {"pool_size": 10, "max_overflow": 30, "pool_use_lifo": True}
 _CONNECTIONS = 15
+_CACHE_KIB = 16 * 1024
 # Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
 _turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
@@ -58,7 +60,7 @@ def open_engine(url: str, *, connections: int = _CONNECTIONS) -> Engine:
         if backend == "sqlite":
             return _sqlite(parsed)
         if backend == "postgresql":
-            # Its driver is an extra.
+            # The driver of PostgreSQL is an extra.
             from service.db.postgresql import open_postgresql
 
             return open_postgresql(parsed, connections=connections, options=_OPTIONS)
@@ -178,6 +180,9 @@ def _sqlite(url: sa.URL) -> Engine:
         cursor.execute("PRAGMA journal_mode = WAL")
         # Safe with WAL: a power cut may lose the last commits, but breaks nothing. Workers report again.
         cursor.execute("PRAGMA synchronous = NORMAL")
+        # Otherwise an insert of several rows makes a file, to undo them if one of them fails.
+        cursor.execute("PRAGMA temp_store = MEMORY")
+        cursor.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         cursor.execute("PRAGMA foreign_keys = ON")
         # The first to be read; only now all files are open.
         cursor.execute("PRAGMA schema_version")

@@ -108,7 +108,7 @@ def _is_declared(connection: Connection, newer: str) -> bool:
 def _without_limits(connection: Connection) -> AbstractContextManager[None]:
     if connection.dialect.name != "postgresql":
         return nullcontext()
-    # Its driver is an extra.
+    # The driver of PostgreSQL is an extra.
     from service.db.postgresql import without_limits
 
     return without_limits(connection)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from psycopg.abc import RV, PQGen
     from sqlalchemy import Connection, Engine
 
-# Parameters of libpq. They notice a host that is gone; not one that acknowledges what it receives and never answers,
-# such as a proxy that has lost its server, for which the limits below are.
+# Parameters of libpq that notice a host that is gone. The limits below are for one that acknowledges what it receives
+# and never answers, such as a proxy that has lost its server.
 _OF_CLIENT = {
     "connect_timeout": 5,
     "keepalives": 1,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 _REST_SECONDS = 1.0
-# With 1 % of the time the integrity of a database of any size can be checked for ever.
+# A rest of 99 times the duration checks a database of any size for ever, for 1 % of the time.
 _INTEGRITY_REST = 99.0
 _INTEGRITY_WAIT_SECONDS = 1.0
 _LEAST_FREE_BYTES = 1024 * 1024

@@ -52,7 +52,7 @@ def statistics(connection: Connection) -> DeliveryStatistics:
         is_state = _d.c.state == sa.literal_column(f"'{state.value}'")
         some = sa.select(_d.c.id).where(schema.DELIVERY_IS_OPEN, is_state).limit(MOST_COUNTED).subquery()
         found[state] = connection.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
-    # Those of disabled webhooks are not tried.
+    # Deliveries of disabled webhooks are not tried.
     due = (
         sa.select(sa.func.min(_q.c.next_at))
         .join(_h, _h.c.id == _q.c.webhook_id)

@@ -103,7 +103,7 @@ def parsed_url(text: str) -> httpx.URL:
         raise UrlNotAllowedError(f"It is longer than {_MOST_CHARACTERS} characters, or contains spaces.")
     try:
         url = httpx.URL(text)
-        # As the resolver encodes it; an empty label or one of more than 63 characters has no encoding.
+        # The resolver encodes it so; an empty label or one of more than 63 characters has no encoding.
         url.host.encode("idna")
     except (httpx.InvalidURL, UnicodeError) as error:
         raise UrlNotAllowedError(f"It is not a valid URL: {error}.") from error

@@ -167,7 +167,7 @@ class KafkaSender:
                 ],
             )
         except BaseException:
-            # It may still hold the message, and would send it after the next try and later messages.
+            # The producer may still hold the message, and would send it after the next try and later messages.
             slot.end(producer, 2 * self._step_seconds)
             raise
         return f"partition {record.partition}, offset {record.offset}"

@@ -74,7 +74,7 @@ class Findings:
 
 def run(*, rows: int, keep: bool, as_json: bool) -> int:
     """Runs the demo. Returns 0 only if the audit is clean and the table has every row that the writer wrote."""
-    # With --json, only the JSON goes to stdout.
+    # Only the JSON goes to stdout, if it is asked for.
     console = Console(stderr=as_json)
     folder = Path(tempfile.mkdtemp(prefix="groundskeeper-demo-"))
     try:

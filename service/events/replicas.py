@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from service.db.engine import writing
 from service.model.errors import DatabaseUnavailableError
-from service.model.rounds import Rounds
+from service.model.task_health import TaskHealth
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -35,23 +35,23 @@ class ReplicaNotifications:
     and after each reconnection they are notified, because something may have been missed.
     """
 
-    def __init__(self, engine: Engine, notifier: Notifier, rounds: Rounds | None = None) -> None:
+    def __init__(self, engine: Engine, notifier: Notifier, tasks: TaskHealth | None = None) -> None:
         self._engine = engine
         self._notifier = notifier
-        self._rounds = rounds or Rounds()
+        self._tasks = tasks or TaskHealth()
         self._own = uuid4().hex
         self._wanted = threading.Event()
 
     def start(self) -> None:
         self._notifier.relay = self._wanted.set
         for name, run in ((_LISTEN, self._listen), (_NOTIFY, self._send)):
-            self._rounds.expect(name, _CHECK_SECONDS)
+            self._tasks.expect(name, _CHECK_SECONDS)
             threading.Thread(target=run, name=name, daemon=True).start()
 
     def _send(self) -> None:
         while not self._notifier.is_closed:
             is_wanted = self._wanted.wait(_CHECK_SECONDS)
-            self._rounds.ended(_NOTIFY)
+            self._tasks.ended(_NOTIFY)
             if not is_wanted:
                 continue
             self._wanted.clear()
@@ -68,7 +68,7 @@ class ReplicaNotifications:
                 self._listen_once()
             except Exception as error:  # the driver raises its own types here, not SQLAlchemy's
                 log.warning("Notifications of other replicas do not arrive: %s", str(error).partition("\n")[0])
-                self._rounds.ended(_LISTEN)
+                self._tasks.ended(_LISTEN)
                 time.sleep(_RETRY_SECONDS)
 
     def _listen_once(self) -> None:
@@ -84,4 +84,4 @@ class ReplicaNotifications:
                     if received.payload != self._own:
                         self._notifier.notify_here()
                 connection.exec_driver_sql("SELECT 1")
-                self._rounds.ended(_LISTEN)
+                self._tasks.ended(_LISTEN)

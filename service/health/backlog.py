@@ -1,7 +1,7 @@
-"""The problem of a backlog that grows: what waits for a compaction becomes more and more.
+"""The problem of a compaction backlog that grows.
 
-A backlog that rises until a compaction and then falls is none. So what counts is how a rise compares with earlier ones,
-and what compactions leave, never the size alone (`service.health.late_services.compaction_behind` looks at that).
+Every backlog rises until a compaction and then falls. So what counts is how a rise compares with earlier ones, and what
+compactions leave; `service.health.late_services.compaction_behind` looks at the size.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GROWING = Definition(
 )
 
 COMPACTIONS = 4
-"""In a row, each of which left more log bytes than the one before."""
+"""Compactions in a row, each of which left more log bytes than the one before."""
 
 RISES = 5
 """Polls in a row that found more log bytes, without a compaction."""
@@ -41,10 +41,11 @@ RISES = 5
 RISING_FOR = timedelta(hours=1)
 
 GROWTH = 1.5
-"""Ratio of the last of those sizes to the first, or of the logs to the most that earlier ones came to."""
+"""Ratio of the log bytes that the last of these compactions left to those of the first; without a compaction, of the
+log bytes to the most that there were before earlier compactions."""
 
 LEAST_BYTES = 64 * 1024**2
-"""Growth that does not count."""
+"""Smaller growth does not count."""
 
 LEAST_RATIO = 0.05
 """The ratio of logs to base files below which a backlog costs next to nothing."""
@@ -54,7 +55,7 @@ WITHOUT_EARLIER = 2
 
 
 def growing(table: TableFacts, now: datetime) -> StandingProblem | None:
-    """Either compactions run and leave more each time, or none runs and the logs outgrow all that they came to before
+    """Returns the problem if compactions leave more each time, or if none runs and there are more logs than ever before
     earlier ones."""
     snapshot = table.snapshot
     if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:

@@ -8,11 +8,12 @@ computes them once for all that ask, and answers meanwhile with what it computed
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from service.db.engine import reading
 from service.health import overview_store
+from service.health.known_problems import Known, TableBacklog
 from service.health.problem_search import look
 from service.health.remembered import Remembered
 
@@ -24,32 +25,9 @@ if TYPE_CHECKING:
 
     from service.catalog.snapshot_store import KnownSnapshots
     from service.health.overview import Listing
-    from service.health.problem import Severity, StandingProblem
     from service.health.problem_facts import TableFacts
     from service.health.problems import Found
     from service.model.clock import Clock
-
-
-@dataclass(frozen=True)
-class TableBacklog:
-    """What a table's services have not done yet. `commits` are those since the last compaction."""
-
-    log_bytes: int
-    base_bytes: int
-    commits: int
-    last_commit_at: datetime | None
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """The state `as_of` a time: the problems, the most serious first, and the backlogs of the tables that have been
-    polled, by table id."""
-
-    as_of: datetime
-    problems: Sequence[StandingProblem] = ()
-    backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)
-    counts: Mapping[Severity, int] = field(default_factory=Counter)
-    of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,7 +51,7 @@ def _known(found: Found, tables: Sequence[TableFacts], now: datetime) -> Known:
     )
 
 
-class Board:
+class ProblemCache:
     """What one process computed last. Safe to use from several threads."""
 
     def __init__(self) -> None:

@@ -1,5 +1,4 @@
-"""The problem of clocks: some writers of a table name their instants by one, and others by another; or one was set
-back."""
+"""The problem of clocks: writers of a table name their instants by different ones, or one was set back."""
 
 from __future__ import annotations
 
@@ -45,7 +44,8 @@ def disagree(table: TableFacts, now: datetime) -> StandingProblem | None:
 
 
 def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> StandingProblem | None:
-    """One that was set right since: what was written by it stays where it is in the order."""
+    """Returns the problem of a clock that was set back, also if it was set right since: what was written in between
+    stays where it is in the order."""
     if (found := clock.get("set_back")) is None:
         return None
     since, back = datetime.fromisoformat(found["since"]), timedelta(seconds=round(found["seconds"]))

@@ -8,8 +8,9 @@ from jobs.contract import JobKind
 from service.health.next_step import look_at_table, start
 from service.health.problem import Definition, Severity, StandingKind
 from service.model.formatting import count, size
-from service.scheduling.bucket_expansion import OBSTACLES, factor_for
+from service.scheduling.bucket_expansion import factor_for
 from service.scheduling.decision import Verdict
+from service.scheduling.writer_hazard import OBSTACLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +46,7 @@ _INSTEAD = {
 """What to do where an expansion would be refused, by the code of its decision."""
 
 SKEW = 4.0
-"""The ratio of the largest bucket to the mean of all from which on buckets are uneven."""
+"""Buckets are uneven from this ratio of the largest bucket to the mean of all."""
 
 SKEW_BYTES = 256 * _MIB
 """Size of the largest bucket below which skew does not matter."""
@@ -111,7 +112,7 @@ def skewed(table: TableFacts, _now: datetime) -> StandingProblem | None:
 
 
 def small_files(table: TableFacts, _now: datetime) -> StandingProblem | None:
-    """Only without a bucket index: a bucket is one file group, however small."""
+    """Returns None for a table with a bucket index: a bucket is one file group, however small."""
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or snapshot.num_buckets:
         return None

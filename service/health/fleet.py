@@ -41,7 +41,7 @@ FAILING = Definition(
 )
 
 FAILURES_SHOWN_FOR = timedelta(days=3)
-"""After the last failure: nobody seems to want such a job any more."""
+"""Time after the last failure; later nobody seems to want such a job any more."""
 
 UNSETTLED = Definition(
     StandingKind.JOB_UNSETTLED,
@@ -52,7 +52,7 @@ UNSETTLED = Definition(
 )
 
 UNSETTLED_AFTER = timedelta(minutes=15)
-"""A poll settles it, and polls are about a minute apart."""
+"""A poll settles a job's outcome, and polls are about a minute apart."""
 
 LOCK_AWAITED = Definition(
     StandingKind.LOCK_AWAITED,
@@ -93,7 +93,7 @@ WEBHOOK_FAILING = Definition(
 )
 
 FAILING_AFTER = timedelta(minutes=10)
-"""Since the first failure after the last success: a receiver may be restarted."""
+"""Time since the first failure after the last success; a receiver may be restarted."""
 
 WEBHOOK_DISABLED = Definition(
     StandingKind.WEBHOOK_DISABLED,
@@ -123,7 +123,7 @@ PAUSED_AFTER = timedelta(days=1)
 
 
 def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each kind of job."""
+    """Yields one for each kind of job."""
     for failures in table.failures:
         if now - failures.last_at > FAILURES_SHOWN_FOR:
             continue
@@ -173,7 +173,7 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]
             continue
         since = (job.started_at if was_locked_out else job.leased_at) or job.created_at
         if job.state is JobState.QUEUED and table.lock is not None and table.lock.since is not None:
-            # One that was held long before the job came is nothing that passes in a moment.
+            # A lock that was held long before the job came is not free in a moment.
             since = min(since, table.lock.since)
         if now - since >= LOCK_AFTER:
             yield LOCK_AWAITED.of(
@@ -235,8 +235,8 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProbl
 
 
 def lost_workers(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
-    """A worker that was stopped ends its jobs first, so only one that held some counts; and only until another worker
-    of its group has taken its place, or its jobs ended an hour ago."""
+    """Yields one for each worker that fell silent while it held jobs: a worker that was stopped ends them first. The
+    problem ends when another worker of the group starts, or an hour after the jobs' end."""
     for worker in facts.workers:
         lost = facts.lost.get(worker.id)
         if worker.is_alive(now) or not (worker.job_ids or lost) or _is_replaced(worker, facts, now):
@@ -267,7 +267,7 @@ def _is_replaced(lost: Worker, facts: Facts, now: datetime) -> bool:
 
 
 def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
-    """At most two of each: it fails or is disabled, and it has deliveries that were given up."""
+    """Yields at most two of each webhook: it fails or is disabled, and it has deliveries that were given up."""
     for each in facts.webhooks:
         hook = each.webhook
         about = About(ObjectType.WEBHOOK, hook.id, hook.description or hook.id)

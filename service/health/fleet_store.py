@@ -63,8 +63,8 @@ def backlogs(connection: Connection, now: datetime) -> list[Backlog]:
 
 
 def lost(connection: Connection, workers: Sequence[Worker], now: datetime) -> dict[str, Lost]:
-    """Returns the lost attempts of the workers that do not call any more, by worker id: of jobs that have not ended, or
-    only a short while ago."""
+    """Returns the lost attempts of the workers that do not call any more, by worker id, as far as their jobs have not
+    ended or ended a short while ago."""
     gone = [worker.id for worker in workers if not worker.is_alive(now)]
     if not gone:
         return {}

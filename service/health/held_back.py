@@ -27,12 +27,12 @@ HELD_BACK = Definition(
 )
 
 AFTER = timedelta(seconds=15)
-"""The age of an open breaker with a single failure, before it is a problem: most of those pass by themselves."""
+"""Age at which an open breaker with a single failure becomes a problem: most of them close by themselves before."""
 
 
 def held_back(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each kind of job that has failed twice in a row, or waits for its next try after a failure. Not for a
-    lock that others hold, nor for what a storage refuses: each is a problem of its own."""
+    """Yields one for each kind of job that has failed twice in a row, or waits for its next try after a failure. A lock
+    that others hold, and what a storage refuses, are problems of their own."""
     is_locked = table.lock is not None and table.lock.state is LockState.HELD and table.lock.is_in_the_way(now)
     for breaker in table.breakers:
         waits = breaker.state(now) is BreakerState.OPEN and now - breaker.since >= AFTER

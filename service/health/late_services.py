@@ -52,7 +52,7 @@ FREED_OF_LIVE = 3.0
 """Ratio of bytes out of use to bytes in use from which cleaning counts as far behind, whatever the policy says."""
 
 LEAST_BYTES = GIB
-"""Below this the two ratios do not count."""
+"""Log bytes, or bytes out of use, below which these ratios do not count."""
 
 CANNOT_ACT = Definition(
     StandingKind.POLICY_CANNOT_ACT,
@@ -76,7 +76,7 @@ HELD_UP = Definition(
 HELD_UP_AFTER = timedelta(hours=6)
 
 _EXPLAINED = frozenset({"incident-open", "failed-before", "outside-window", "too-soon"}) | _CANNOT_ACT
-"""Codes of waits that are as wanted, or that are problems of their own."""
+"""Codes of waits that are wanted, or that are problems of their own."""
 
 WARNED = Definition(
     StandingKind.POLICY_WARNING,
@@ -149,7 +149,7 @@ def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
 
 
 def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each table service. A policy that the table's buckets contradict shows at once, without a decision."""
+    """Yields one for each table service. What the table's buckets contradict shows at once, without a decision."""
     snapshot, clustering = table.snapshot, table.policy.clustering
     is_idle = clustering.enabled and not clustering.sort_by and not clustering.expansion_factor
     if snapshot is not None and is_idle and snapshot.num_buckets:
@@ -180,7 +180,7 @@ def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
 
 
 def held_up(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each table service."""
+    """Yields one for each table service."""
     for kind, decision in _current(table, now):
         since = decision.wanted_since
         if decision.verdict is not Verdict.WAIT or since is None or decision.code in _EXPLAINED:
@@ -197,7 +197,7 @@ def held_up(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
 
 
 def warned(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each table service. Old plans and incidents are problems of their own (`service.health.timeline`)."""
+    """Yields one for each table service. `service.health.timeline` has the problems of old plans and incidents."""
     for kind, decision in _current(table, now):
         if kind is not JobKind.REPAIR and decision.warning and "been pending for up to" not in decision.warning:
             yield WARNED.of(
@@ -211,9 +211,9 @@ def warned(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
 
 
 def _possible(table: TableFacts, kind: JobKind, decision: Decision) -> Step:
-    """What lets the policy act, or makes it ask for something else."""
+    """Returns the step that lets the policy act, or makes it ask for something else."""
     pending = table.snapshot.pending if table.snapshot else ()
-    # Of all plans the reason names those that no job can execute.
+    # The reason names only those plans that no job can execute.
     unusable = [each.requested_time for each in pending if each.is_plan and each.requested_time in decision.because]
     if decision.code == "plan-unusable" and unusable:
         return roll_back(table.id, unusable[0])

@@ -25,11 +25,11 @@ HELD_LONG = Definition(
 )
 
 HELD_AFTER = timedelta(minutes=15)
-"""Writers hold it for seconds, or for some minutes when they build a metadata table."""
+"""Writers hold a lock for seconds, or for some minutes when they build a metadata table."""
 
 
 def held_long(table: TableFacts, now: datetime) -> StandingProblem | None:
-    """Not while jobs are listed that wait for it."""
+    """Returns None while jobs are listed that wait for the lock."""
     lock = table.snapshot.lock if table.snapshot else None
     if lock is None or not table.is_readable or now - lock.since < HELD_AFTER or any(awaited_locks(table, now)):
         return None

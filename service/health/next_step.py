@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Action:
-    """A call of the REST API that helps. `label` is for a button, `path` begins with /v1."""
+    """A call of the REST API that helps."""
 
-    label: str
+    label: str  # The text of a button.
     method: str
-    path: str
+    path: str  # Begins with /v1.
     body: Mapping[str, object] | None = None
 
 
@@ -31,14 +31,14 @@ LONGEST = 4000
 
 @dataclass(frozen=True)
 class Step:
-    """`command` is a line for a shell. Words in angle brackets are the user's to replace."""
+    """A command that helps, and the call that does the same."""
 
-    command: str
+    command: str  # A line for a shell, in which the user replaces words in angle brackets.
     action: Action | None = None
 
 
 def start(table_id: str, label: str, kind: JobKind, params: Mapping[str, object] | None = None) -> Step:
-    """Starts a job."""
+    """Returns the step that starts a job."""
     body: dict[str, object] = {"kind": kind.value}
     words = ["jobs", "run", kind.value, table_id]
     if params is not None:
@@ -56,7 +56,7 @@ def compact(table_id: str) -> Step:
 
 
 def clean(table_id: str, settings: CleaningSettings) -> Step:
-    """Cleans as the table's policy does."""
+    """Returns the step that cleans as the table's policy does."""
     return start(table_id, "Clean", JobKind.CLEANING, {"policy": settings.policy.value, "retain": settings.retain})
 
 
@@ -73,7 +73,7 @@ def retry(job_id: str) -> Step:
 
 
 def look_at_table(table_id: str) -> Step:
-    """Shows its index, whether it is polled, its state and the current decisions."""
+    """Returns the step that shows the table's index, polls, state and current decisions."""
     return Step(line("tables", "show", table_id))
 
 

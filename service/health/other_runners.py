@@ -35,7 +35,7 @@ _OFF = {
 
 
 def other_runners(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each table service that the policy has on, or that writers delegate to this service."""
+    """Yields one for each table service that the policy has on, or that writers delegate to this service."""
     if table.snapshot is None:
         return
     services = {

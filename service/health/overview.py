@@ -1,5 +1,5 @@
 """The tables that an overview shows, and their order. Pure: the rows come from `overview_store`, the problems and
-backlogs from `board`."""
+backlogs from `ProblemCache`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
 
-    from service.health.cached_problems import Known
+    from service.health.known_problems import Known
     from service.health.problem import StandingKind, StandingProblem
     from service.lake.table import TableType
 
@@ -35,8 +35,8 @@ class Health(StrEnum):
 
 
 class TableState(StrEnum):
-    """The first that holds. `UNREADABLE`: polls fail. `UNPOLLED`: registered, and not polled yet. `BUSY`: workers hold
-    jobs of it."""
+    """The state of a table, the first of these that holds. `UNREADABLE`: polls fail. `UNPOLLED`: there was no poll yet.
+    `BUSY`: workers hold jobs of the table."""
 
     UNREADABLE = "unreadable"
     UNPOLLED = "unpolled"
@@ -58,14 +58,14 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class ListedTable:
-    """The little of a table that decides about its place. `type` is None unless it was asked for."""
+    """The fields of a table by which an overview selects and orders."""
 
     id: str
     name: str
     base_path: str
     registered_at: datetime
     state: TableState
-    type: TableType | None = None
+    type: TableType | None = None  # None unless it was asked for.
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,9 @@ class Listing:
 
 @dataclass(frozen=True)
 class Filter:
-    """`text` is a part of the name or path, in capitals or not. Empty collections select everything."""
+    """A filter of tables. Empty collections select everything."""
 
-    text: str = ""
+    text: str = ""  # A part of the name or path, in capitals or not.
     health: Collection[Health] = ()
     kinds: Collection[StandingKind] = ()
     types: Collection[TableType] = ()
@@ -92,16 +92,16 @@ class Filter:
 
 @dataclass(frozen=True)
 class Selected:
-    """A page of the tables that match, and how many there are: all, before this page, and without any filter."""
+    """A page of the tables that match."""
 
     tables: Sequence[ListedTable]
-    total: int
+    total: int  # Number of tables without any filter.
     matching: int
-    before: int
+    before: int  # Number of matching tables before this page.
     next_cursor: str | None
 
 
-# Of the tables that have nothing to be ordered by: the last ones.
+# Tables without a value to order by come last.
 _LAST = 1e15
 _Key = tuple[float, str, str]
 _cursors = msgspec.json.Decoder(tuple[str, float, str, str])
@@ -110,7 +110,8 @@ _cursors = msgspec.json.Decoder(tuple[str, float, str, str])
 def select(
     listing: Listing, known: Known, wanted: Filter, order: Order, *, limit: int, cursor: str | None = None
 ) -> Selected:
-    """Tables that are added or removed between two pages neither repeat nor hide others. Raises ParamsInvalidError."""
+    """Returns a page. Tables that are added or removed between two pages neither repeat nor hide others. Raises
+    ParamsInvalidError."""
     keyed: Sequence[tuple[_Key, ListedTable]] = _in_order(listing, known, order)
     if not wanted.is_open:
         is_wanted = _matching(known, wanted)
@@ -127,7 +128,7 @@ def select(
     )
 
 
-# Of very many tables both stay the same for several calls.
+# Both stay the same for several calls, if there are very many tables.
 @lru_cache(maxsize=2)
 def _in_order(listing: Listing, known: Known, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
     return sorted(((_key(table, known, order), table) for table in listing.tables), key=itemgetter(0))
@@ -157,7 +158,7 @@ def _key(table: ListedTable, known: Known, order: Order) -> _Key:
 
 
 def _number(table: ListedTable, known: Known, order: Order) -> float:
-    """Ascending."""
+    """Returns a number by which tables are ordered, the smallest first."""
     backlog = known.backlogs.get(table.id)
     match order:
         case Order.NAME:

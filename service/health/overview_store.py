@@ -44,7 +44,7 @@ class Activity:
 
 @dataclass(frozen=True)
 class PastJob:
-    """The little of a job that a small field shows. `error` is the title of its last error."""
+    """The fields of a past job that the overview shows."""
 
     id: str
     kind: JobKind
@@ -54,7 +54,7 @@ class PastJob:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    error: str | None
+    error: str | None  # The title of the last error.
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def tables(connection: Connection, busy: Collection[str], *, with_type: bool) ->
     """Returns all tables. Their types are in large documents, so they are read only where a filter needs them."""
     kind = _t.c.profile["table_type"].as_string() if with_type else sa.null()
     of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, kind.label("type"))
-    # Only of the few that fail: a document takes longer to read than the rest of a row.
+    # Only the few that fail have an error read: a document takes longer to read than the rest of a row.
     error = sa.case((_w.c.failures > 0, _w.c.error)).label("error")
     of_watch = (_w.c.looked_at.is_not(None).label("is_polled"), _w.c.failures, error)
     query: sa.Select[Any] = sa.select(*of_table, *of_watch).outerjoin(_w, _w.c.table_id == _t.c.id)
@@ -142,12 +142,12 @@ def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -
         .correlate(_t)
         .subquery()
     )
-    # One search in an index for each table. To number all jobs of these tables would read all of them.
+    # Each table takes one search in an index. Numbering all jobs of these tables would read all of them.
     ids = sa.select(sa.func.aggregate_strings(last.c.id, ",")).correlate(_t).scalar_subquery()
     lists = connection.execute(sa.select(ids).where(_t.c.id.in_(table_ids))).scalars()
     wanted = [job_id for each in lists if each for job_id in each.split(",")]
     columns = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.state, _j.c.dry_run, _j.c.created_at, _j.c.started_at)
-    # Not the whole results: a plan may name thousands of files.
+    # Whole results are not read: a plan may name thousands of files.
     of_result = (_j.c.result["nothing_to_do"].label("nothing_to_do"), _j.c.result["refusals", 0].label("refusal"))
     has_result = _j.c.result.is_not(None).label("has_result")
     query: sa.Select[Any] = (
@@ -191,7 +191,7 @@ def webhooks(connection: Connection) -> WebhookCounts:
 def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
     if row.failures:
         error = Problem.from_json(row.error) if row.error else None
-        # As in `service.health.problem_facts`: a storage may fail once.
+        # A storage may fail once, as in `service.health.problem_facts`.
         if error and row.failures >= (UNHEALTHY_AFTER if error.retriable else 1):
             return TableState.UNREADABLE
     if not row.is_polled:
@@ -201,7 +201,7 @@ def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
 
 def _past(row: sa.Row[Any]) -> PastJob:
     state = JobState(row.state)
-    # From SQLite comes 1 for `true`.
+    # SQLite returns 1 for `true`.
     said = {"refused": row.refusal is not None, "nothing_to_do": row.nothing_to_do == 1}
     return PastJob(
         id=row.id,

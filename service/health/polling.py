@@ -68,7 +68,7 @@ VANISHED_AFTER = timedelta(minutes=10)
 _NAMED = 5
 
 SHOWN_FOR = timedelta(days=1)
-"""Commits that were missed stay missed, so this ends by time."""
+"""Commits that were missed stay missed, so the problem ends by time."""
 
 
 def unreadable(table: TableFacts, now: datetime) -> StandingProblem | None:
@@ -108,7 +108,7 @@ def not_polled(table: TableFacts, now: datetime) -> StandingProblem | None:
 
 
 def not_writable(table: TableFacts, now: datetime) -> StandingProblem | None:
-    """Not of a table to which nobody wants the workers to write."""
+    """Returns None for a table to which nobody wants the workers to write."""
     found = table.snapshot.not_writable if table.snapshot else None
     policy = table.policy
     wants = any(

@@ -1,6 +1,6 @@
 """The model of standing problems: what is wrong now with a table, a worker, a worker group or a webhook.
 
-They have nothing to do with the problem documents of RFC 9457, which describe one refused call or one failed job.
+Standing problems are not the problem documents of RFC 9457, which describe one refused call or one failed job.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Severity(StrEnum):
-    """`CRITICAL`: readers get wrong rows or none, or nothing is done any more. `WARNING`: it becomes worse by itself.
-    `NOTICE`: it costs something, and can wait."""
+    """The severity of a problem. `CRITICAL`: readers get wrong rows or none, or no work is done any more. `WARNING`:
+    the problem becomes worse by itself. `NOTICE`: the problem costs something, and can wait."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -31,7 +31,7 @@ RANKS: Mapping[Severity, int] = {severity: rank for rank, severity in enumerate(
 
 
 class StandingKind(StrEnum):
-    """Each is defined, with its text and its threshold, beside the function of `service.health` that finds it."""
+    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds it."""
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
@@ -88,29 +88,25 @@ Figure = str | int | float | bool | None | Sequence[str]
 
 @dataclass(frozen=True)
 class StandingProblem:
-    """A problem that stands now. `since` is as exact as the data allows.
-
-    `detail` states the `evidence` in a sentence. `consequence` and `remedy` are sentences too; `command` and `action`
-    do what the remedy says, or show what it needs (`service.health.next_step`). `part` distinguishes problems of one
-    kind and object, such as by the kind of the job.
-    """
+    """A problem that stands now. Detail, consequence and remedy are sentences; command and action do what the remedy
+    says, or show what it needs (`service.health.next_step`)."""
 
     kind: StandingKind
     severity: Severity
     about: About
-    since: datetime
+    since: datetime  # As exact as the data allows.
     title: str
-    detail: str
+    detail: str  # States the evidence.
     consequence: str
     remedy: str
     command: str
     evidence: Mapping[str, Figure] = field(default_factory=dict)
     action: Action | None = None
-    part: str = ""
+    part: str = ""  # Distinguishes problems of one kind and object, such as by the kind of the job.
 
     @cached_property
     def id(self) -> str:
-        """The same for as long as the problem stands, and when it comes back."""
+        """The id stays the same for as long as the problem stands, and when it comes back."""
         # `str` is much faster than the `value` of an enum.
         parts = (str(self.kind), str(self.about.type), self.about.id, self.part)
         return f"prb_{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"

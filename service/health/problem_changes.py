@@ -1,4 +1,4 @@
-"""Compares the problems that a round has found with those that are stored: pure."""
+"""Compares the problems that a round has found with those that are stored. No function has side effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from service.health.problem_store import Known
 
 RESOLVED_AFTER = 2
-"""Rounds in a row that must not find a problem before it counts as resolved, so that one that comes and goes does not
+"""Rounds in a row that must miss a problem before it counts as resolved, so that a problem that comes and goes does not
 send two events each time."""
 
 MOST_EVENTS = 100
@@ -29,19 +29,19 @@ MOST_NEW = 5000
 MOST_REWRITTEN = 1000
 
 REWRITTEN_AFTER = timedelta(minutes=5)
-"""Age from which the text and the figures of an open problem are written again."""
+"""Age at which the text and the figures of an open problem are written again."""
 
 _OF_ANOTHER_VERSION = timedelta(hours=1)
-"""Age from which a problem of a kind that this version does not know was left behind."""
+"""Age at which a problem of a kind that this version does not know counts as left behind."""
 
 
 @dataclass(frozen=True)
 class NotComputed:
-    """What a round could not tell: everything about some tables, kinds of single tables, and kinds at all."""
+    """What a round could not tell."""
 
-    tables: Collection[str] = frozenset()
-    kinds_of_tables: Collection[tuple[str, StandingKind]] = frozenset()
-    kinds: Collection[StandingKind] = frozenset()
+    tables: Collection[str] = frozenset()  # No problem of these tables is known.
+    kinds_of_tables: Collection[tuple[str, StandingKind]] = frozenset()  # Table id and kind.
+    kinds: Collection[StandingKind] = frozenset()  # No problem of these kinds is known, of any table.
 
     def covers(self, kind: StandingKind, table_id: str | None) -> bool:
         if kind in self.kinds:
@@ -51,24 +51,23 @@ class NotComputed:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a round writes. `opened` and `resolved` are announced; of those, `resolved` are then deleted. `dropped` are
-    deleted without an event, because they were never announced. The others wait for their event."""
+    """What a round writes."""
 
     added: Sequence[StandingProblem] = ()
     rewritten: Sequence[StandingProblem] = ()
     missed: Mapping[int, list[str]] = field(default_factory=dict)
     back: Sequence[str] = ()
     ended: Sequence[str] = ()
-    dropped: Sequence[str] = ()
-    opened: Sequence[StandingProblem] = ()
+    dropped: Sequence[str] = ()  # Deleted without an event, because they were never announced.
+    opened: Sequence[StandingProblem] = ()  # Announced.
     risen: Sequence[str] = ()
-    resolved: Sequence[str] = ()
+    resolved: Sequence[str] = ()  # Announced, then deleted.
 
 
 def changes(
     known: Mapping[str, Known], found: Iterable[StandingProblem], not_computed: NotComputed, now: datetime
 ) -> Changes:
-    """`found` are in the order of importance."""
+    """Returns what the round has to write; `found` are in the order of importance."""
     by_id = {problem.id: problem for problem in found}
     added = [problem for each, problem in by_id.items() if each not in known][:MOST_NEW]
     back, risen, old, quiet = [], [], [], []

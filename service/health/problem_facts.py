@@ -41,23 +41,21 @@ class Failures:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """One table. `snapshot` has no partitions, and is None before the first poll. `held` are the jobs at workers, and
-    those that are queued because of the table's lock; `lock` is what a look has found of it, if that holds jobs back.
-    """
+    """The facts about one table."""
 
     id: str
     name: str
     base_path: str
     watch: Watch
     policy: Policy = field(default_factory=Policy)
-    snapshot: TableSnapshot | None = None
+    snapshot: TableSnapshot | None = None  # Without partitions; None before the first poll.
     decisions: Mapping[JobKind, Decision] = field(default_factory=dict)
     incidents: Sequence[Incident] = ()
     failures: Sequence[Failures] = ()
     unsettled: Sequence[Job] = ()
-    held: Sequence[Job] = ()
+    held: Sequence[Job] = ()  # Jobs at workers, and jobs that are queued because of the table's lock.
     breakers: Sequence[Breaker] = ()
-    lock: LockSighting | None = None
+    lock: LockSighting | None = None  # The last look at the lock, if the lock holds jobs back.
 
     @cached_property
     def about(self) -> About:
@@ -99,35 +97,33 @@ class Lost:
 
 @dataclass(frozen=True)
 class BlockedDelivery:
-    """The first delivery of a webhook that was tried in vain and waits for its next attempt. `answer` describes the
-    last one."""
+    """The first delivery of a webhook that was tried in vain and waits for its next attempt."""
 
     delivery_id: str
     event_type: str
     tries: int
-    answer: str
+    answer: str  # The last answer, in words.
 
 
 @dataclass(frozen=True)
 class WebhookFacts:
-    """`given_up_since` is since when there are deliveries that were given up and not replayed, `replay_since` the time
-    of the first such event."""
+    """The facts about one webhook."""
 
     webhook: Webhook
     pending: int = 0
     given_up: int = 0
-    given_up_since: datetime | None = None
-    replay_since: datetime | None = None
+    given_up_since: datetime | None = None  # First end of a delivery that was given up and not replayed.
+    replay_since: datetime | None = None  # Time of the first such event.
     blocked: BlockedDelivery | None = None
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of the whole installation. `lost` is by worker id."""
+    """Facts of the whole installation."""
 
     tables: Sequence[TableFacts] = ()
     backlogs: Sequence[Backlog] = ()
     workers: Sequence[Worker] = ()
-    lost: Mapping[str, Lost] = field(default_factory=dict)
+    lost: Mapping[str, Lost] = field(default_factory=dict)  # By worker id.
     webhooks: Sequence[WebhookFacts] = ()
     pause: Pause | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from service.events.notifier import Notifier
-    from service.health.cached_problems import Board
+    from service.health.cached_problems import ProblemCache
     from service.health.problem import StandingProblem
     from service.health.problem_changes import Changes
     from service.health.problem_store import Known
@@ -46,8 +46,8 @@ class Round:
         return f"{self.found} problems, {self.opened} announced as opened, {self.resolved} as resolved"
 
 
-def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedelta, board: Board) -> Round:
-    """Every replica may run it every so often. `board` does the work, and remembers what it finds. Raises
+def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedelta, cache: ProblemCache) -> Round:
+    """Runs a round; every replica may do so. `cache` does the work, and remembers what it finds. Raises
     DatabaseUnavailableError."""
     began = clock()
     least = every / 2
@@ -55,7 +55,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
         last = problem_store.last_round(connection)
     if last is not None and last > began - least:
         return Round()
-    found, paths = board.look(engine, clock)
+    found, paths = cache.look(engine, clock)
     with writing(engine) as connection:
         if not problem_store.claim(connection, began, least):
             return Round()

@@ -33,33 +33,32 @@ _KINDS = frozenset(kind.value for kind in StandingKind)
 
 @dataclass(frozen=True)
 class OpenProblem:
-    """`opened_at` is when a round first found it; `problem.since` may be earlier. `base_path` is that of its table."""
+    """A stored problem."""
 
     problem: StandingProblem
-    opened_at: datetime
-    base_path: str | None = None
+    opened_at: datetime  # When a round first found it; `problem.since` may be earlier.
+    base_path: str | None = None  # That of the problem's table.
 
 
 @dataclass(frozen=True)
 class Known:
-    """What a round needs of a stored problem. `kind` may be that of another version of the service. `missed` rounds in
-    a row have not found it; from `resolved_at` on it is over, and only its event is missing."""
+    """The fields of a stored problem that a round needs."""
 
     id: str
-    kind: str
+    kind: str  # May be unknown to this version of the service.
     severity: Severity
     table_id: str | None
     since: datetime
     opened_at: datetime
     seen_at: datetime
-    missed: int
+    missed: int  # Rounds in a row that have not found it.
     is_announced: bool
-    resolved_at: datetime | None
+    resolved_at: datetime | None  # When it was over; only its event is missing then.
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
-    """Returns whether a round that began then may write: none has written that began later, or less than `least`
-    before it. Rounds wait here for each other, so that each change is seen by one of them."""
+    """Returns whether a round that began at `began` may write: no round has written that began later, or less than
+    `least` before. Rounds wait here for each other, so that one of them sees each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True

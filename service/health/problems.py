@@ -57,7 +57,7 @@ OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
     fleet.awaited_locks: {StandingKind.LOCK_AWAITED},
     locks.held_long: {StandingKind.LOCK_HELD_LONG},
 }
-"""What finds problems of one table, and the kinds that nothing else finds."""
+"""Functions that find problems of one table, with the kinds that each finds."""
 
 OF_THE_REST: Mapping[_OfAll, Collection[StandingKind]] = {
     fleet.groups_without_worker: {StandingKind.GROUP_WITHOUT_WORKER},
@@ -73,22 +73,21 @@ OF_THE_REST: Mapping[_OfAll, Collection[StandingKind]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """Problems, the most serious ones first, and of these the oldest; and what could not be computed."""
+    """What a search has found."""
 
-    problems: Sequence[StandingProblem]
+    problems: Sequence[StandingProblem]  # The most serious first, among equals the oldest.
     not_computed: NotComputed = field(default_factory=NotComputed)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A filter. Empty collections select everything. `since` and `until`, which is excluded, are about the time from
-    which a problem stands."""
+    """A filter. Empty collections select everything."""
 
     table_id: str | None = None
     kinds: Collection[StandingKind] = ()
     severities: Collection[Severity] = ()
-    since: datetime | None = None
-    until: datetime | None = None
+    since: datetime | None = None  # The problem began then or later.
+    until: datetime | None = None  # The problem began before.
 
     def selects(self, problem: StandingProblem) -> bool:
         return (
@@ -109,14 +108,14 @@ class Listed:
 
 
 def found_in(facts: Facts, now: datetime) -> Found:
-    """A computation that fails costs its own problems of one table, or of what it looks at besides tables."""
+    """Returns all problems. A computation that fails costs only its own problems, of one table or other object."""
     found: list[StandingProblem] = []
     of_tables: set[tuple[str, StandingKind]] = set()
     at_all: set[StandingKind] = set()
     logged: set[object] = set()
 
     def failed(find: object, about: str) -> None:
-        # Once for each computation: it may fail for thousands of tables.
+        # Each computation is logged once: it may fail for thousands of tables.
         if find not in logged:
             log.exception("Problems of %s cannot be computed", about)
             logged.add(find)
@@ -138,8 +137,8 @@ def found_in(facts: Facts, now: datetime) -> Found:
 
 
 def page(found: Iterable[StandingProblem], wanted: Wanted, *, limit: int, cursor: str | None = None) -> Listed:
-    """`found` are in the order of `found_in`. A problem that begins or ends between two pages neither repeats nor hides
-    others. Raises ParamsInvalidError."""
+    """Returns a page of `found`, which are in the order of `found_in`. A problem that begins or ends between two pages
+    neither repeats nor hides others. Raises ParamsInvalidError."""
     selected = [problem for problem in found if wanted.selects(problem)]
     counts = Counter(problem.severity for problem in selected)
     rest = selected

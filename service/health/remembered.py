@@ -1,6 +1,6 @@
 """Results that take long to compute, as they were a few seconds ago.
 
-One process computes each once for all that ask, and answers meanwhile with what it computed last.
+Each process computes a result once for all callers, and answers meanwhile with the last one.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 2.0
-# What took no longer is computed before the answer.
+# A computation that took no longer is made before the answer.
 _AT_ONCE_SECONDS = 0.1
-# What takes longer begins after the answers of now, which it would slow down.
+# A longer computation begins after the answers of now, which it would slow down.
 _AFTER_SECONDS = 0.3
-# Of the time that passes, computing takes this part at most.
+# Largest part of the time that goes into computing.
 _SHARE = 0.1
 MOST_AGE = timedelta(minutes=1)
-"""An answer never tells of an earlier time, so that a caller who comes once sees what is wrong now."""
+"""No answer is older, so that a caller who comes once sees what is wrong now."""
 
-# With so many tables at most, computing takes moments.
+# Number of tables up to which computing takes moments.
 _FEW = 500
 
 _Value = TypeVar("_Value")
 
 
 class Remembered(Generic[_Value]):
-    """Safe to use from several threads. `what` names it in threads and in the log; `tables` tells of how many tables a
-    value is."""
+    """A cached value, safe to use from several threads. `what` names it in threads and in the log; `tables` returns the
+    number of tables that a value covers."""
 
     def __init__(
         self, what: str, compute: Callable[[Engine, datetime], _Value], *, tables: Callable[[_Value], int]
@@ -54,8 +54,8 @@ class Remembered(Generic[_Value]):
         self._took = 0.0
 
     def latest(self, engine: Engine, clock: Clock) -> _Value:
-        """Returns what is known, unless that is older than MOST_AGE, and then computes it anew for the next call; where
-        computing takes moments, for this one. Raises DatabaseUnavailableError."""
+        """Returns the last value if it is not older than MOST_AGE, and computes it anew for the next call, or for this
+        one where that takes moments. Raises DatabaseUnavailableError."""
         last = self._last
         if last is None or not timedelta(0) <= clock() - last[1] <= MOST_AGE:
             with self._computing:
@@ -77,13 +77,13 @@ class Remembered(Generic[_Value]):
         return last[0]
 
     def now(self, engine: Engine, clock: Clock) -> _Value:
-        """Returns it as it is now; of many tables, the latest. Raises DatabaseUnavailableError."""
+        """Returns the value of now; if there are many tables, the latest. Raises DatabaseUnavailableError."""
         last = self._last
         is_small = last is not None and self._tables(last[0]) <= _FEW
         return self.anew(engine, clock) if is_small else self.latest(engine, clock)
 
     def anew(self, engine: Engine, clock: Clock) -> _Value:
-        """Computes it now. Calls at once share what one of them has begun after theirs. Raises
+        """Computes the value now. Concurrent calls share a computation that began after each of them. Raises
         DatabaseUnavailableError."""
         asked = time.monotonic()
         with self._computing:

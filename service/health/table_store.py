@@ -47,8 +47,8 @@ def ids(connection: Connection) -> list[str]:
 def facts(
     connection: Connection, now: datetime, table_id: str | None = None, *, snapshots: KnownSnapshots | None = None
 ) -> list[TableFacts]:
-    """Returns the facts of all tables, or of one; of none if it is not registered. `snapshots` are those that are known
-    already (`snapshot_store.every`)."""
+    """Returns the facts of all tables, or of one if it is registered. `snapshots` are those that are known already
+    (`snapshot_store.every`)."""
     query = sa.select(_t.c.id, _t.c.name, _t.c.base_path)
     rows = connection.execute(query if table_id is None else query.where(_t.c.id == table_id)).all()
     if not rows:
@@ -113,7 +113,7 @@ def _policies(connection: Connection, names: dict[str, str], table_id: str | Non
 
 
 def _failures(connection: Connection, now: datetime, table_id: str | None) -> dict[str, list[Failures]]:
-    """A person whose job was refused has the reason, and nothing was begun. What a policy is refused nobody sees."""
+    """Leaves out refused jobs of a person, who has the reason; nobody sees the refused jobs of policies."""
     since = now - 2 * FAILURES_SHOWN_FOR
     is_told = sa.and_(_j.c.reason.is_(None), _j.c.result["refusals"].as_string().is_not(None))
     failed = (

@@ -38,7 +38,7 @@ DEAD_WRITER = Definition(
 )
 
 DEAD_AFTER = timedelta(hours=1)
-"""Without a heartbeat. Writers send one every minute, and the next one of the table cleans up after it."""
+"""Time without a heartbeat. Writers send one every minute, and the table's next writer cleans up after a dead one."""
 
 PLAN_STUCK = Definition(
     StandingKind.PLAN_STUCK,
@@ -57,16 +57,16 @@ TIMELINE_LONG = Definition(
 )
 
 LONG = 300
-"""Completed commits. Hudi's writers archive above 30 (`hoodie.keep.max.commits`)."""
+"""Number of completed commits. Hudi's writers archive above 30 (`hoodie.keep.max.commits`)."""
 
 ARCHIVAL_BEHIND = 2
-"""Multiple of the policy's own threshold, if it archives."""
+"""Multiple of the policy's own threshold, if the policy archives."""
 
 _NAMED = 5
 
 
 def incidents(table: TableFacts, _now: datetime) -> Iterator[StandingProblem]:
-    """One for each kind of incident."""
+    """Yields one for each kind of incident."""
     by_kind = defaultdict(list)
     for each in table.incidents:
         by_kind[each.kind].append(each)
@@ -98,7 +98,7 @@ def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> St
         return start(table.id, "Repair", JobKind.REPAIR, {"instants": instants[:1000]})
     if kind is IncidentKind.LATE_FILES:
         return clean(table.id, table.policy.cleaning)
-    # Its text says how to repair it; the next diagnosis closes it.
+    # The incident's text says how to repair it; the next diagnosis closes it.
     return diagnose(table.id)
 
 
@@ -125,7 +125,7 @@ def dead_writer(table: TableFacts, now: datetime) -> StandingProblem | None:
 
 
 def stuck_plans(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
-    """One for each table service. The policy says after which time a plan counts as stuck."""
+    """Yields one for each table service. The policy says after which time a plan counts as stuck."""
     if table.snapshot is None or not table.is_readable:
         return
     policy = table.policy

@@ -196,7 +196,7 @@ def _read(storage: Storage, name: str, lock: TableLock, now: datetime) -> LockFi
     if storage.exists(name):
         return LockFile(LockState.UNKNOWN, path, detail=f"{path} is no file, or may not be read.")
     if not storage.exists():
-        # It may be a folder of another machine, on which the writers are.
+        # The folder may be one of another machine, on which the writers are.
         return LockFile(LockState.UNKNOWN, path, detail=f"{storage.base_path} does not exist where the service runs.")
     return LockFile(LockState.FREE, path)
 

@@ -60,7 +60,7 @@ class Session:
         reply = self._call(_EXISTS, _text(path) + b"\0")
         if reply is None:
             return None
-        # Of `Stat`: czxid, mzxid, ctime, mtime, three versions, ephemeralOwner.
+        # Fields of `Stat`: czxid, mzxid, ctime, mtime, three versions, ephemeralOwner.
         created, session = struct.unpack_from(">16xq20xQ", reply)
         return Node(created / 1000, session)
 

@@ -7,11 +7,10 @@ removed only if it is still the file that was read.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.format.lock_providers import class_of, ending_of
-from service.access.secret_cipher import SecretCipher
 from service.catalog import table_store
 from service.catalog.table_secrets import opened
 from service.db import audit_record
@@ -29,50 +28,40 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
-    from sqlalchemy import Engine
-
     from jobs.contract import TableLock
     from jobs.storage.permissions import Permissions
     from service.catalog.registration import Registration
-    from service.events.notifier import Notifier
-    from service.lake.reader_pool import Readers
+    from service.events.database import Database
     from service.lake.snapshot import Pending
     from service.lake.table_lock import LockFile
-    from service.model.clock import Clock
+    from service.observation.lake_access import LakeAccess
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class LockDesk:
-    """`readers` run what accesses storages, and servers of locks among the `lock_hosts`. A lock that is younger than
-    `break_after` is not broken."""
+    """A lock that is younger than `break_after` is not broken."""
 
-    engine: Engine
-    readers: Readers
-    notifier: Notifier
-    clock: Clock
-    permissions: Permissions
+    database: Database
+    lake: LakeAccess
     break_after: timedelta
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    lock_hosts: tuple[str, ...] = ()
-    cipher: SecretCipher = field(default_factory=SecretCipher.fresh)
 
     def look(self, table_id: str) -> HeldLock:
         """Reads lock, heartbeats and timeline. Raises TableNotFoundError and the errors of `service.lake`."""
-        with reading(self.engine) as connection:
+        with reading(self.database.engine) as connection:
             table = table_store.get(connection, table_id)
-        read = self.readers.run(
-            read_beside,
+        read = self.lake.readers.run(
+            read_stored,
             table.base_path,
-            replace(table.lock, options=opened(self.cipher, table.lock.options)),
-            self.storage_options,
-            self.permissions,
-            self.clock(),
-            lock_hosts=self.lock_hosts,
+            replace(table.lock, options=opened(self.database.cipher, table.lock.options)),
+            self.lake.storage_options,
+            self.lake.permissions,
+            self.database.clock(),
+            lock_hosts=self.lake.lock_hosts,
         )
         # After the lock was read: a job that has signed it was leased before.
-        with reading(self.engine) as connection:
+        with reading(self.database.engine) as connection:
             jobs = job_store.begun(connection, table_id)
         own = {instant: job.id for job in jobs for instant in job.instants}
         writers = [Writer(instant, at, own.get(instant)) for instant, at in read.heartbeats.items()]
@@ -94,13 +83,13 @@ class LockDesk:
         The audit trail has an entry before anything is removed. Raises LockKeptError, and what `look` does.
         """
         lock = self.look(table_id)
-        if error := refusal(lock, self.clock(), self.break_after):
+        if error := refusal(lock, self.database.clock(), self.break_after):
             raise error
         seen = lock.file.id
         if seen is None or lock_id not in (None, seen):
             raise LockChangedError(f"The lock {lock_id} is not there any more.")
         before = _shown(lock)
-        with writing(self.engine) as connection:
+        with writing(self.database.engine) as connection:
             table = table_store.get(connection, table_id)
             lock = replace(lock, jobs=job_store.begun(connection, table_id))
             if job := lock.holding_job():
@@ -115,21 +104,21 @@ class LockDesk:
             lock.file.holder,
             reason,
         )
-        with writing(self.engine) as connection:
-            held_store.hasten_locked_out(connection, table_id, self.clock())
+        with writing(self.database.engine) as connection:
+            held_store.hasten_locked_out(connection, table_id, self.database.clock())
             audit_record.told(before, {"state": "removed", "reason": reason})
-        self.notifier.notify()
+        self.database.notifier.notify()
         return lock
 
     def _remove(self, table: Registration, expected: str) -> None:
-        if not self.readers.run(
-            remove_lock, table.base_path, table.lock, self.storage_options, self.permissions, expected
+        if not self.lake.readers.run(
+            remove_lock, table.base_path, table.lock, self.lake.storage_options, self.lake.permissions, expected
         ):
             raise LockChangedError("It was released or taken again while it was looked at.")
 
 
 @dataclass(frozen=True)
-class Beside:
+class StoredLock:
     """What the storage shows: the lock, when each heartbeat was sent last, and the pending instants."""
 
     file: LockFile
@@ -138,7 +127,7 @@ class Beside:
     pending: tuple[Pending, ...]
 
 
-def read_beside(
+def read_stored(
     base_path: str,
     lock: TableLock,
     storage_options: Mapping[str, str],
@@ -146,7 +135,7 @@ def read_beside(
     now: datetime,
     *,
     lock_hosts: tuple[str, ...],
-) -> Beside:
+) -> StoredLock:
     storage = open_storage(base_path, storage_options, permissions.roots)
     file = read_lock(base_path, lock, storage_options, permissions, now, lock_hosts=lock_hosts)
     config = read_table_config(storage)
@@ -154,7 +143,7 @@ def read_beside(
     is_file = is_removable(base_path, lock)
     listed = timeline_files(storage, config)
     timeline = timeline_of(each.name for each in listed)
-    return Beside(file, is_file, beats, read_pending(storage, config.in_frame_of(listed), timeline))
+    return StoredLock(file, is_file, beats, read_pending(storage, config.in_frame_of(listed), timeline))
 
 
 def _shown(lock: HeldLock) -> dict[str, Any]:

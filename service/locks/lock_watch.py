@@ -19,11 +19,11 @@ from service.catalog import table_store
 from service.catalog.table_secrets import opened
 from service.db.engine import reading, writing
 from service.lake.table_lock import LockFile, read_lock
+from service.model.bounded_pool import BoundedPool
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.lock_state import LockState
 from service.model.storage_errors import ReadersBusyError, ReadTimedOutError
 from service.model.table_errors import TableNotFoundError
-from service.observation.bounded_pool import BoundedPool
 from service.queue import breaker_store, held_store, job_store, lease_store, lock_sighting_store, queue_statistics
 from service.queue.lock_sighting import LockSighting
 
@@ -95,7 +95,7 @@ class LockWatch:
         self._readers = readers
         self._cipher = cipher
         self._permissions = permissions
-        # Of the threads of the pool: each reads and writes one item at a time.
+        # Threads of the pool share it: each reads and writes one item at a time.
         self._silent: dict[tuple[tuple[str, int], ...], tuple[datetime, LockFile]] = {}
         self.pool: BoundedPool[LockSighting] = BoundedPool(
             self._look, key=lambda sighting: sighting.table_id, size=config.at_once
@@ -213,7 +213,7 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
     if found.expires_after is not None and found.id is not None:
         token_since = before.token_since if before.token == found.id else now
         if token_since is not None and now - token_since > found.expires_after:
-            # Its holder has not renewed it: the next one that wants it takes it.
+            # The holder has not renewed it: the next one that wants the lock takes it.
             state = LockState.FREE
     if found.job_id is not None and job_store.is_known(connection, found.job_id):
         # The job that wants it finds out whether it may remove what one of ours has left.

@@ -15,14 +15,14 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from service.model.rounds import Rounds
+from service.model.task_health import TaskHealth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from service.delivery.queue_store import AttemptRecord
 
-# They would double the number of series, and few queries need them.
+# Time stamps of creation would double the number of series, and few queries need them.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _HTTP_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
@@ -33,10 +33,10 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class ProcessMetrics:
     """Metrics of one process, in a registry of its own. It may be used from any thread."""
 
-    def __init__(self, rounds: Rounds | None = None) -> None:
+    def __init__(self, tasks: TaskHealth | None = None) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.registry.register(_BackgroundTasks(rounds or Rounds()))
+        self.registry.register(_BackgroundTasks(tasks or TaskHealth()))
         info = Gauge(
             "groundskeeper_build_info", "Always 1; the label has the version", ["version"], registry=self.registry
         )
@@ -71,13 +71,13 @@ class ProcessMetrics:
 
 
 class _BackgroundTasks(Collector):
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
+    def __init__(self, tasks: TaskHealth) -> None:
+        self._tasks = tasks
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         for name, what, tasks in (
-            ("failing", "whose last run failed", self._rounds.failing()),
-            ("late", "that have not come round in time", self._rounds.late()),
+            ("failing", "whose last run failed", self._tasks.failing()),
+            ("late", "that have not come round in time", self._tasks.late()),
         ):
             yield GaugeMetricFamily(
                 f"groundskeeper_background_tasks_{name}", f"Background tasks of this process {what}", value=len(tasks)

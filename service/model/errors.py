@@ -35,7 +35,7 @@ class GroundskeeperError(Exception):
     def __init__(
         self, detail: str = "", *, hint: str | None = None, extensions: Mapping[str, Any] | None = None
     ) -> None:
-        # The text may come from a library, a table or a storage. It is shown, stored, sent in events and logged.
+        # The text is shown, stored, sent in events and logged, and may come from a library, a table or a storage.
         self.detail = _storable(redacted(detail))
         super().__init__(self.detail or self.title)
         self.hint = self.hint if hint is None else hint

@@ -16,11 +16,11 @@ from service.catalog import watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.model.backoff import BackOff
+from service.model.bounded_pool import BoundedPool
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.storage_errors import PollFailedError
 from service.model.table_errors import TableNotFoundError
 from service.observation import poll_events
-from service.observation.bounded_pool import BoundedPool
 from service.observation.poll import ReadTable, poll_table
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Observer:
         for table_id in insisted:
             self._failed_as.pop(table_id, None)
         self._has_more = len(claimed) == limit
-        # With capacity left, a requested table that was not claimed is not registered, or another service has it.
+        # If capacity is left, a requested table that was not claimed is not registered, or another service has it.
         done = {watch.table_id for watch in claimed} | (set() if self._has_more else requested)
         for table_id in done:
             self._poll_requests.taken(table_id)

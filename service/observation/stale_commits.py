@@ -8,12 +8,15 @@ contraction one row in a bucket that is gone suffices.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
 
 from jobs.format.file_names import bucket_of
 from jobs.format.stale_writes import CompletedWrite, hits_by, stale_writes
+from service.incidents.details import AstrayDetails, GroupWrittenTo, SuspectedPartition
 from service.incidents.finding import Finding, Judged
-from service.incidents.incident import DOUBT, IncidentKind, IncidentState
+from service.incidents.incident import IncidentKind, IncidentState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -72,19 +75,17 @@ def judge(
 
 
 def _stale(write: StaleWrite, metadata: InstantMetadata) -> Finding:
-    named = [
-        {"partition": path, "file_id": file_id, "replaced_by": by}
-        for (path, file_id), by in sorted(write.groups.items())[:_MAX_NAMED]
-    ]
-    details: dict[str, Any] = {
-        "rows": sum(metadata.written[path][file_id] for path, file_id in write.groups),
-        "file_groups": len(write.groups),
-        "partitions": len({path for path, _ in write.groups}),
-        "groups": named,
-    }
-    if write.doubt:
-        details[DOUBT] = write.doubt.value
-    return Finding(IncidentKind.STALE_WRITE, IncidentState.OPEN, write.instant, write.operation, details)
+    details = AstrayDetails(
+        rows=sum(metadata.written[path][file_id] for path, file_id in write.groups),
+        file_groups=len(write.groups),
+        partitions=len({path for path, _ in write.groups}),
+        groups=tuple(
+            GroupWrittenTo(partition=path, file_id=file_id, replaced_by=by)
+            for (path, file_id), by in sorted(write.groups.items())[:_MAX_NAMED]
+        ),
+        doubt=write.doubt or UNSET,
+    )
+    return Finding(IncidentKind.STALE_WRITE, IncidentState.OPEN, write.instant, write.operation, details.to_json())
 
 
 def _write(seen: ObservedInstant) -> CompletedWrite:
@@ -151,15 +152,13 @@ def _is_below(rows: Mapping[str, int], expansion: Rescale) -> bool:
 
 
 def _suspicion(seen: ObservedInstant, suspected: Sequence[tuple[str, Rescale, int]]) -> Finding:
-    named = [
-        {"partition": path, "rows": rows, "buckets": [rescale.before, rescale.after], "since": rescale.instant}
+    named = tuple(
+        SuspectedPartition(partition=path, rows=rows, buckets=(rescale.before, rescale.after), since=rescale.instant)
         for path, rescale, rows in sorted(suspected, key=lambda each: each[0])[:_MAX_NAMED]
-    ]
-    details = {
-        "rows": sum(rows for _, _, rows in suspected),
-        "partitions": len(suspected),
-        "by_partition": named,
-    }
+    )
+    details = AstrayDetails(
+        rows=sum(rows for _, _, rows in suspected), partitions=len(suspected), by_partition=named
+    ).to_json()
     return Finding(
         IncidentKind.OLD_NUMBER, IncidentState.SUSPECTED, seen.instant.requested_time, seen.metadata.operation, details
     )

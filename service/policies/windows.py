@@ -34,7 +34,8 @@ def _around(windows: Sequence[Window], time_zone: str, now: datetime) -> Iterato
     zone = ZoneInfo(time_zone)
     today = now.astimezone(zone).date()
     for window in windows:
-        # From yesterday, whose window may extend into today; over two weeks, as next week's may be in a skipped hour.
+        # Yesterday's window may extend into today; the search covers two weeks, since next week's may be in a skipped
+        # hour.
         for days in range(-1, 16):
             day = today + timedelta(days=days)
             if not window.days or DAYS[day.weekday()] in window.days:

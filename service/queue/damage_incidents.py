@@ -6,8 +6,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from jobs.kinds.registry import KINDS
+from jobs.kinds.results import Examination, KindResult
 from service.incidents import store, tracker
+from service.incidents.details import DamageDetails
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
 from service.queue.job import JobState
 
@@ -18,9 +22,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jobs.contract import Result
+    from jobs.kinds.results import DamageFound
     from service.queue.job import Job
-
-_TEXTS = ("type", "title", "detail", "effect", "hint", "check")
 
 
 def of_report(connection: Connection, job: Job, result: Result, now: datetime) -> tuple[list[Incident], list[Incident]]:
@@ -30,16 +33,16 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     A damage is taken as gone only if the check that had found it was made again. One that a user has closed is opened
     again only if it is no longer the same.
     """
-    details = result.details if KINDS[job.kind].examines else result.details.get("audit")
-    if job.state is not JobState.SUCCEEDED or "index" in job.params or not isinstance(details, dict):
+    told, examines = result.details, KINDS[job.kind].examines
+    examined = Examination.told(told) if examines else KindResult.told(told).audit
+    if job.state is not JobState.SUCCEEDED or "index" in job.params or not examined:
         return [], []
-    findings = {str(each["type"]): each for each in _findings(details)}
+    findings = {each.type: each for each in examined.findings}
     standing = [each for each in store.standing(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
-    checked = details.get("checked")
     closing = [
         each.closed(IncidentState.CLEARED, f"{job.kind} {job.id} {NO_LONGER_FOUND}", now)
         for each in standing
-        if each.details.get("type") not in findings and isinstance(checked, list) and _check(each) in checked
+        if each.details.get("type") not in findings and each.details.get("check") in examined.checked
     ]
     known = {str(each.details.get("type")) for each in standing}
     dismissed = [each.details for each in store.dismissed(connection, job.table_id, IncidentKind.DAMAGE)]
@@ -47,7 +50,7 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     return [_incident(job, finding, number, now) for number, finding in enumerate(found)], closing
 
 
-def _incident(job: Job, finding: Mapping[str, Any], number: int, now: datetime) -> Incident:
+def _incident(job: Job, finding: DamageFound, number: int, now: datetime) -> Incident:
     # No commit is known to have caused it. Each of a table has an instant of its own, in the form of Hudi's.
     at = now + timedelta(milliseconds=number)
     return Incident(
@@ -57,24 +60,9 @@ def _incident(job: Job, finding: Mapping[str, Any], number: int, now: datetime) 
         instant=f"{at:%Y%m%d%H%M%S}{at.microsecond // 1000:03d}",
         state=IncidentState.OPEN,
         opened_at=now,
-        details={**finding, "job_id": job.id},
+        details=DamageDetails(**asdict(finding), job_id=job.id).to_json(),
     )
 
 
-def _findings(details: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns the findings as far as they have a known form: the worker may be older or newer than the service."""
-    given = details.get("findings")
-    found: Sequence[Any] = given if isinstance(given, list | tuple) else []
-    return [
-        {**{name: str(each.get(name) or "") for name in _TEXTS}, "cure": each.get("cure")}
-        for each in found
-        if isinstance(each, dict) and each.get("type")
-    ]
-
-
-def _check(incident: Incident) -> str:
-    return str(incident.details.get("check"))
-
-
-def _is_among(finding: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> bool:
-    return any(all(finding[name] == other.get(name) for name in ("type", "detail")) for other in others)
+def _is_among(finding: DamageFound, others: Sequence[Mapping[str, Any]]) -> bool:
+    return any((finding.type, finding.detail) == (other.get("type"), other.get("detail")) for other in others)

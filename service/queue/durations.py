@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _DEFAULT_SECONDS = 30.0
-# Of a table's last job in the mean of its jobs: the last four of them are three quarters of it.
+# Weight of a table's last job in the mean of its jobs: the last four of them are three quarters of it.
 _LAST = 0.3
-# Of older jobs so many count.
+# Number of older jobs that count.
 _MOST = 4
 # A table of another size tells nothing if it is more than so many times doubled or halved.
 _DOUBLINGS = 3

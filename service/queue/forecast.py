@@ -63,7 +63,7 @@ def course(
     heapq.heapify(later)
     ready: list[tuple[tuple[float, ...], str, int, float]] = []
     blocked: defaultdict[str, list[int]] = defaultdict(list)
-    # Those of other groups free their tables, but no slot.
+    # Jobs of other groups free their tables, but no slot.
     elsewhere = [(each.left, each.table_id) for each in held if each.mutating and not each.is_here]
     heapq.heapify(elsewhere)
     now = 0.0
@@ -100,7 +100,7 @@ def course(
                 blocked[job.table_id].append(number)
                 continue
             if turn(job, slots_used.get(job.table_id, NEVER)) != key:
-                # Its table had its turn in the meantime.
+                # The job's table had its turn in the meantime.
                 push(number, since)
                 continue
             found.starts[job.id] = now

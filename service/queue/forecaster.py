@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from service.model.clock import Clock
 
-# Of the time that passes, computing takes this part at most.
+# Largest part of the time that goes into computing.
 _SHARE = 0.05
 _FRESH_SECONDS = 1.0
 _MOST_AGE = timedelta(seconds=10)

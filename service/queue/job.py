@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import DEFAULT_GROUP, WorkOrder
 from jobs.kinds.registry import KINDS
+from jobs.kinds.results import KindResult
 from jobs.trace_context import of_job
-from service.queue.hand_over import HandOverState
+from service.model.hand_over import HandOverState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from jobs.contract import JobKind, Problem, Progress, Table
-    from service.queue.hand_over import HandOver
+    from service.model.hand_over import HandOver
 
 
 class JobState(StrEnum):
@@ -179,12 +180,18 @@ class Job:
         return self.attempt >= self.max_attempts
 
     @property
+    def told(self) -> KindResult:
+        """Its result as far as this version knows it; no member is set without one."""
+        return KINDS[self.kind].result.told(self.result)
+
+    @property
     def verdict(self) -> JobVerdict | None:
         """Null without a result."""
         if self.result is None:
             return None
-        refused, nothing_to_do = bool(self.result.get("refusals")), self.result.get("nothing_to_do") is True
-        return verdict_of(self.state, dry_run=self.dry_run, refused=refused, nothing_to_do=nothing_to_do)
+        told = KindResult.told(self.result)
+        is_idle = bool(told.nothing_to_do)
+        return verdict_of(self.state, dry_run=self.dry_run, refused=bool(told.refusals), nothing_to_do=is_idle)
 
     def spent(self, attempts: Iterable[Attempt], now: datetime) -> Spent:
         """Returns how long it waited and worked until now. `attempts` are all of its own."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
+from jobs.kinds.repair import RepairResult
+from jobs.kinds.results import ReplacementResult
 from service.incidents import store, tracker
+from service.incidents.details import LateFilesDetails
 from service.incidents.incident import ASTRAY, Incident, IncidentKind, IncidentState
 from service.queue import damage_incidents
 from service.queue.job import JobState
@@ -36,28 +39,22 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
             instant=instant,
             state=IncidentState.OPEN,
             opened_at=now,
-            details={"job_id": before.id, "job_kind": before.kind.value},
+            details=LateFilesDetails(job_id=before.id, job_kind=before.kind).to_json(),
         )
-        for instant in _instants(result, "fenced")
+        for instant in ReplacementResult.told(result.details).fenced or ()
     ]
     closing: list[Incident] = []
     if before.kind is JobKind.REPAIR and after.state is JobState.SUCCEEDED:
-        reasons = {
-            "cleared": f"repair {before.id} found all its rows in the right place",
-            "waived": f"repair {before.id} left its rows where they are, as it was told to",
-        }
+        told = RepairResult.told(result.details)
+        reasons = (
+            (told.cleared or (), f"repair {before.id} found all its rows in the right place"),
+            (told.waived or (), f"repair {before.id} left its rows where they are, as it was told to"),
+        )
         closing = [
             each.closed(IncidentState.CLEARED, because, now)
-            for name, because in reasons.items()
-            for each in store.standing(connection, before.table_id, of=_instants(result, name))
+            for instants, because in reasons
+            for each in store.standing(connection, before.table_id, of=instants)
             if each.kind in ASTRAY
         ]
     damages, gone = damage_incidents.of_report(connection, after, result, now)
     return list(tracker.change(connection, before.table_id, found + damages, closing + gone, now).events)
-
-
-def _instants(result: Result, name: str) -> list[str]:
-    """Returns the strings under `name` in the result's details. The worker may be older or newer than the service, so
-    other types are ignored."""
-    given = result.details.get(name)
-    return [each for each in given if isinstance(each, str)] if isinstance(given, list | tuple) else []

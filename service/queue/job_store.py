@@ -13,9 +13,9 @@ from jobs.kinds.registry import KINDS
 from service.db import schema
 from service.db.page import Cursor, Page, page_of, within
 from service.db.violation import FOREIGN_KEY, violated
+from service.model.hand_over import HandOver
 from service.model.job_errors import JobConflictError, JobNotFoundError
 from service.model.table_errors import TableNotFoundError
-from service.queue.hand_over import HandOver
 from service.queue.job import ACTIVE, HELD, Attempt, AttemptOutcome, Job, JobState, mutates
 
 if TYPE_CHECKING:
@@ -192,10 +192,18 @@ def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) ->
     return [job_of(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
 
 
+# Made once: every poll executes it.
+_UNKNOWN = (
+    sa.select(_j)
+    .where(_j.c.table_id == sa.bindparam("of_table"), schema.JOB_IS_UNKNOWN)
+    .order_by(_j.c.created_at)
+    .with_for_update()
+)
+
+
 def unknown(connection: Connection, table_id: str) -> list[Job]:
     """Returns the table's jobs of unknown outcome, the oldest first, and locks them."""
-    query = sa.select(_j).where(_j.c.table_id == table_id, schema.JOB_IS_UNKNOWN).order_by(_j.c.created_at)
-    return [job_of(row) for row in connection.execute(query.with_for_update())]
+    return [job_of(row) for row in connection.execute(_UNKNOWN, {"of_table": table_id})]
 
 
 def begun(connection: Connection, table_id: str | None = None) -> list[Job]:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
+from jobs.kinds.registry import KINDS
 from service.delivery import outbox
 from service.events import tally
 from service.events.tally import Count
@@ -42,7 +43,7 @@ _MOST = 2.0**50
 def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime) -> list[Count]:
     """Returns the counts of an attempt that has just ended; of a dry run only a lost lease. `job` is as it was leased,
     `details` are those of the worker's result."""
-    kind = job.kind.value
+    kind, told = job.kind.value, KINDS[job.kind].result.told(details)
     counts = [Count(LEASES_LOST, (kind,))] if outcome is AttemptOutcome.LOST else []
     if job.dry_run:
         return counts
@@ -50,8 +51,8 @@ def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], no
     bucket = next(bound for bound in BUCKETS if seconds <= bound)
     counts.append(Count(ATTEMPTS, (kind, outcome.value, f"{bucket:g}")))
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
-    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), _amount(details.get("lock_wait_seconds"))))
-    counts.append(Count(READ_BYTES, (kind,), _amount(details.get(_READ.get(job.kind, "bytes_read")))))
+    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), _amount(told.lock_wait_seconds)))
+    counts.append(Count(READ_BYTES, (kind,), _amount(getattr(told, _READ.get(job.kind, "bytes_read"), None))))
     return counts
 
 
@@ -69,6 +70,5 @@ def add(connection: Connection, counts: Iterable[Count]) -> None:
 
 
 def _amount(given: object) -> float:
-    """Returns a measured amount. The worker may be older or newer than the service, so other values count as 0."""
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    return float(given) if is_number and 0 <= given <= _MOST else 0.0  # type: ignore[operator, arg-type]
+    """Returns a measured amount; what none can be counts as 0."""
+    return float(given) if isinstance(given, int | float) and 0 <= given <= _MOST else 0.0

@@ -12,6 +12,7 @@ from jobs.contract import (
     WorkOrder,
 )
 from jobs.job_params import OnActiveWriters
+from jobs.kinds.results import KindResult
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, snapshot_store, table_store, watch_store
 from service.catalog.declared import check_declared, check_metastore
@@ -34,11 +35,11 @@ from service.queue import (
     lease_store,
     polled_locks,
     retention_needs,
-    wait_for_writers,
     worker_store,
     writability,
 )
-from service.queue.hand_over_policy import loses_batches
+from service.queue.hand_over import wait_for_writers
+from service.queue.hand_over.policy import loses_batches
 from service.queue.job import NOBODY, AttemptOutcome, Holder, Job, JobState
 from service.queue.job_events import job_ended
 from service.queue.retry import End, Retry, after_result, with_leftovers
@@ -48,15 +49,14 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from random import Random
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
     from jobs.contract import Heartbeat, LogLine, Problem, WorkerInfo
     from jobs.storage.permissions import Permissions
     from service.access.secret_cipher import SecretCipher
+    from service.events.database import Database
     from service.events.event import Event
-    from service.events.notifier import Notifier
     from service.model.backoff import BackOff
-    from service.model.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -74,22 +74,19 @@ class LeaseConfig:
     looks_at_locks: bool = False
 
 
-def announce(engine: Engine, clock: Clock, worker_id: str, info: WorkerInfo) -> None:
+def announce(database: Database, worker_id: str, info: WorkerInfo) -> None:
     """Stores the worker's description of itself unless it was stored within the last seconds and says the same."""
-    now = clock()
-    with reading(engine) as connection:
+    now = database.clock()
+    with reading(database.engine) as connection:
         if worker_store.is_fresh(connection, worker_id, info, now):
             return
-    with writing(engine) as connection:
+    with writing(database.engine) as connection:
         worker_store.announce(connection, worker_id, info, now)
 
 
 def lease(
-    engine: Engine,
-    notifier: Notifier,
-    clock: Clock,
+    database: Database,
     config: LeaseConfig,
-    cipher: SecretCipher,
     *,
     worker_id: str,
     group: str,
@@ -102,17 +99,17 @@ def lease(
     permitted, or has secrets that cannot be decrypted, fails, so that it does not stand in the way of others. Only the
     token `token_id` may extend or end the lease; any may if it is None.
     """
-    now = clock()
-    with reading(engine) as connection:
+    now = database.clock()
+    with reading(database.engine) as connection:
         if not lease_store.is_any_due(connection, now, group):
             return None
     events: list[Event] = []
-    with writing(engine) as connection:
+    with writing(database.engine) as connection:
 
         def may_start(job: Job) -> bool:
             table = table_store.get(connection, job.table_id)
             try:
-                check_declared(table.to_contract({}, cipher), permissions)
+                check_declared(table.to_contract({}, database.cipher), permissions)
                 check_metastore(job.kind, job.params, permissions)
             except (
                 SecretUnreadableError,
@@ -148,9 +145,9 @@ def lease(
             requested_first=config.requested_first,
         )
         outbox.publish(connection, events, now=now)
-        order = _work_order(connection, job, config, cipher, now) if job else None
+        order = _work_order(connection, job, config, database.cipher, now) if job else None
     if events:
-        notifier.notify()
+        database.notifier.notify()
     return order
 
 
@@ -160,7 +157,7 @@ def _work_order(
     table = table_store.get(connection, job.table_id)
     sightings = watch_store.engines_of(connection, job.table_id)
     if loses_batches(job.kind, job.params, table, sightings):
-        # It was submitted before the Flink job was detected.
+        # The job was submitted before the Flink job was detected.
         job = job.evolve(params={**job.params, "on_active_writers": OnActiveWriters.WAIT.value})
     if needs := retention_needs.of_job(connection, job, now):
         job = job.evolve(params={**job.params, **needs})
@@ -171,9 +168,7 @@ def _work_order(
 
 
 def heartbeat(
-    engine: Engine,
-    notifier: Notifier,
-    clock: Clock,
+    database: Database,
     config: LeaseConfig,
     *,
     job_id: str,
@@ -181,9 +176,9 @@ def heartbeat(
     holder: Holder = NOBODY,
 ) -> HeartbeatAnswer:
     """Extends the lease. A late heartbeat still counts, as long as the job has not been taken back."""
-    now = clock()
+    now = database.clock()
     try:
-        with writing(engine) as connection:
+        with writing(database.engine) as connection:
             job = lease_store.held(connection, job_id, beat.attempt, holder)
             lease_store.beat(connection, job, beat, now=now, deadline=now + config.lease)
             job_log.append(connection, job.id, job.attempt, beat.log)
@@ -194,14 +189,12 @@ def heartbeat(
     except LeaseLostError:
         return HeartbeatAnswer.LOST
     if events:
-        notifier.notify()
+        database.notifier.notify()
     return HeartbeatAnswer.CANCEL if job.cancel_requested else HeartbeatAnswer.CONTINUE
 
 
 def report(
-    engine: Engine,
-    notifier: Notifier,
-    clock: Clock,
+    database: Database,
     rng: Random,
     config: LeaseConfig,
     *,
@@ -214,9 +207,9 @@ def report(
 ) -> Job:
     """Ends the attempt; ends the job or queues it again. `contradiction` is the result of
     `service.queue.verification`. Raises LeaseLostError when this attempt of this holder does not hold the job."""
-    now = clock()
+    now = database.clock()
     outcome = AttemptOutcome(result.outcome.value)
-    with writing(engine) as connection:
+    with writing(database.engine) as connection:
         job = lease_store.held(connection, job_id, attempt, holder)
         job_log.append(connection, job.id, job.attempt, log)
         instants = job.with_instants(result.instants)
@@ -233,7 +226,7 @@ def report(
             job,
             outcome=AttemptOutcome.UNKNOWN if contradiction else outcome,
             error=contradiction or result.error,
-            refused=bool(result.details.get("refusals")),
+            refused=bool(KindResult.told(result.details).refusals),
             now=now,
         )
         match then:
@@ -250,7 +243,7 @@ def report(
                 )
                 decision_times.wake(connection, job.table_id, now)
                 if job.kind is JobKind.FINISH_EXPANSION and state is JobState.SUCCEEDED and not job.dry_run:
-                    # It leaves nothing on the timeline that would show a poll the changed bucket numbers.
+                    # The job leaves nothing on the timeline that would show a poll the changed bucket numbers.
                     snapshot_store.forget(connection, job.table_id)
                     watch_store.start_over(connection, job.table_id, now)
                 if state is JobState.UNKNOWN:
@@ -274,6 +267,6 @@ def report(
         outbox.publish(connection, events, now=now)
         job_tally.add(connection, job_tally.of_attempt(job, outcome, result.details, now))
     # The job itself may be due again, or another job of this table that waited for it.
-    notifier.notify()
+    database.notifier.notify()
     job_trace.ended(ended)
     return ended

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from jobs.kinds.results import KindResult
     from service.events.event import Event
 
 
@@ -24,16 +25,17 @@ def facts(connection: Connection, event: Event) -> Facts:
         return Facts()
     try:
         columns = _columns(table_store.get(connection, event.table_id).profile)
-        result = job_store.get(connection, event.data["job"]["id"]).result if "job" in event.data else None
+        job = job_store.get(connection, event.data["job"]["id"]) if "job" in event.data else None
     except (TableNotFoundError, JobNotFoundError):
         return Facts()
-    if not result:
+    if job is None or not job.result:
         return Facts(columns)
+    told = job.told
     return Facts(
         columns,
         # A compaction's `bytes` and `files` are what it read.
-        read=Statistics(None, _count(result, "bytes_read", "bytes"), _count(result, "files_read", "files")),
-        written=Statistics(_count(result, "rows"), _count(result, "bytes_written"), _count(result, "files_written")),
+        read=Statistics(None, _count(told, "bytes_read", "bytes"), _count(told, "files_read", "files")),
+        written=Statistics(_count(told, "rows"), _count(told, "bytes_written"), _count(told, "files_written")),
     )
 
 
@@ -42,10 +44,7 @@ def _columns(profile: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((str(column.get("name")), str(column.get("type"))) for column in found)
 
 
-def _count(result: Mapping[str, Any], *names: str) -> int | None:
-    """Returns the first that is there and a number; a worker may send anything."""
-    for name in names:
-        value = result.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-    return None
+def _count(told: KindResult, *names: str) -> int | None:
+    """Returns the first that is set and a number of this kind's result."""
+    found = (getattr(told, name, None) for name in names)
+    return next((each for each in found if isinstance(each, int) and each >= 0), None)

@@ -48,7 +48,7 @@ def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> 
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     new = {"next_look_at": sa.literal(now, schema.UtcDateTime), "holds_back": sa.false()}
     new["state"] = sa.literal(LockState.UNKNOWN.value)
-    # Of the tables that are still there; in a fixed order, so that two replicas cannot deadlock.
+    # Only tables that are still there count; their fixed order keeps two replicas from a deadlock.
     registered = sa.select(_r.c.id, *new.values()).where(_r.c.id.in_(list(table_ids))).order_by(_r.c.id)
     rows = insert(_l).from_select(["table_id", *new], registered)
     connection.execute(rows.on_conflict_do_nothing(index_elements=["table_id"]))

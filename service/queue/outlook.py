@@ -215,7 +215,7 @@ def _held_back(row: QueuedRow, now: datetime) -> HeldBack | None:
         return HeldBack.LOCK
     if row.not_before <= now:
         return None
-    # Its time is only that of the next look.
+    # The job's time is only that of the next look.
     if row.held_back is not None:
         return HeldBack.WINDOW if is_window(row.held_back) else HeldBack.PAUSE
     return HeldBack.NEXT_ATTEMPT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobs import tracing
@@ -24,22 +24,68 @@ from service.model.job_errors import (
     JobNotCancellableError,
 )
 from service.policies.policy_registry import effective_of
-from service.queue import breaker_store, job_store, job_trace, retry, wait_for_writers
-from service.queue.errors import REFUSALS_OF_CLUSTERING
-from service.queue.hand_over_policy import loses_batches
+from service.queue import breaker_store, job_store, job_trace, retry
+from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
+from service.queue.hand_over import wait_for_writers
+from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job, JobState
 from service.queue.job_events import job_ended, job_queued
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
     from jobs.storage.permissions import Permissions
-    from service.access.secret_cipher import SecretCipher
     from service.catalog.registration import Registration
-    from service.events.notifier import Notifier
-    from service.model.clock import Clock
+    from service.events.database import Database
+    from service.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What is asked for. `params` have been validated by the caller. Without `timeout_seconds` the policy's limit
+    counts. `retry_of` is the job that this one repeats."""
+
+    table_id: str
+    kind: JobKind
+    params: Mapping[str, Any] = field(default_factory=dict)
+    dry_run: bool = False
+    max_attempts: int = 3
+    idempotency_key: str | None = None
+    priority: int = 0
+    timeout_seconds: int | None = None
+    requested_by: str | None = None
+    retry_of: str | None = None
+
+    @classmethod
+    def again(cls, job: Job, **more: Any) -> JobRequest:
+        """Asks for the same as `job`. Raises JobNotRetriableError unless it has failed or was cancelled."""
+        if job.state not in (JobState.FAILED, JobState.CANCELLED):
+            raise JobNotRetriableError(f"Job {job.id} is {job.state.value}.")
+        same = ("table_id", "kind", "params", "dry_run", "priority", "timeout_seconds")
+        return cls(**{name: getattr(job, name) for name in same}, retry_of=job.id, **more)
+
+    def job(self, policy: Policy, now: datetime) -> Job:
+        """Returns the job that it would be, with a new id."""
+        return Job(
+            id=f"job_{secrets.token_hex(8)}",
+            table_id=self.table_id,
+            kind=self.kind,
+            params=self.params,
+            dry_run=self.dry_run,
+            max_attempts=self.max_attempts,
+            created_at=now,
+            not_before=now,
+            idempotency_key=self.idempotency_key,
+            priority=self.priority,
+            worker_group=policy.worker_group,
+            timeout_seconds=policy.timeout_seconds if self.timeout_seconds is None else self.timeout_seconds,
+            requested_by=self.requested_by,
+            retry_of=self.retry_of,
+            traceparent=tracing.for_new_job(),
+        )
 
 
 @dataclass(frozen=True)
@@ -50,56 +96,22 @@ class Submission:
     is_new: bool
 
 
-def submit(
-    engine: Engine,
-    notifier: Notifier,
-    clock: Clock,
-    cipher: SecretCipher,
-    *,
-    table_id: str,
-    kind: JobKind,
-    params: Mapping[str, Any],
-    dry_run: bool,
-    max_attempts: int,
-    idempotency_key: str | None,
-    permissions: Permissions,
-    priority: int = 0,
-    timeout_seconds: int | None = None,
-    requested_by: str | None = None,
-    retry_of: str | None = None,
-) -> Submission:
-    """Queues a job. `params` have been validated by the caller. Without `timeout_seconds` the policy's limit counts.
-    Of the jobs that repeat the same one (`retry_of`) one is active at a time.
+def submit(database: Database, permissions: Permissions, asked: JobRequest) -> Submission:
+    """Queues a job. At most one job that repeats the same one is active at a time.
 
     Raises TableNotFoundError, PathForbiddenError, OptionNotAllowedError, MetastoreForbiddenError,
     SecretUnreadableError, JobConflictError, IdempotencyKeyReusedError, FenceLosesFlinkError, IncidentOpenError, or one
     of REFUSALS_OF_CLUSTERING.
     """
-    now = clock()
-    with writing(engine) as connection:
-        if retry_of is not None and (running := job_store.active_retry(connection, retry_of)):
+    now = database.clock()
+    kind, params, table_id = asked.kind, asked.params, asked.table_id
+    with writing(database.engine) as connection:
+        if asked.retry_of is not None and (running := job_store.active_retry(connection, asked.retry_of)):
             return Submission(running, is_new=False)
         table = table_store.get(connection, table_id)
-        check_declared(table.to_contract({}, cipher), permissions)
+        check_declared(table.to_contract({}, database.cipher), permissions)
         check_metastore(kind, params, permissions)
-        policy = effective_of(connection, table).policy
-        wanted = Job(
-            id=f"job_{secrets.token_hex(8)}",
-            table_id=table_id,
-            kind=kind,
-            params=params,
-            dry_run=dry_run,
-            max_attempts=max_attempts,
-            created_at=now,
-            not_before=now,
-            idempotency_key=idempotency_key,
-            priority=priority,
-            worker_group=policy.worker_group,
-            timeout_seconds=policy.timeout_seconds if timeout_seconds is None else timeout_seconds,
-            requested_by=requested_by,
-            retry_of=retry_of,
-            traceparent=tracing.for_new_job(),
-        )
+        wanted = asked.job(effective_of(connection, table).policy, now)
         if loses_batches(kind, params, table, watch_store.engines_of(connection, table_id)):
             raise FenceLosesFlinkError('`on_active_writers` is "fence".')
         job = job_store.submit(connection, wait_for_writers.held_back(connection, wanted, table, now))
@@ -107,16 +119,16 @@ def submit(
             audit_record.about("job", job.id)
             _refuse_impossible(job, table)
             _refuse_beside_incidents(connection, job)
-            if not dry_run:
+            if not asked.dry_run:
                 # Whoever submits it may have mended what was wrong.
                 breaker_store.half_open(connection, table_id, now, kind=kind)
             outbox.publish(
                 connection, [job_queued(job, table, now), *wait_for_writers.draining_events(job, table, now)], now=now
             )
     if job.id == wanted.id:
-        notifier.notify()
+        database.notifier.notify()
         return Submission(job, is_new=True)
-    if (job.kind, dict(job.params), job.dry_run) != (kind, dict(params), dry_run):
+    if (job.kind, dict(job.params), job.dry_run) != (kind, dict(params), asked.dry_run):
         raise IdempotencyKeyReusedError(
             f"It belongs to {job.id}, a job of another kind or with other parameters.", extensions={"job_id": job.id}
         )
@@ -139,13 +151,13 @@ def _refuse_beside_incidents(connection: Connection, job: Job) -> None:
         raise IncidentOpenError(details, extensions={"incident_ids": [each.id for each in standing]})
 
 
-def cancel(engine: Engine, notifier: Notifier, clock: Clock, job_id: str) -> Job:
+def cancel(database: Database, job_id: str) -> Job:
     """Ends a queued job at once; the worker of a held job gets the request with its next heartbeat. Idempotent.
 
     Raises JobNotFoundError, or JobNotCancellableError when the job has ended.
     """
-    now = clock()
-    with writing(engine) as connection:
+    now = database.clock()
+    with writing(database.engine) as connection:
         job = job_store.get(connection, job_id, for_update=True)
         if job.state is JobState.CANCELLED:
             return job
@@ -159,6 +171,6 @@ def cancel(engine: Engine, notifier: Notifier, clock: Clock, job_id: str) -> Job
         job = job_store.get(connection, job_id)
         if not job.state.is_active:
             outbox.publish(connection, [job_ended(job, table_store.get(connection, job.table_id), now)], now=now)
-    notifier.notify()
+    database.notifier.notify()
     job_trace.ended(job)
     return job

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem
+from jobs.kinds.archival import ArchivalResult
 from service.catalog import table_store
 from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
@@ -38,7 +39,7 @@ def contradiction(
     They agree if each reported instant has completed, or is older than the active timeline, and what was archived is
     gone from there. A table that cannot be read contradicts nothing: the worker has read its timeline itself.
     """
-    archived = result.details.get("last_archived")
+    archived = ArchivalResult.told(result.details).last_archived
     if result.outcome is not Outcome.SUCCEEDED or not (result.instants or archived):
         return None
     try:

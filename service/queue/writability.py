@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import Outcome, Problem
+from jobs.contract import Outcome
+from jobs.kinds.results import KindResult
 from service.catalog import snapshot_store
 from service.lake.snapshot import NotWritable
 from service.queue import breaker_store
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from jobs.contract import Result
     from service.queue.job import Job
 
-_TOLD = "not_writable"
 _REFUSED = frozenset({"storage-access-denied", "storage-read-only"})
 """Types of errors (`jobs.errors`) with which a job ends to which the storage refused a write."""
 
@@ -29,15 +29,11 @@ def record(connection: Connection, job: Job, result: Result, now: datetime) -> N
     first job of a table and after a refusal, and a job that has committed something was not refused."""
     error = result.error
     is_writing = mutates(job.kind, dry_run=job.dry_run)
-    told = result.details.get(_TOLD)
-    problem: Problem | None = None
-    if isinstance(told, dict):
-        problem = _problem(told)
-    elif is_writing and error is not None and error.type in _REFUSED:
+    told = KindResult.told(result.details).not_writable
+    problem = told or None
+    if problem is None and is_writing and error is not None and error.type in _REFUSED:
         problem = error
-    is_well = (_TOLD in result.details and told is None) or (
-        is_writing and result.outcome is Outcome.SUCCEEDED and bool(result.instants)
-    )
+    is_well = told is None or (is_writing and result.outcome is Outcome.SUCCEEDED and bool(result.instants))
     if problem is None and not is_well:
         return
     stored = snapshot_store.find(connection, job.table_id)
@@ -52,11 +48,3 @@ def record(connection: Connection, job: Job, result: Result, now: datetime) -> N
         # What failed because of it may be tried again at once.
         breaker_store.mended(connection, job.table_id, now)
     snapshot_store.save(connection, replace(stored, snapshot=replace(stored.snapshot, not_writable=found)))
-
-
-def _problem(told: dict[str, object]) -> Problem | None:
-    """The worker may be older or newer than the service."""
-    try:
-        return Problem.from_json(told)
-    except ValueError:
-        return None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Table, TableLock
 from service.catalog import decision_times, snapshot_store, table_secrets, table_store, watch_store
@@ -21,105 +20,68 @@ from service.model.table_errors import TableBusyError
 from service.queue import breaker_store, job_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from sqlalchemy import Engine
 
     from jobs.contract import BucketIndex
     from service.access.secret_cipher import SecretCipher
-    from service.events.notifier import Notifier
-    from service.lake.engine_sighting import Mark
-    from service.model.clock import Clock
+    from service.events.database import Database
+    from service.lake.examination import Examination
+    from service.observation.lake_access import LakeAccess
 
 
 log = logging.getLogger(__name__)
 
 
-class Profile(Protocol):
-    def to_json(self) -> dict[str, Any]: ...
+@dataclass(frozen=True)
+class Declarations:
+    """What a caller declares about a new table. Without `name` it gets the one in its properties; an `index` is checked
+    against the table's keys."""
 
-
-class Examination(Protocol):
-    """The result of an examination; see `service.registration.detection.Examination`."""
-
-    @property
-    def base_path(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def profile(self) -> Profile: ...
-    @property
-    def index(self) -> BucketIndex | None: ...
-    @property
-    def marks(self) -> Sequence[Mark]: ...
-
-
-Check = Callable[["Table"], None]
-"""Checks the declarations about a table: `service.catalog.declared.check_declarations`, perhaps in another process."""
-
-
-class Examine(Protocol):
-    """Examines the table at a location: `service.registration.detection.examine`, or a stand-in in tests.
-
-    `allowed_roots` of None allows every location, an empty tuple none.
-    """
-
-    def __call__(
-        self,
-        location: str,
-        *,
-        allowed_roots: tuple[str, ...] | None,
-        claimed: BucketIndex | None,
-        storage_options: Mapping[str, str],
-    ) -> Examination: ...
+    name: str | None
+    index: BucketIndex | None
+    lock: TableLock
+    writers: Writers
+    readers: Readers
+    hudi_options: Mapping[str, str]
 
 
 def register(
-    engine: Engine,
-    notifier: Notifier,
+    database: Database,
+    lake: LakeAccess,
     location: str,
+    declared: Declarations,
     *,
-    examine: Examine,
     allowed_roots: tuple[str, ...] | None,
-    storage_options: Mapping[str, str],
-    clock: Clock,
-    cipher: SecretCipher,
-    name: str | None,
-    claimed: BucketIndex | None,
-    lock: TableLock,
-    writers: Writers,
-    readers: Readers,
-    hudi_options: Mapping[str, str],
-    check: Check,
 ) -> Registration:
     """Registers a table. Examines and checks it first, which reads its storage, and only then opens a transaction.
 
-    Raises SecretKeyMissingError, and what `examine`, `check` and `table_store.register` raise.
+    Raises SecretKeyMissingError, and what `LakeAccess` and `table_store.register` raise.
     """
-    found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
-    check(Table(found.base_path, "", lock=lock, hudi_options=hudi_options))
-    now = clock()
+    found = _examined(lake, location, declared, allowed_roots)
+    now, lock = database.clock(), declared.lock
     table = Registration(
         id=f"tbl_{secrets.token_hex(8)}",
         base_path=found.base_path,
-        name=name or found.name,
+        name=declared.name or found.name,
         created_at=now,
         updated_at=now,
         index=found.index,
-        lock=replace(lock, options=table_secrets.sealed(cipher, lock.options)),
-        writers=writers,
-        readers=readers,
-        hudi_options=table_secrets.sealed(cipher, hudi_options),
+        lock=replace(lock, options=table_secrets.sealed(database.cipher, lock.options)),
+        writers=declared.writers,
+        readers=declared.readers,
+        hudi_options=table_secrets.sealed(database.cipher, declared.hudi_options),
         profile=found.profile.to_json(),
     )
-    with writing(engine) as connection:
+    with writing(database.engine) as connection:
         table_store.register(connection, table)
         audit_record.about("table", table.id)
         plan_store.adopt(connection, table.id, table.base_path)
         # Keeps jobs from starting beside a Flink job before the first poll.
         watch_store.mark(connection, table.id, found.marks)
         outbox.publish(connection, [table_registered(table, now)], now=now)
-    notifier.notify()
+    database.notifier.notify()
     return table
 
 
@@ -132,35 +94,34 @@ class Detected:
 
 
 def detect(
-    engine: Engine,
+    database: Database,
+    lake: LakeAccess,
     location: str,
+    declared: Declarations,
     *,
-    examine: Examine,
     allowed_roots: tuple[str, ...] | None,
-    storage_options: Mapping[str, str],
-    claimed: BucketIndex | None,
-    lock: TableLock,
-    hudi_options: Mapping[str, str],
-    check: Check,
 ) -> Detected:
-    """Examines and checks a table as `register` does, and stores nothing. Raises what `examine` and `check` raise."""
-    found = examine(location, allowed_roots=allowed_roots, claimed=claimed, storage_options=storage_options)
-    check(Table(found.base_path, "", lock=lock, hudi_options=hudi_options))
-    with reading(engine) as connection:
+    """Examines and checks a table as `register` does, and stores nothing. Raises what `LakeAccess` does."""
+    found = _examined(lake, location, declared, allowed_roots)
+    with reading(database.engine) as connection:
         return Detected(found, table_store.find(connection, found.base_path))
 
 
+def _examined(
+    lake: LakeAccess, location: str, declared: Declarations, allowed_roots: tuple[str, ...] | None
+) -> Examination:
+    found = lake.examined(location, declared.index, allowed_roots=allowed_roots)
+    lake.check(Table(found.base_path, "", lock=declared.lock, hudi_options=declared.hudi_options))
+    return found
+
+
 def change(
-    engine: Engine,
+    database: Database,
+    lake: LakeAccess,
     table_id: str,
     changes: Mapping[str, Any],
     *,
-    examine: Examine,
     allowed_roots: tuple[str, ...] | None,
-    storage_options: Mapping[str, str],
-    clock: Clock,
-    cipher: SecretCipher,
-    check: Check,
 ) -> Registration:
     """Changes a registration. `changes` maps fields of Registration to new values. A new `index` is checked against the
     table's keys first. Masks among new options stand for the stored values. Options that were stored before they were
@@ -169,20 +130,18 @@ def change(
     Jobs that were leased before keep the work orders that they got.
     """
     changes = dict(changes)
-    with reading(engine) as connection:
+    with reading(database.engine) as connection:
         stored = table_store.get(connection, table_id)
     if declared := _declared(changes, stored):
-        check(Table(stored.base_path, "", **declared))
+        lake.check(Table(stored.base_path, "", **declared))
     if "index" in changes:
-        found = examine(
-            stored.base_path, allowed_roots=allowed_roots, claimed=changes["index"], storage_options=storage_options
-        )
+        found = lake.examined(stored.base_path, changes["index"], allowed_roots=allowed_roots)
         changes.update(index=found.index, profile=found.profile.to_json())
-    with writing(engine) as connection:
+    with writing(database.engine) as connection:
         table = table_store.get(connection, table_id, for_update=True)
-        table = table.evolve(**_sealed(cipher, changes, table), updated_at=clock())
+        table = table.evolve(**_sealed(database.cipher, changes, table), updated_at=database.clock())
         table_store.change(connection, table)
-        breaker_store.mended(connection, table_id, clock())
+        breaker_store.mended(connection, table_id, database.clock())
         if "index" in changes:
             # The buckets of all its partitions are different now.
             snapshot_store.forget(connection, table_id)
@@ -233,21 +192,12 @@ def seal_stored(engine: Engine, cipher: SecretCipher) -> None:
         log.warning("Secrets of tables (%s) are not encrypted: %s %s", ", ".join(found), error.title, error.hint)
 
 
-def detect_again(
-    engine: Engine,
-    table_id: str,
-    *,
-    examine: Examine,
-    allowed_roots: tuple[str, ...] | None,
-    storage_options: Mapping[str, str],
-) -> None:
+def detect_again(engine: Engine, lake: LakeAccess, table_id: str) -> None:
     """Updates the profile after a job. Errors are only logged, because no caller waits for the result."""
     try:
         with reading(engine) as connection:
             table = table_store.get(connection, table_id)
-        found = examine(
-            table.base_path, allowed_roots=allowed_roots, claimed=table.index, storage_options=storage_options
-        )
+        found = lake.examined(table.base_path, table.index, allowed_roots=lake.permissions.roots)
         with writing(engine) as connection:
             table = table_store.get(connection, table_id, for_update=True)
             table_store.change(connection, table.evolve(profile=found.profile.to_json()))

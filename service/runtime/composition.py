@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from service.access.secret_cipher import SecretCipher, key_from
 from service.access.token import Role, issued
 from service.api.app import create_app
-from service.api.dependencies import AppContext, is_loopback
+from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
+from service.api.exposure import Exposure, is_loopback
 from service.db.timekeeping import Timekeeping
 from service.delivery import lineage_webhook
 from service.delivery.attempt_policy import DeliveryConfig
@@ -23,21 +24,24 @@ from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits, trusted
 from service.delivery.kafka import KafkaSender
 from service.delivery.transport import Transport
+from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
-from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.health import problem_rounds
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.locks.lock_watch import LockWatch, LockWatchConfig
+from service.metrics.monitoring import Monitoring
 from service.metrics.process_metrics import ProcessMetrics
 from service.model.backoff import BackOff
-from service.model.rounds import Rounds
+from service.model.task_health import TaskHealth
 from service.observation.glance import Glance
+from service.observation.lake_access import LakeAccess
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.poll_requests import PollRequests
 from service.observation.table_read import IsolatedTableReader
 from service.queue import lineage_facts, recovery
 from service.queue.forecaster import Forecaster
+from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.leases import LeaseConfig
 from service.queue.outlook import Goals
 from service.registration import detection, registry
@@ -49,6 +53,7 @@ from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
 from service.scheduling import scheduler
 from service.scheduling.admission import Limits
+from service.scheduling.queue_settings import QueueSettings
 
 if TYPE_CHECKING:
     import socket
@@ -84,19 +89,19 @@ class Composition:
     engine: Engine
     notifier: Notifier = field(default_factory=Notifier)
     poll_requests: PollRequests = field(default_factory=PollRequests)
-    rounds: Rounds = field(default_factory=Rounds)
+    tasks: TaskHealth = field(default_factory=TaskHealth)
     rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
 
     def __post_init__(self) -> None:
         self._timekeeping = Timekeeping(self.engine)
         self._clock = self._timekeeping.clock
-        self._metrics = ProcessMetrics(self.rounds)
+        self._metrics = ProcessMetrics(self.tasks)
         self._cipher = self._secret_cipher()
         self._guard = Guard.of(self.chosen.webhook_allowed_hosts)
         # Polls give way to calls.
         limits = ReaderLimits(seconds=self.chosen.look_seconds, niceness=_POLL_NICENESS)
         self._poll_readers = ReaderPool(self.chosen.look_threads, limits, preload=_READERS_IMPORT)
-        # Their own, so that calls never wait for polls.
+        # Calls have readers of their own, so that they never wait for polls.
         self._readers = ReaderPool(
             _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT
         )
@@ -117,49 +122,55 @@ class Composition:
         )
         secret, token = issued("local worker", Role.WORKER, self._clock(), groups=(chosen.worker_group,))
         context = AppContext(
-            engine=self.engine,
-            clock=self._clock,
-            examine=self._readers.isolated(detection.examine),
-            readers=self._readers,
-            notifier=self.notifier,
-            poll_requests=self.poll_requests,
-            rng=self.rng,
-            config=LeaseConfig(
-                lease=timedelta(seconds=chosen.lease_seconds),
-                timeout_seconds=chosen.job_timeout_seconds,
-                backoff=BackOff(first=chosen.retry_first_seconds, most=chosen.retry_most_seconds),
-                lock_wait_seconds=chosen.lock_wait_seconds,
-                requested_first=chosen.requested_first,
-                looks_at_locks=True,
+            database=Database(self.engine, self._clock, self.notifier, self._cipher),
+            lake=LakeAccess(
+                examine=self._readers.isolated(detection.examine),
+                readers=self._readers,
+                storage_options=chosen.storage_options,
+                poll_requests=self.poll_requests,
+                permissions=chosen.permissions,
+                flink_hosts=chosen.flink_hosts,
+                lock_hosts=chosen.lock_hosts,
             ),
-            max_attempts=chosen.max_attempts,
-            lock_break_after=timedelta(seconds=chosen.lock_break_seconds),
-            planning=scheduler.SchedulerConfig(
-                limits=Limits(
-                    chosen.max_active_jobs,
-                    chosen.max_active_by_group,
-                    chosen.max_active_by_kind,
-                    at_once=chosen.max_new_jobs,
+            queue=QueueSettings(
+                planning=scheduler.SchedulerConfig(
+                    limits=Limits(
+                        chosen.max_active_jobs,
+                        chosen.max_active_by_group,
+                        chosen.max_active_by_kind,
+                        at_once=chosen.max_new_jobs,
+                    ),
+                    max_attempts=chosen.max_attempts,
                 ),
-                max_attempts=chosen.max_attempts,
+                leases=LeaseConfig(
+                    lease=timedelta(seconds=chosen.lease_seconds),
+                    timeout_seconds=chosen.job_timeout_seconds,
+                    backoff=BackOff(first=chosen.retry_first_seconds, most=chosen.retry_most_seconds),
+                    lock_wait_seconds=chosen.lock_wait_seconds,
+                    requested_first=chosen.requested_first,
+                    looks_at_locks=True,
+                ),
+                rng=self.rng,
+                lock_break_after=timedelta(seconds=chosen.lock_break_seconds),
             ),
-            max_request_bytes=chosen.max_request_bytes,
-            is_loopback=is_loopback(chosen.host),
-            permissions=chosen.permissions,
-            storage_options=chosen.storage_options,
-            local_worker=token,
-            session_lifetime=timedelta(hours=chosen.session_hours),
-            public_url=chosen.public_url,
-            flink_hosts=chosen.flink_hosts,
-            lock_hosts=chosen.lock_hosts,
-            callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
-            cipher=self._cipher,
+            monitoring=Monitoring(
+                tasks=self.tasks,
+                metrics=self._metrics,
+                forecaster=Forecaster(
+                    Goals(chosen.wait_goal_seconds, chosen.wait_goal_by_group, chosen.requested_first)
+                ),
+            ),
+            exposure=Exposure(
+                is_loopback=is_loopback(chosen.host),
+                public_url=chosen.public_url,
+                callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
+                local_worker=token,
+                session_lifetime=timedelta(hours=chosen.session_hours),
+                max_request_bytes=chosen.max_request_bytes,
+                open_metrics=chosen.open_metrics,
+                event_source=chosen.event_source,
+            ),
             guard=self._guard,
-            event_source=chosen.event_source,
-            rounds=self.rounds,
-            metrics=self._metrics,
-            open_metrics=chosen.open_metrics,
-            forecaster=Forecaster(Goals(chosen.wait_goal_seconds, chosen.wait_goal_by_group, chosen.requested_first)),
         )
         return Daemon(
             TrustedProxies(create_app(context), chosen.trusted_proxies),
@@ -186,11 +197,11 @@ class Composition:
                 drain_seconds=chosen.drain_seconds,
             ),
             dispatch=DispatchThread(
-                self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds, rounds=self.rounds
+                self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds, tasks=self.tasks
             ),
             replicas=self._replicas(),
             on_end=self._end,
-            rounds=self.rounds,
+            tasks=self.tasks,
             on_ready=on_ready,
         )
 
@@ -222,7 +233,7 @@ class Composition:
                     notifier,
                     clock,
                     every=timedelta(seconds=chosen.problem_seconds),
-                    board=context.board,
+                    cache=context.monitoring.problems,
                 ),
             ),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
@@ -230,13 +241,19 @@ class Composition:
         ]
         if chosen.discover:
             wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
-            ticks.append(Tick("discover", chosen.discover_seconds, lambda: discovery_round.run_once(context, wanted)))
+            ticks.append(
+                Tick(
+                    "discover",
+                    chosen.discover_seconds,
+                    lambda: discovery_round.run_once(context.database, context.lake, wanted),
+                )
+            )
         if chosen.automatic:
             ticks.append(
                 Tick(
                     "plan",
                     chosen.plan_seconds,
-                    lambda: scheduler.run_once(engine, notifier, clock, config=context.planning, cipher=self._cipher),
+                    lambda: scheduler.run_once(context.database, context.queue.planning),
                 )
             )
         return ticks
@@ -326,7 +343,7 @@ class Composition:
 
     def _replicas(self) -> ReplicaNotifications | None:
         is_shared = self.engine.dialect.name == "postgresql"
-        return ReplicaNotifications(self.engine, self.notifier, self.rounds) if is_shared else None
+        return ReplicaNotifications(self.engine, self.notifier, self.tasks) if is_shared else None
 
     def _secret_cipher(self) -> SecretCipher:
         """Returns the cipher with the keys of the settings, or else with a key file beside an SQLite database. Other

@@ -10,7 +10,7 @@ from service.access import audit_store
 from service.access.audit_entry import AuditEntry, shown
 from service.access.token import Role
 from service.api.audit_objects import look
-from service.api.dependencies import AppContext, Caller
+from service.api.dependencies import Caller
 from service.api.discovery import DiscoverIn, FoundState, discover
 from service.db import audit_record
 from service.model.errors import GroundskeeperError
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from service.events.database import Database
+    from service.observation.lake_access import LakeAccess
+
 log = logging.getLogger(__name__)
 
 SETTING = "GROUNDSKEEPER_DISCOVER"
@@ -28,8 +31,8 @@ SETTING = "GROUNDSKEEPER_DISCOVER"
 class _Recorder:
     """Writes the entry of the audit trail for a registration that no call has asked for."""
 
-    def __init__(self, context: AppContext) -> None:
-        self._context = context
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._object: tuple[str, str] | None = None
 
     def begun(self, connection: Connection) -> None:
@@ -44,15 +47,15 @@ class _Recorder:
         pass
 
     def sibling(self) -> _Recorder:
-        return _Recorder(self._context)
+        return _Recorder(self._database)
 
     def ends(self, connection: Connection) -> None:
         if self._object is None:
             return
         kind, object_id = self._object
-        name, after = look(connection, self._context.cipher, kind, object_id)
+        name, after = look(connection, self._database.cipher, kind, object_id)
         entry = AuditEntry(
-            at=self._context.clock(),
+            at=self._database.clock(),
             who=SETTING,
             method="CLI",
             route=SETTING,
@@ -65,17 +68,17 @@ class _Recorder:
         audit_store.add(connection, entry)
 
 
-def run_once(context: AppContext, wanted: Sequence[DiscoverIn]) -> str:
+def run_once(database: Database, lake: LakeAccess, wanted: Sequence[DiscoverIn]) -> str:
     """Searches below each root and registers what it finds. Returns what it did, as a sentence. A root that cannot be
     read does not stop the others."""
     registered = 0
     for each in wanted:
         # The settings name the root, so it is allowed even if no roots are set.
-        roots = context.permissions.roots if context.permissions.roots is not None else (each.root,)
-        allowed = replace(context, permissions=replace(context.permissions, roots=roots))
-        accompanying = audit_record.current.set(_Recorder(context))
+        roots = lake.permissions.roots if lake.permissions.roots is not None else (each.root,)
+        allowed = replace(lake, permissions=replace(lake.permissions, roots=roots))
+        accompanying = audit_record.current.set(_Recorder(database))
         try:
-            found = discover(each, allowed, Caller(SETTING, Role.ADMIN))
+            found = discover(each, database, allowed, Caller(SETTING, Role.ADMIN))
         except GroundskeeperError as error:
             log.warning("Searching for tables below %s failed: %s %s", each.root, error.title, error.detail)
             continue

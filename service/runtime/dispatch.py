@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.errors import DatabaseUnavailableError
-from service.model.rounds import Rounds
+from service.model.task_health import TaskHealth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,16 +36,16 @@ class DispatchThread:
         make: Callable[[Callable[[], None]], Dispatcher],
         *,
         poll_seconds: float,
-        rounds: Rounds | None = None,
+        tasks: TaskHealth | None = None,
     ) -> None:
         self._notifier = notifier
         self._make = make
         self._poll_seconds = poll_seconds
-        self._rounds = rounds or Rounds()
+        self._tasks = tasks or TaskHealth()
         self._thread = threading.Thread(target=self._run_in_loop, name=_NAME, daemon=True)
 
     def start(self) -> None:
-        self._rounds.expect(_NAME, self._poll_seconds)
+        self._tasks.expect(_NAME, self._poll_seconds)
         self._thread.start()
 
     def join(self) -> None:
@@ -66,10 +66,10 @@ class DispatchThread:
                     did_something = await dispatcher.run_once()
                 except DatabaseUnavailableError as error:
                     log.warning("webhooks: %s", error)
-                    self._rounds.ended(_NAME)
+                    self._tasks.ended(_NAME)
                     await asyncio.sleep(_DATABASE_RETRY_SECONDS)
                     continue
-                self._rounds.ended(_NAME, fails=False)
+                self._tasks.ended(_NAME, fails=False)
                 if did_something:
                     # Results that arrive meanwhile are recorded in one batch.
                     await asyncio.sleep(_BATCH_SECONDS)

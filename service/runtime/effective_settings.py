@@ -17,7 +17,7 @@ from service.runtime.settings import Settings, load
 _PREFIX = "GROUNDSKEEPER_"
 CLIENT = {"GROUNDSKEEPER_URL", "GROUNDSKEEPER_TOKEN"}
 """Variables of the command line as a client."""
-# Of a local worker, and of the tests.
+# Variables of a local worker, and of the tests.
 _OTHERS = {"GROUNDSKEEPER_PARENT_PID", "GROUNDSKEEPER_FLINK_BUNDLE"}
 
 

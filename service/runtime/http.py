@@ -99,7 +99,7 @@ class BoundedHttp(HttpToolsProtocol):
         if self.cycle.response_complete:
             self._limiter.wait(self)
         if self.transport.is_closing():
-            # It closes only when the client has read all of the answer.
+            # The connection closes only when the client has read all of the answer.
             self._allow_reading()
 
     def pause_writing(self) -> None:

@@ -21,7 +21,7 @@ from apscheduler.triggers.base import BaseTrigger
 
 from jobs.logs import print_last_words
 from service.model.errors import DatabaseUnavailableError, SettingsError
-from service.model.rounds import Rounds
+from service.model.task_health import TaskHealth
 from service.runtime.connections import Connections
 from service.runtime.http import AcceptErrors, BoundedHttp, only_probes
 
@@ -67,7 +67,7 @@ class Tick:
 
 class Daemon:
     """Runs until a signal arrives, or a thread that must not end ends. A tick that fails is tried again at its next
-    time. `rounds` knows of each tick whether it fails and when it last ended."""
+    time. `tasks` knows of each tick whether it fails and when it last ended."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Daemon:
         dispatch: DispatchThread,
         replicas: ReplicaNotifications | None = None,
         limits: ConnectionLimits | None = None,
-        rounds: Rounds | None = None,
+        tasks: TaskHealth | None = None,
         on_end: Callable[[], None] = lambda: None,
         on_ready: Callable[[], None],
     ) -> None:
@@ -91,7 +91,7 @@ class Daemon:
         self._replicas = replicas
         self._on_ready = on_ready
         self._on_end = on_end
-        self._rounds = rounds or Rounds()
+        self._tasks = tasks or TaskHealth()
         self._ticks = ticks
         self._died: str | None = None
         self._stopping = threading.Lock()
@@ -157,7 +157,7 @@ class Daemon:
 
     def _started(self) -> None:
         for tick in self._ticks:
-            self._rounds.expect(tick.name, tick.seconds, first_after=tick.first_after)
+            self._tasks.expect(tick.name, tick.seconds, first_after=tick.first_after)
         self._scheduler.start()
         threading.Thread(target=self._keep_near, name="clock", daemon=True).start()
         for tick, notified in self._notified:
@@ -183,15 +183,15 @@ class Daemon:
         try:
             tick.run_once()
         except DatabaseUnavailableError as error:
-            # It may be back at the next time; /readyz finds it away by itself meanwhile.
+            # The database may be back at the next time; /readyz finds it away by itself meanwhile.
             log.warning("%s: %s", tick.name, error)
-            self._rounds.ended(tick.name)
+            self._tasks.ended(tick.name)
             return False
         except Exception:
             log.exception("%s failed", tick.name)
-            self._rounds.ended(tick.name, fails=True)
+            self._tasks.ended(tick.name, fails=True)
             return False
-        self._rounds.ended(tick.name, fails=False)
+        self._tasks.ended(tick.name, fails=False)
         return True
 
     def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STORAGE_OPTION = re.compile(r"(spark\.hadoop\.)?(dfs|fs|google\.cloud|hadoop|io|ipc)\.[\w.-]+", re.ASCII)
-# Of the connections to PostgreSQL: that for notifications of other replicas, and the fewest for all else.
+# Connections to PostgreSQL: one for notifications of other replicas, and the fewest for all else.
 _LISTENING = 1
 _LEAST_POOL = 4
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from service.model.formatting import count, size
 from service.policies.settings import Mode
-from service.scheduling.bucket_expansion import NO_HAZARD, WriterHazard, unless_refused
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
+from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, WriterEngine
-from jobs.format.hudi_versions import may_ignore_hashing_config
+from jobs.contract import JobKind
 from service.model.formatting import count, size
 from service.policies.settings import Mode
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import by_calendar
+from service.scheduling.writer_hazard import NO_HAZARD, WriterHazard, unless_refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from service.catalog.registration import Registration
-    from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import PartitionState, TableSnapshot
     from service.policies.settings import ExpansionSettings
     from service.scheduling.decision import Proposal
@@ -32,71 +30,6 @@ few keys, and no number of buckets would separate them."""
 
 _MOST_PARTITIONS = 10_000
 """Beyond this number the job names no partitions and covers the whole table."""
-
-
-_SQL_LOSES_ROWS = (
-    "set hoodie.bucket.index.query.pruning=false in every such session, and declare it (`writers.query_pruning_off`)"
-)
-
-
-@dataclass(frozen=True)
-class Obstacle:
-    """Why a job would refuse another number of buckets: the type of its problem, and a sentence for the owner."""
-
-    code: str
-    because: str
-
-
-OBSTACLES = frozenset({"sql-statements-lose-rows", "writers-too-old"})
-
-
-@dataclass(frozen=True)
-class WriterHazard:
-    """What writers would do with another number of buckets. The `warning` is a sentence for the owner about a hashing
-    config that the table has already."""
-
-    obstacle: Obstacle | None = None
-    warning: str | None = None
-
-
-NO_HAZARD = WriterHazard()
-
-
-def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_config: bool) -> WriterHazard:
-    """Returns the hazard of a table whose writers may be too old, or that is written by Spark SQL, unless its owner has
-    declared query pruning off.
-
-    With a hashing config Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT`, so a job would refuse to make the
-    first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
-    """
-    writers = table.writers
-    version = table.profile.get("table_version")
-    if version and not writers.stopped and may_ignore_hashing_config(version, writers.hudi_version):
-        declared = f"Hudi {writers.hudi_version}" if writers.hudi_version else "none"
-        return WriterHazard(
-            Obstacle(
-                "writers-too-old",
-                "writers older than Hudi 1.1 would keep the old number of buckets and duplicate rows (table version"
-                f" {version}, writers declared: {declared})",
-            )
-        )
-    if WriterEngine.SPARK_SQL not in writers.known_engines(sightings) or writers.query_pruning_off:
-        return NO_HAZARD
-    if has_hashing_config:
-        return WriterHazard(warning=f"Spark SQL writes the table, which has a hashing config: {_SQL_LOSES_ROWS}.")
-    return WriterHazard(
-        Obstacle(
-            "sql-statements-lose-rows",
-            f"Spark SQL reads and writes the table, and Hudi 1.2 would lose rows there: {_SQL_LOSES_ROWS}",
-        )
-    )
-
-
-def unless_refused(proposal: Run | Suggest | Skip, obstacle: Obstacle | None) -> Run | Suggest | Skip:
-    """Returns the proposal, or why its job would be refused."""
-    if obstacle is None or isinstance(proposal, Skip):
-        return proposal
-    return Skip(obstacle.code, f"{proposal.because}. But {obstacle.because}")
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

@@ -51,7 +51,7 @@ def decide(
     files = sum(each.freed_files for each in snapshot.partitions)
     if files == 0:
         return Skip("nothing-to-free", "no file is out of use", warning=warning)
-    # With KEEP_LATEST_BY_HOURS files come out of use even without new commits.
+    # Under KEEP_LATEST_BY_HOURS files come out of use even without new commits.
     if settings.policy is not CleaningPolicy.KEEP_LATEST_BY_HOURS and not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last cleaning job", warning=warning)
     timing = (

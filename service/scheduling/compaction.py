@@ -54,7 +54,7 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
 
 def _params(settings: CompactionSettings) -> dict[str, object]:
     given = settings.job_params()
-    # It is the job's default.
+    # `auto` is the job's default.
     return {name: value for name, value in given.items() if value != CompactionEngine.AUTO}
 
 

@@ -16,16 +16,17 @@ from service.model.formatting import count
 from service.policies import pause_store, windows
 from service.policies.policy_registry import effective_of
 from service.queue import breaker_store, job_store, worker_store
-from service.queue.hand_over_policy import has_flink
+from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
 from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
-from service.scheduling import bucket_expansion, decision_store, delegated
+from service.scheduling import decision_store, delegated
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
 from service.scheduling.decision import DECIDED, Run, Verdict
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.writer_hazard import WriterHazard, writer_hazard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -162,12 +163,10 @@ def _facts(
     )
 
 
-def _writer_hazard(connection: Connection, table: Registration) -> bucket_expansion.WriterHazard:
+def _writer_hazard(connection: Connection, table: Registration) -> WriterHazard:
     stored = snapshot_store.find(connection, table.id)
     has_config = bool(stored and stored.hashing_config)
-    return bucket_expansion.writer_hazard(
-        table, watch_store.engines_of(connection, table.id), has_hashing_config=has_config
-    )
+    return writer_hazard(table, watch_store.engines_of(connection, table.id), has_hashing_config=has_config)
 
 
 def _must_stop_flink(connection: Connection, table: Registration) -> bool:

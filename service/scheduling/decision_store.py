@@ -133,7 +133,7 @@ def _id_of(cursor: Cursor) -> int:
 
 
 def _decision(row: sa.Row[Any]) -> Decision:
-    # By mapping, not by attribute: a row is a tuple, and its method `count` hides the column.
+    # A row is a tuple, and its method `count` hides the column as an attribute.
     data = row._mapping
     return Decision(
         id=data["id"],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from jobs.kinds.compaction import CompactionResult
 from service.model.formatting import duration
 from service.queue.job import JobState
 from service.queue.problem_types import WITHDRAWN
@@ -88,7 +89,7 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
         failed_at=last.finished_at if last else None,
         error=_error(last) if last else None,
         is_unfinished=good is not None and _is_unfinished(good),
-        last_instant=_last_instant(good) if good else None,
+        last_instant=good.told.seen_until if good else None,
     )
 
 
@@ -97,27 +98,16 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
     found: set[str] = set()
     for job in jobs:
         is_recent = job.finished_at is not None and now - job.finished_at < _WITHHELD_FOR
-        plans = (job.result or {}).get("withheld_plans")
-        if job.state is JobState.SUCCEEDED and is_recent and isinstance(plans, list):
-            found.update(str(plan["instant"]) for plan in plans if isinstance(plan, dict) and "instant" in plan)
+        if job.state is JobState.SUCCEEDED and is_recent:
+            found.update(plan.instant for plan in CompactionResult.told(job.result).withheld_plans or ())
     return frozenset(found)
 
 
 def _is_unfinished(job: Job) -> bool:
     if job.reason is None or not job.params.keys() & _LIMITS:
         return False
-    result = job.result or {}
-    left = result.get("left")
-    if not isinstance(left, dict):
-        # The attempt that reports for one that died after its commit does not know what that one left.
-        return True
-    # Without progress the next one would make none either.
-    return any(bool(left.get(what)) and bool(result.get(what)) for what in ("file_groups", "partitions"))
-
-
-def _last_instant(job: Job) -> str | None:
-    found = (job.result or {}).get("last_instant")
-    return found if isinstance(found, str) else None
+    # The attempt that reports for one that died after its commit does not know what that one left.
+    return job.told.leaves_work is not False
 
 
 def _error(job: Job) -> str | None:

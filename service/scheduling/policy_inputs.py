@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import Policy
-    from service.scheduling.bucket_expansion import WriterHazard
     from service.scheduling.trigger_context import TriggerContext
+    from service.scheduling.writer_hazard import WriterHazard
 
 
 @dataclass(frozen=True)

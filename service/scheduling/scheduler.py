@@ -12,7 +12,6 @@ from jobs import tracing
 from jobs.logs import noted
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, table_store, watch_store
-from service.catalog.table_secrets import check_readable
 from service.db.engine import reading, writing
 from service.delegation import plan_store
 from service.delegation.plan import PlanState
@@ -20,8 +19,9 @@ from service.delivery import outbox
 from service.model.errors import DatabaseUnavailableError
 from service.model.job_errors import FenceLosesFlinkError, JobConflictError
 from service.policies import pause_store
-from service.queue import breaker_store, job_changes, job_store, wait_for_writers
-from service.queue.hand_over_policy import loses_batches
+from service.queue import breaker_store, job_changes, job_store
+from service.queue.hand_over import wait_for_writers
+from service.queue.hand_over.policy import loses_batches
 from service.queue.job import Job
 from service.queue.job_events import job_ended, job_queued
 from service.scheduling import decision_store, delegated
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import JobKind
     from service.access.secret_cipher import SecretCipher
-    from service.events.notifier import Notifier
-    from service.model.clock import Clock
+    from service.events.database import Database
     from service.scheduling.decision import Admission
     from service.scheduling.decision_inputs import DecisionInputs
 
@@ -82,42 +81,40 @@ class Evaluation:
     polled_at: datetime | None = None
 
 
-def run_once(
-    engine: Engine, notifier: Notifier, clock: Clock, *, config: SchedulerConfig, cipher: SecretCipher
-) -> SchedulerResult:
+def run_once(database: Database, config: SchedulerConfig) -> SchedulerResult:
     """Decides about the tables that are due, each in its own transaction. Every replica may run it at any time."""
-    now = clock()
-    _wake_deferred(engine, now, config.limits)
-    with reading(engine) as connection:
+    now = database.clock()
+    _wake_deferred(database.engine, now, config.limits)
+    with reading(database.engine) as connection:
         due = decision_times.due(connection, now, config.tables_at_once)
     decided = 0
     started: list[str] = []
     for table_id in due:
         try:
-            with noted(table_id=table_id), writing(engine) as connection:
+            with noted(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
-                if job := _decide(connection, table_id, now, config, cipher=cipher, started=len(started)):
+                if job := _decide(connection, table_id, now, config, cipher=database.cipher, started=len(started)):
                     started.append(job.id)
         except DatabaseUnavailableError:
             raise
         except Exception:
             # A failure with one table must not stop the others.
             log.exception("The decision about table %s failed", table_id)
-            with writing(engine) as connection:
+            with writing(database.engine) as connection:
                 decision_times.settle(connection, table_id, next_decision_at=now + _AFTER_ERROR)
         decided += 1
     if decided:
-        notifier.notify()
+        database.notifier.notify()
     if started:
         log.info("Started by policy: %s", ", ".join(started))
     return SchedulerResult(decided, tuple(started))
 
 
-def evaluate(engine: Engine, clock: Clock, table_id: str, *, config: SchedulerConfig) -> Evaluation:
+def evaluate(database: Database, table_id: str, config: SchedulerConfig) -> Evaluation:
     """Returns the decisions that would be made about a table now. Writes nothing. Raises TableNotFoundError."""
-    with reading(engine) as connection:
-        inputs = inputs_of(connection, table_id, clock())
+    with reading(database.engine) as connection:
+        inputs = inputs_of(connection, table_id, database.clock())
         if inputs is None:
             return Evaluation()
         admissions = admit(inputs.proposals, inputs.situation, config.limits, Load(job_store.count_active(connection)))
@@ -238,7 +235,7 @@ def _start(
     now = inputs.situation.now
     table = table_store.get(connection, table_id)
     try:
-        check_readable(cipher, table)
+        table.check_readable(cipher)
     except SecretUnreadableError as error:
         admissions[run.kind] = Wait(error.type, f"{run.because}; but {error.title}", warning=run.warning)
         return None

@@ -89,7 +89,7 @@ def _serving(request: pytest.FixtureRequest, folder: Path, poll_seconds: str) ->
             id="by polling",
             marks=pytest.mark.exhaustive,
         ),
-        # Its last plan may come after its last callback, and then only a look finds it.
+        # The writer's last plan may come after its last callback, and then only a look finds it.
         pytest.param(
             "1", PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves", marks=pytest.mark.exhaustive
         ),

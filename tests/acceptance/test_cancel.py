@@ -47,7 +47,7 @@ def test_a_cancelled_expansion_leaves_nothing_behind(
 
     with _a_write_in_flight(base):
         expansion = daemon.submit(table, "bucket_expansion", factor=2, settle_seconds=1)
-        # It writes as well, so it has to wait for the expansion.
+        # A cleaning writes as well, so it has to wait for the expansion.
         cleaning = daemon.submit(table, "cleaning")
         daemon.wait(expansion, lambda job: has_reached(job, step))
         queued = daemon.call("POST", f"/v1/jobs/{cleaning}/cancel")

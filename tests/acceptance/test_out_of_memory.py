@@ -43,7 +43,7 @@ def test_a_worker_out_of_memory_is_replaced_and_the_others_tables_are_served(
         # The one who came after it.
         assert daemon.succeed(daemon.register(small), "compaction")["log_files"] > 0
     assert tables.snapshot(spark, huge) == before
-    # With enough memory the next attempt finds its way.
+    # The next attempt has enough memory.
     with Daemon(tmp_path / "service", **{**settings, "driver_memory": "2g"}) as daemon:
         assert daemon.succeed(large_one, "compaction")["log_files"] > 0
     assert tables.snapshot(spark, huge) == before

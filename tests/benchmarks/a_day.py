@@ -31,6 +31,7 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog import watch_store
 from service.db import schema
 from service.db.engine import open_engine, reading
+from service.events.database import Database
 from service.events.notifier import Notifier
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
@@ -74,6 +75,7 @@ class Day:
         self.rng = random.Random(1)
         self.plans = scheduler.SchedulerConfig()
         self.cipher = SecretCipher.fresh()
+        self.database = Database(self.engine, self.clock, self.notifier, self.cipher)
         self.ids = register(self.engine, lay(folder / "lake", count))
         self.order = list(self.ids)
         self.id_of = {str(base): table_id for table_id, base in self.ids.items()}
@@ -103,7 +105,7 @@ class Day:
     def serve(self) -> None:
         """Decides and works until nothing is left to do."""
         while True:
-            scheduler.run_once(self.engine, self.notifier, self.clock, config=self.plans, cipher=self.cipher)
+            scheduler.run_once(self.database, self.plans)
             taken = self.lease()
             if taken is None:
                 return
@@ -113,11 +115,8 @@ class Day:
 
     def lease(self) -> WorkOrder | None:
         return leases.lease(
-            self.engine,
-            self.notifier,
-            self.clock,
+            self.database,
             CONFIG,
-            self.cipher,
             worker_id="w1",
             group=DEFAULT_GROUP,
             permissions=Permissions(),
@@ -135,7 +134,7 @@ class Day:
         instant = instant_at(self.now)
         progress = Progress("working", 1, 8, 10_000, 80_000)
         beat = Heartbeat(taken.attempt, progress, (instant,))
-        leases.heartbeat(self.engine, self.notifier, self.clock, CONFIG, job_id=taken.job_id, beat=beat)
+        leases.heartbeat(self.database, CONFIG, job_id=taken.job_id, beat=beat)
         self.now += timedelta(milliseconds=700)
         table_id = self.id_of[taken.table.base_path]
         table = self.table(table_id)
@@ -149,9 +148,7 @@ class Day:
         details = {"files_read": 40, "files_written": 4, "bytes_read": 80_000, "bytes_written": 16_000, "seconds": 0.7}
         result = Result(Outcome.SUCCEEDED, details=details, instants=(instant,))
         leases.report(
-            self.engine,
-            self.notifier,
-            self.clock,
+            self.database,
             self.rng,
             CONFIG,
             job_id=taken.job_id,

@@ -44,7 +44,7 @@ KINDS = (COMPACTION, CLEANING, CLUSTERING, EXPANSION)
 PARAMS: dict[str, dict[str, Any]] = {
     CLEANING: {"retain": 1},
     CLUSTERING: {"sort_by": ["city"]},
-    # Its writers are stopped: they are watched for the shortest time.
+    # The writers are stopped, so they are watched for the shortest time.
     EXPANSION: {"factor": 2, "settle_seconds": 1},
 }
 LOGS = 3

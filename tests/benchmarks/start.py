@@ -38,8 +38,7 @@ spark = SparkSession.builder.getOrCreate()
 call = "call run_compaction(op => 'scheduleAndExecute', path => '{base}', options => '{options}')"
 spark.sql(call).collect()
 """
-# As many as the table has; by default it takes five.
-# By default Hudi's client would build statistics of columns, which the tables do not have.
+# Hudi's client would by default build statistics of columns, which the tables do not have.
 NO_NEW_INDEX = "hoodie.metadata.index.column.stats.enable=false"
 OPTIONS = f"hoodie.compact.inline.max.delta.commits=1,{NO_NEW_INDEX}"
 CONF = {

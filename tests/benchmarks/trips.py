@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 FILE_NAME = "_hoodie_file_name"
 _ALWAYS = ("id", "ts", "dt")
 
-# As in a table of trips: keys, a few low-cardinality names, measurements, some nulls. `id` is the row's number.
+# Columns like those of a table of trips: keys, a few low-cardinality names, measurements, some nulls. `id` is the row's
+# number.
 _RECIPES = {
     "rider": "concat('rider-', pmod(xxhash64(id, 1), 200000))",
     "driver": "concat('driver-', pmod(xxhash64(id, 2), 20000))",

@@ -45,7 +45,7 @@ class SqlClient:
                 environment.executeSql(statement)
             return str(environment.executeSql(last).getJobClient().get().getJobID())
         except Py4JJavaError as error:
-            # Its own text is asked of Spark's JVM, if there is one, which does not know this exception.
+            # The exception's own text is asked of Spark's JVM, if there is one, which does not know this exception.
             raise SqlError(flink.util.ExceptionUtils.stringifyException(error.java_exception)) from None
 
     def _forget_earlier_jobs(self) -> None:

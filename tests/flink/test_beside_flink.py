@@ -111,7 +111,7 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
     last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
     run_job(spark, base, "rollback", {"instant": last, "table_name": "test"}, writers_stopped=True)
     assert diagnosed(spark, base, 1) == []
-    # Its rows come again from a state of before it.
+    # The rows come again from a state of before it.
     running = flink.start(job, savepoint=before)
     flink.wait_for_checkpoints(running, 2)
     run_job(spark, base, "compaction", {"limit_bytes": 200_000})
@@ -153,8 +153,8 @@ def test_arrow_compacts_what_a_job_wrote_and_deleted_as_hudi_does(
     assert sum(stat["numDeletes"] for stat in arrow.stats.values()) > 0
     if mode := options.get(_MERGE_MODE):
         assert f"hoodie.record.merge.mode={mode}" in (base / ".hoodie/hoodie.properties").read_text().split()
-        # Flink writes the deletes of a batch after its rows. By commit time they win, also over a row that came later
-        # in the batch: Hudi's own reader does not see the rows that the job was told to write.
+        # Flink writes the deletes of a batch after its rows. Ordered by commit time they win, also over a row that came
+        # later in the batch: Hudi's own reader does not see the rows that the job was told to write.
         return
     assert run_job(spark, base, "compaction", {"engine": "arrow"}).instants
     flink.wait(flink.start(replace(job, rate=10_000), savepoint=saved), "FINISHED")

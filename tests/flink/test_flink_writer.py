@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from tests.flink.cluster import FlinkCluster
 
-# A job beside other writers: it locks as they do, and leaves conflicts to nobody. With optimistic concurrency control
-# it would find some with itself.
+# A job beside other writers locks as they do, and leaves conflicts to nobody, since under optimistic concurrency
+# control it would find some with itself.
 BESIDE_OTHERS = {
     **tables.LOCK,
     "hoodie.write.concurrency.mode": "single_writer",
@@ -52,7 +52,7 @@ def test_a_job_is_known_by_what_it_leaves_and_an_idle_one_commits_nothing(
     commits = timeline.commits(base)
     assert {commit.operation for commit in commits} == {"UPSERT"}
     assert {commit.inflight_bytes for commit in commits} == {0}
-    # It is that of the checkpoint before, and -1 of a job's first.
+    # The number is that of the checkpoint before, and -1 for a job's first.
     numbers = [int(commit.extra["flink_checkpoint_id"]) for commit in commits]
     assert numbers == sorted(set(numbers))
     assert numbers[0] == -1

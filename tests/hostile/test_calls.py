@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +9,7 @@ from starlette.testclient import TestClient
 
 from service.access.token import Role
 from service.api.app import create_app
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_those_of_this_machine_are_let_in(client: TestClient, headers: dict[str,
 
 def test_a_service_that_other_machines_reach_is_never_open(app_context: AppContext) -> None:
     """Also when its last token has been revoked."""
-    app = create_app(replace(app_context, is_loopback=False))
+    app = create_app(changed(app_context, is_loopback=False))
     with TestClient(app, base_url="http://127.0.0.1") as client:
         assert client.get("/v1/tables").status_code == 401
 

@@ -198,7 +198,7 @@ def test_a_service_without_descriptors_says_so_once_and_recovers(tmp_path: Path)
         address = ("127.0.0.1", int(service.url.rpartition(":")[2]))
         time.sleep(3)  # it has opened what it needs by now
         before = service.log.stat().st_size
-        # It has chosen its limits when it could open more.
+        # The service has chosen its limits when it could open more.
         hard = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)[1]
         resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (100, hard))
         with flood(address, 200, HALF_HEAD):

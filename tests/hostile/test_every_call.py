@@ -72,7 +72,7 @@ class Service:
         table.commit("001", {"p": {log_file(bucket_id(0), "001"): 4096}})
         made = client.post("/v1/tables", json={"base_path": str(table.base)})
         self.ids["table_id"] = made.json()["id"]
-        watched = Watched(self.context.engine, self._clock)
+        watched = Watched(self.context.database.engine, self._clock)
         watched.observer.run_once()
         assert watched.observer.pool.wait(30)
         job = client.post(f"/v1/tables/{self.ids['table_id']}/jobs", json={"kind": "audit"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from jobs.worker import attempt as attempts
 from service.api.app import create_app
 from service.db import schema
 from service.db.engine import writing
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from service.api.dependencies import AppContext
@@ -60,7 +60,7 @@ def test_they_are_refused_by_name_at_registration_and_in_a_change(client: TestCl
 
 def test_the_administrator_allows_classes_and_roots_of_locks(app_context: AppContext) -> None:
     permissions = Permissions(lock_roots=("/locks",), classes=("com.example.Lock", "com.example.Payload"))
-    with TestClient(create_app(replace(app_context, permissions=permissions)), base_url="http://127.0.0.1") as client:
+    with TestClient(create_app(changed(app_context, permissions=permissions)), base_url="http://127.0.0.1") as client:
         for number, member in enumerate(
             [
                 {"hudi_options": {"hoodie.compaction.payload.class": "com.example.Payload"}},
@@ -75,7 +75,7 @@ def test_the_administrator_allows_classes_and_roots_of_locks(app_context: AppCon
 def stored_earlier(app_context: AppContext, table_id: str) -> None:
     """What an earlier version of the service accepted."""
     bad = {"hudi_options": {"hoodie.base.path": "/etc"}, "lock": {"provider": "com.example.Evil", "options": {}}}
-    with writing(app_context.engine) as connection:
+    with writing(app_context.database.engine) as connection:
         connection.execute(sa.update(schema.tables).where(schema.tables.c.id == table_id).values(**bad))
 
 
@@ -106,7 +106,7 @@ def test_a_job_for_a_table_outside_the_roots_of_now_is_not_given_away(
 ) -> None:
     table_id = client.post("/v1/tables", json={"base_path": BASE}).json()["id"]
     queued = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]
-    narrowed = replace(app_context, permissions=Permissions(("/other",)))
+    narrowed = changed(app_context, permissions=Permissions(("/other",)))
     with TestClient(create_app(narrowed), base_url="http://127.0.0.1") as client:
         assert client.post("/v1/worker/leases", json={"worker_id": "w"}).status_code == 204
         assert client.get(f"/v1/jobs/{queued}").json()["error"]["type"] == "/problems/path-not-allowed"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.hudi.boundaries import check_plans
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.plan_paths import check_plans
 from jobs.hudi.records import commit_of, touched_of
 from jobs.storage.location import is_inside, link_out
 from jobs.storage.paths import Storage

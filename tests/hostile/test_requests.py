@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from service.api.app import create_app
-from service.hand_over.flink_hosts import check_allowed
-from service.hand_over.flink_rest import FlinkRest
 from service.model.table_errors import FlinkError, FlinkHostNotAllowedError
+from service.queue.hand_over.flink_hosts import check_allowed
+from service.queue.hand_over.flink_rest import FlinkRest
 
 if TYPE_CHECKING:
     import httpx

@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from service.db.engine import open_engine, reading, writing
 from service.registration import registry
 from service.runtime import settings
 from service.runtime.local_worker import LocalWorkers
+from tests.contexts import changed
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.small_table import SmallTable
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 HUSH = "pl4nted"
 SEALED = "groundskeeper-sealed:"
-# Its options are not known, so they may be anything; of the table's own options no key tells of a secret.
+# The options of this class are not known, so they may be anything; no key of the table's own options tells of a secret.
 PROVIDER = "com.example.Lock"
 ORDERING, FIELDS = "hoodie.payload.ordering.field", "hoodie.table.ordering.fields"
 LOCK = {
@@ -62,7 +62,7 @@ ERROR = f"Cannot connect to jdbc:mysql://hudi:{HUSH}-jdbc@db/hive: password={HUS
 
 def _client(context: AppContext, cipher: SecretCipher) -> TestClient:
     return TestClient(
-        create_app(replace(context, cipher=cipher, permissions=Permissions(classes=(PROVIDER,)))),
+        create_app(changed(context, cipher=cipher, permissions=Permissions(classes=(PROVIDER,)))),
         base_url="http://127.0.0.1",
         headers={"Content-Type": "application/json"},
     )
@@ -276,7 +276,7 @@ def test_after_a_rotation_of_keys_old_and_new_secrets_are_readable(app_context: 
     rotating.patch(path, json={"hudi_options": {**table["hudi_options"], FIELDS: added}})
     rotating.post(f"{path}/jobs", json={"kind": "audit"})
     assert Worker(rotating).must_lease().table.hudi_options == {**OPTIONS, FIELDS: added}
-    with reading(app_context.engine) as connection:
+    with reading(app_context.database.engine) as connection:
         stored = table_store.get(connection, table["id"])
     assert SecretCipher([new]).open(stored.hudi_options[FIELDS].removeprefix(SEALED)) == added
 
@@ -287,7 +287,7 @@ _PLAIN_LOCK = {key: value for key, value in LOCK.items() if not value.startswith
 @pytest.fixture
 def with_plain_secrets(app_context: AppContext, tmp_path: Path) -> str:
     """A table as an earlier version stored it, changed several times, so that copies of the row lie about."""
-    engine = app_context.engine
+    engine = app_context.database.engine
     lock = TableLock(PROVIDER, _PLAIN_LOCK)
     made = _client(app_context, SecretCipher.fresh()).post("/v1/tables", json={"base_path": "/lake/a"})
     table_id = str(made.json()["id"])
@@ -313,14 +313,14 @@ def test_secrets_that_an_earlier_version_stored_are_encrypted_and_leave_no_copy(
     client = _client(app_context, cipher)
     client.post(f"/v1/tables/{with_plain_secrets}/jobs", json={"kind": "audit"})
     assert Worker(client).must_lease().table.lock.options == _PLAIN_LOCK
-    registry.seal_stored(app_context.engine, cipher)
+    registry.seal_stored(app_context.database.engine, cipher)
     assert HUSH.encode() not in _bytes(tmp_path)
     client.post(f"/v1/tables/{with_plain_secrets}/jobs", json={"kind": "compaction"})
     assert Worker(client).must_lease().table.lock.options == _PLAIN_LOCK
-    with reading(app_context.engine) as connection:
+    with reading(app_context.database.engine) as connection:
         stored = table_store.get(connection, with_plain_secrets)
-    registry.seal_stored(app_context.engine, cipher)
-    with reading(app_context.engine) as connection:
+    registry.seal_stored(app_context.database.engine, cipher)
+    with reading(app_context.database.engine) as connection:
         assert table_store.get(connection, with_plain_secrets) == stored
 
 
@@ -328,7 +328,7 @@ def test_without_a_key_they_stay_and_the_log_names_the_tables(
     app_context: AppContext, with_plain_secrets: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        registry.seal_stored(app_context.engine, SecretCipher([]))
+        registry.seal_stored(app_context.database.engine, SecretCipher([]))
     assert with_plain_secrets in caplog.text
     assert "GROUNDSKEEPER_SECRET_KEYS" in caplog.text
     assert HUSH not in caplog.text
@@ -360,6 +360,6 @@ def test_settings_that_are_printed_show_no_secret() -> None:
 
 
 def test_a_statement_that_fails_names_no_value(app_context: AppContext) -> None:
-    with pytest.raises(sa.exc.IntegrityError) as failed, writing(app_context.engine) as connection:
+    with pytest.raises(sa.exc.IntegrityError) as failed, writing(app_context.database.engine) as connection:
         connection.execute(schema.tables.insert().values(id="t", base_path=HUSH, lock={"password": HUSH}))
     assert HUSH not in str(failed.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from service.api.authentication import Failures
 from service.db import schema
 from service.db.engine import reading, writing
 from service.runtime import retention
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -226,7 +226,7 @@ def test_of_a_token_only_the_newest_sessions_go_on_and_old_ones_are_deleted(
 
 def test_a_session_serves_every_replica(app_context: AppContext, issue: Any) -> None:
     _, headers = issue()
-    one, other = (TestClient(create_app(replace(app_context)), base_url="http://127.0.0.1") for _ in range(2))
+    one, other = (TestClient(create_app(changed(app_context)), base_url="http://127.0.0.1") for _ in range(2))
     one.post("/v1/session", headers=headers)
     other.cookies = one.cookies
     assert other.get("/v1/tables").status_code == 200

@@ -117,7 +117,7 @@ def test_a_hostile_commit_makes_its_table_unhealthy_and_touches_no_other(
     watch = polls.watch("hostile")
     assert watch.error is not None
     assert watch.error.type == problem, watch.error
-    # It waits now, and is not read again at once, not even for a callback of its writer.
+    # The table waits now, and is not read again at once, not even for a callback of its writer.
     polls.requests.ask("hostile")
     polls.run()
     assert polls.watch("hostile").failures == 1

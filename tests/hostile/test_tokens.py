@@ -113,7 +113,7 @@ def test_a_token_that_has_ended_ends_its_leases_and_streams(
     if how == "expired":
         clock.advance(11)
     else:
-        with writing(app_context.engine) as connection:
+        with writing(app_context.database.engine) as connection:
             for each in (worker_id, reader_id):
                 token_store.revoke(connection, each, clock())
 
@@ -142,7 +142,7 @@ def test_a_token_has_no_more_than_its_share_of_the_streams(
         assert (refused.status_code, refused.json()["type"]) == (429, "/problems/too-many-streams")
         page = client.get("/v1/events", headers={**modest, "Accept": "application/json"})
         assert page.status_code == 200
-        app_context.notifier.close()
+        app_context.database.notifier.close()
         first.join(5)
 
 

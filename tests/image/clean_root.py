@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.image.dockerfile import Instruction
 
-# As in the image `python`, but Debian's own Python is the one of its name.
+# The image `python` has the same, but here Debian's own Python is the one of its name.
 _DEBIAN = ("debootstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "bookworm")
 _PATH = "/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin"
 # The authorities of a company, by which its machines reach the package registries.
@@ -85,7 +85,7 @@ def _debian(folder: Path) -> CleanRoot:
     made = subprocess.run([*_DEBIAN, str(folder)], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout[-4000:]
     root = CleanRoot(folder)
-    # As in the slim images: packages may not count on folders of manual pages.
+    # Slim images have no manual pages: packages may not count on their folders.
     root.path("/etc/dpkg/dpkg.cfg.d/slim").write_text("path-exclude /usr/share/man/*\npath-exclude /usr/share/doc/*\n")
     shutil.rmtree(root.path("/usr/share/man"))
     root.path("/usr/share/man").mkdir()

@@ -25,7 +25,7 @@ def age(base: Path, days: int) -> None:
         checksum.unlink()
     files = [path for path in base.rglob("*") if path.is_file()]
     instants = {instant for path in files for instant in _INSTANT.findall(path.name)}
-    # Of the same length, so that records and log blocks stay whole.
+    # Older instants have the same length, so that records and log blocks stay whole.
     older = {instant: instant_of(wall_clock(instant) - timedelta(days=days)) for instant in instants}
     for path in files:
         written = path.stat().st_mtime

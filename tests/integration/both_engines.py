@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import BucketIndex, Result
 
-# Of a file or of a clock, not of the rows.
+# Members that follow from the file or from a clock, not from the rows.
 _OWN = {"path", "totalWriteBytes", "fileSizeInBytes", "totalLogReadTimeMs", "runtimeStats"}
 FILE_NAME, RECORD_KEY = "_hoodie_file_name", "_hoodie_record_key"
 _BLOOM_FILTER = b"org.apache.hudi.bloomfilter"

@@ -125,7 +125,7 @@ class OfStorage(OnAws):
 
     def writer_options(self, name: str) -> dict[str, str]:
         lock = self.lock(name)
-        # With a metadata table on S3 Hudi leaks connections, and the test's writer is never restarted.
+        # Hudi leaks connections with a metadata table on S3, and the test's writer is never restarted.
         return {**lock.options, f"{PREFIX}provider": lock.provider, "hoodie.metadata.enable": "false"}
 
     def base(self, folder: Path) -> Path | str:

@@ -82,7 +82,7 @@ def test_whenever_a_compaction_is_killed_nothing_is_lost_doubled_or_left(
         if then == "writer" and not (scene.base / ".hoodie" / "lock").exists():
             scene.write()
         begun = {path.name for path in (scene.base / ".hoodie" / ".heartbeat").glob("[0-9]*")} & pending(scene.base)
-        # It died before it could say that the plan is its own, so that is anybody's, and its heartbeat counts.
+        # The worker died before it could say that the plan is its own, so that is anybody's, and its heartbeat counts.
         for plan in begun - set(death.stored):
             with pytest.raises(PlanTakenError, match=plan):
                 scene.compact(job, ())

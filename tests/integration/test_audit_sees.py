@@ -129,7 +129,7 @@ def test_a_plan_that_two_runners_have_completed(spark: SparkSession, tmp_path: P
     first = one.execute(instant)
     forget_inflight(base, instant)
     second = other.execute(instant)
-    # Each commit removes files with markers that it does not name. These of the other one come later.
+    # Each commit removes files with markers that it does not name. The markers of the other one come later.
     shutil.rmtree(base / ".hoodie" / ".temp" / instant)
     one.look()
     other.look()

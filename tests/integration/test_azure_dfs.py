@@ -250,7 +250,7 @@ def test_what_stands_in_the_way_on_azure_is_said_in_the_dry_run(
     assert refusals(lock) == []
     assert [kind for kind, _ in refusals(TableLock())] == ["lock-not-atomic"]
     assert refusals(lock, account_keyprovider="org.apache.hadoop.fs.azurebfs.services.SimpleKeyProvider") == []
-    # As Hadoop finds it out by itself, with one more request.
+    # Hadoop finds the same out by itself, with one more request.
     assert refusals(lock, account_hns_enabled="false") == [
         ("storage-not-supported", f"the storage account of {base} has no hierarchical namespace")
     ]

@@ -108,7 +108,7 @@ def test_a_writer_that_read_the_old_number_before_the_commit_and_starts_after_it
     assert writer.error is not None
     assert len(result.details["fenced"]) == 1
     assert len(proved(spark, base, 8)) == 600
-    # Its retry reads the new number.
+    # The writer's retry reads the new number.
     tables.upsert(tables.rows(spark, 0, 700, ts=5), base, options)
     assert len(proved(spark, base, 8)) == 700
 
@@ -137,7 +137,7 @@ def test_fencing_rolls_a_live_write_back_and_nothing_of_it_comes_later(
     assert [path for path in base.rglob("*") if fenced in path.name and ".hoodie" not in path.parts] == []
     assert writer.error is not None
     assert len(proved(spark, base, 8)) == 600
-    # Its retry reads the new number.
+    # The writer's retry reads the new number.
     tables.upsert(frame, base, options)
     assert len(proved(spark, base, 8)) == 1000
 

@@ -40,10 +40,10 @@ def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside
         return result.details
 
     with ceaseless_writer.running(tmp_path, base, options) as ledger:
-        # It would have to be interrupted; so nothing is done, and nothing is left.
+        # The writer would have to be interrupted; so nothing is done, and nothing is left.
         with pytest.raises(WritersActiveError):
             expand(on_active_writers="abort")
-        # It is in the middle of a batch, finds the conflict, and writes that batch again by itself.
+        # The writer is in the middle of a batch, finds the conflict, and writes that batch again by itself.
         doubled = [expand(writers_retry_conflicts=True) for _ in range(2)]
         assert [line.error for line in ceaseless_writer.read(ledger) if line.error] == [], doubled
         fenced = expand(on_active_writers="fence", writers_retry_conflicts=True)

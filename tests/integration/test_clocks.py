@@ -193,7 +193,7 @@ def test_services_are_refused_while_the_clock_of_the_newest_write_is_behind(
     assert [refusal["type"] for refusal in plan["refusals"]] == ["clocks-disagree"]
     assert run_job(spark, base, "audit").error is None
 
-    # By its own clock again, it is after all that is there.
+    # The writer has its own clock again, which is after all that is there.
     writer.write(0, 100)
     cared_for(spark, base, writer)
 

@@ -38,7 +38,7 @@ def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: Sp
     tables.upsert(tables.rows(spark, 0, 4, ts=1), base, options)
     before = tables.snapshot(spark, base)
 
-    # It need not wait for a pause of the writer.
+    # The job need not wait for a pause of the writer.
     result = run_job(spark, base, "bucket_contraction", {"factor": 4, "settle_seconds": 0}, index=INDEX).details
 
     assert result["file_groups"] == {"before": 8, "after": 2}

@@ -17,17 +17,17 @@ from jobs.hudi.lock_provider import Provider
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.job_context import JobContext
 from jobs.services.compaction import DUE
-from jobs.storage.permissions import Permissions
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import migrate
 from service.db.engine import open_engine, writing
-from service.events.notifier import Notifier
-from service.lake.reader_pool import InProcess
+from service.events.database import Database
 from service.locks.errors import LockFreeError, WritersAliveError
 from service.locks.lock_breaking import LockDesk
 from service.model.clock import utc_now
+from service.observation.lake_access import LakeAccess
 from tests import zookeeper
+from tests.contexts import no_examination
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -52,7 +52,7 @@ def desk(tmp_path: Path) -> Iterator[LockDesk]:
     now = utc_now()
     with writing(engine) as connection:
         table_store.register(connection, Registration("tbl_1", str(tmp_path / "trips"), "trips", now, now))
-    yield LockDesk(engine, InProcess(), Notifier(), utc_now, Permissions(), timedelta(hours=1))
+    yield LockDesk(Database(engine), LakeAccess(no_examination), timedelta(hours=1))
     engine.dispose()
 
 

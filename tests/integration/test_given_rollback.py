@@ -86,7 +86,7 @@ def test_a_metadata_table_that_is_due_for_its_compaction_does_not_stop_a_rollbac
 
     assert proved(spark, base, 4) == before
     assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
-    # It is compacted by the next writer, and the table goes on.
+    # The next writer compacts it, and the table goes on.
     del options["hoodie.metadata.compact.max.delta.commits"]
     tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
     assert list((base / ".hoodie" / "metadata" / ".hoodie").rglob("*.commit"))

@@ -105,7 +105,7 @@ def test_a_sync_brings_the_metastore_up_to_the_table(spark: SparkSession, metast
 BY_TWO_FIELDS = {
     FIELDS: "region,dt",
     KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator",
-    # Of tables that older versions of Hudi wrote.
+    # Older versions of Hudi wrote such tables.
     "hoodie.write.complex.keygen.validation.enable": "false",
 }
 SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {

@@ -221,7 +221,7 @@ def test_a_key_that_is_there_twice_is_named_before_anything_is_planned(
     again = again if "one" in where else again.selectExpr("*", "'2026-01-02' as other").drop("dt")
     again = again.withColumnRenamed("other", "dt")
     insert = {"hoodie.datasource.write.operation": "insert", "hoodie.merge.allow.duplicate.on.inserts": "true"}
-    # Its writer does not look for the key.
+    # The writer does not look for the key.
     twice = {**tables.writer_options(base, table_type=COW, num_buckets=None), **insert, **index}
     tables.upsert(again, base, {**twice, "hoodie.embed.timeline.server": "true"})
     timeline = sorted((base / ".hoodie" / "timeline").iterdir())

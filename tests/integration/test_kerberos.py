@@ -222,7 +222,7 @@ def test_a_table_is_watched_by_the_service_and_served_by_a_worker_with_logins_of
     with Daemon(tmp_path / "service", poll_seconds="1", **settings) as daemon:
         table = daemon.register(f"{cluster.uri}{folder}")
 
-        # Of a writer that has never heard of us.
+        # The writer has never heard of us.
         tables.upsert(tables.rows(spark, 0, ROWS // 2, ts=1), local, options)
         before = tables.snapshot(spark, local)
         _copy(local, files, folder)

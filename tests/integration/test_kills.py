@@ -34,7 +34,7 @@ SEED = int(os.environ.get("GROUNDSKEEPER_FAULT_SEED") or random.SystemRandom().r
 BUCKETS_OF_WRITERS = 1
 PARTITIONS = 2
 FIRST_ROWS, NEW_ROWS = 80, 8
-# By then a writer has come as far as the lock; shorter than any lease.
+# A writer has come as far as the lock by then; shorter than any lease.
 UNTIL_AT_THE_LOCK = 2.0
 
 Point = dict[str, Any]

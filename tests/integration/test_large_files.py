@@ -190,7 +190,7 @@ def test_a_large_file_is_merged_with_its_logs_in_little_memory(base_file: Path, 
         path.unlink()
     assert rows == pq.read_metadata(base_file).num_rows
     assert peak_kib < 512 * 1024
-    # Of what is sorted the widest rows decide.
+    # The widest rows decide about what is sorted.
     assert how.endswith("*") or sum(groups) / len(groups) > 16 * MIB
 
 

@@ -115,7 +115,7 @@ def test_cleaning_leaves_the_files_of_such_a_plan_alone_when_it_was_archived_bef
     assert not list(base.glob(f".hoodie/timeline/{plan}*"))
     assert list(base.glob(".hoodie/timeline/*.rollback"))
     before = tables.snapshot(spark, base)
-    # As of a worker that died between its commit and the removal of its markers.
+    # A worker that dies between its commit and the removal of its markers leaves these.
     for path in written:
         marker = base / ".hoodie" / ".temp" / plan / path.parent.name / f"{path.name}.marker.MERGE"
         marker.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession,
         path.write_bytes(content)
     assert late
     assert not any(undone in path.name for path in late)
-    # As if a writer that started again had written logs of the names that those of the rolled-back write had had.
+    # A writer that started again may write logs of the names that those of the rolled-back write had.
     for path in logs | late:
         marker = base / ".hoodie" / ".temp" / undone / path.parent.name / f"{path.name}.marker.APPEND"
         marker.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def test_a_file_that_a_fenced_writer_has_announced_is_removed_also_when_it_appea
     before = tables.snapshot(spark, base)
     frame = tables.rows(spark, 600, 1000, ts=5).withColumn("dt", F.lit("2026-02-01"))
     writer = HeldWriter(frame, base, options, tmp_path / "gate").start()
-    # As in an object store: the marker is there, and the file when it is complete.
+    # An object store has the marker, and the file when it is complete.
     (fenced,) = writer.pending()
     model = next(base.glob("2026-01-01/*.parquet"))
     late = model.with_name(f"00000000-late-0_0-0-0_{fenced}.parquet")

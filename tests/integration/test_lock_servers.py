@@ -194,7 +194,7 @@ def test_nothing_is_committed_unless_the_lock_outlasts_the_absence_of_its_server
         return run_job(spark, base, "bucket_expansion", params, lock=server.lock("held"), context=context)
 
     try:
-        # This step begins with the lock in hand.
+        # The step begins with the lock in hand.
         expand(At("committing", absence))
     except JobError as error:
         assert error.retriable  # noqa: PT017 - either is right: the server decides

@@ -9,7 +9,8 @@ import pytest
 
 from jobs.contract import WriterEngine
 from jobs.errors import RefusedError
-from service.catalog.writer_options import Callback, Target, writer_options
+from service.catalog.writer_options import writer_options
+from service.catalog.written_table import Callback, Target
 from service.lake.table import TableType
 from tests.integration import tables
 from tests.integration.old_writer import OldWriter

@@ -10,7 +10,8 @@ import pytest
 
 from jobs.contract import BucketIndex, WriterEngine
 from service.catalog.known_options import name_in
-from service.catalog.writer_options import Callback, Target, writer_options
+from service.catalog.writer_options import writer_options
+from service.catalog.written_table import Callback, Target
 from service.lake.table import TableType
 from tests.integration.old_writer import bundle
 

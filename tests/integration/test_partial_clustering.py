@@ -55,7 +55,7 @@ def test_without_columns_the_small_files_of_the_chosen_partitions_are_merged(
     merged = run_job(spark, base, "clustering", some, index=None)
     assert merged.details["file_groups"] == {"before": 4, "after": 2}
     assert _files(spark, base) == {"2026-01-01": 2, "2026-01-02": 1, "2026-01-03": 1}
-    # Of the whole table: only what still can be merged; and then nothing.
+    # The whole table is given: only what still can be merged is, and then nothing.
     assert len(run_job(spark, base, "clustering", index=None).instants) == 1
     assert _files(spark, base) == {"2026-01-01": 1, "2026-01-02": 1, "2026-01-03": 1}
     assert run_job(spark, base, "clustering", index=None).instants == ()
@@ -88,7 +88,7 @@ def test_partitions_are_ordered_one_after_the_other_and_the_rest_by_a_job_for_al
     # No commit since, and Hudi by itself would look into no partition.
     run_job(spark, base, "clustering", by_city, index=None)
     assert _cities(spark, base) == {"2026-01-01": True, "2026-01-02": True, "2026-01-03": True}
-    # From here on only what was written since is ordered again.
+    # Only what was written since is ordered again from here on.
     assert run_job(spark, base, "clustering", by_city, index=None).instants == ()
     tables.upsert(tables.rows(spark, 1, 2, ts=9).where("dt = '2026-01-02'"), base, options)
     before = tables.snapshot(spark, base)

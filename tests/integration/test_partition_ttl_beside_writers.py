@@ -65,7 +65,8 @@ def test_a_partition_that_is_being_written_is_withheld_and_the_others_go(
     options = aged(spark, base, table_type=table_type)
     kept = lines(spark, base, FRESH)
     writer = held(spark, base, options, FIRST)
-    # It becomes inflight, and so says what it writes to, only with its first rows; until then it may write anywhere.
+    # A write becomes inflight, and so says what it writes to, only with its first rows; until then it may write
+    # anywhere.
     with pytest.raises(RefusedError, match="deltacommit" if table_type == MOR else "commit"):
         ttl(spark, base)
     writer.finish()

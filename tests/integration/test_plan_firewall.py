@@ -99,7 +99,7 @@ def test_a_compaction_plan_whose_files_are_gone_is_withheld_and_the_rest_is_comp
         assert (withheld["instant"], withheld["type"]) == (instant, "plan-files-gone")
         assert gone.name in withheld["detail"]
     assert [f"{item.requested}" for item in hudi_table(spark, base, INDEX).pending()] == [instant]
-    # It can be executed once the file is back.
+    # The plan can be executed once the file is back.
     gone.write_bytes(content)
     before = tables.snapshot(spark, base)
     assert run_job(spark, base, "compaction").instants == (instant,)

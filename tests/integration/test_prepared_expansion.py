@@ -137,7 +137,7 @@ def test_row_groups_that_hudi_wrote_are_copied_so_that_parquets_own_reader_reads
         assert len(both[0]) == written.rows
         [name] = spark.read.parquet(str(copy)).select(NAME).distinct().collect()
         assert name[0] == written.file_name
-        # With a filter it reads by statistics and page indexes.
+        # A filter makes the reader use statistics and page indexes.
         some = both[0][len(both[0]) // 3].id
         assert [row.id for row in spark.read.parquet(str(copy)).where(f"id = '{some}'").collect()] == [some]
         assert pq.read_table(copy).drop_columns([NAME]).equals(pq.read_table(path).drop_columns([NAME]))

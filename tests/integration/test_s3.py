@@ -197,7 +197,7 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     names = lake.names(base)
     assert run_job(on_s3, base, "cleaning", {"retain": 2}, index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
     gone = {name for name in names - lake.names(base) if name.endswith(".parquet")}
-    # Those that the expansion has replaced, in each partition.
+    # Files that the expansion has replaced, in each partition.
     assert {name.partition("/")[0] for name in gone} == set(PARTITIONS)
     assert tables.in_order(on_s3, base, 4) == before
 
@@ -308,7 +308,7 @@ def test_a_task_that_fails_while_it_writes_leaves_no_object_but_its_markers(lake
     pq.write_table(pa.table(meta), path, filesystem=lake.files, compression="none", use_dictionary=False)
     source = Source("p=1%20 x", "00000000-in", 0, 4, (0, 2), f"s3a://{path}")
 
-    # These keys belong to all four buckets, and only two are to be written.
+    # All four buckets have some of these keys, and only two are to be written.
     with pytest.raises(RefusedError):
         rewrite_base_file(Rewrite(storage, "20260101000000000", ("id",)), source, "0-0-0")
 

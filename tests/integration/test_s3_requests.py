@@ -135,7 +135,7 @@ def test_checksums_behind_the_data_are_sent_only_where_the_user_wants_them(
 def test_every_service_gets_through_when_the_store_refuses_requests_and_lists_slowly(
     server: Server, spark: SparkSession, tmp_path: Path
 ) -> None:
-    # Of its own: Hadoop keeps a file system for each bucket, whatever server it was on.
+    # The bucket is the test's own: Hadoop keeps a file system for each bucket, whatever server it was on.
     server.files.create_dir("throttled")
     base, index = "s3a://throttled/trips", BucketIndex(2, ("id",))
     conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
@@ -166,5 +166,5 @@ def test_every_service_gets_through_when_the_store_refuses_requests_and_lists_sl
             conf.unset(name)
     assert all(each["refused"] for each in costs.values()), costs
     assert costs["cleaning"]["POST delete"] + costs["cleaning"]["DELETE"] > 0
-    # Four slices; most requests are those of Hudi itself. They were 1556 for twelve.
+    # Four slices; most requests are those of Hudi itself. Twelve slices took 1556.
     assert sum(costs["clustering"].values()) < 300, costs

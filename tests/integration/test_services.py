@@ -52,7 +52,7 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
     before = proved(4)
     assert len(before) == 600
 
-    # With logs still uncompacted: the split reads the merged rows.
+    # The logs are still uncompacted, so the split reads the merged rows.
     expanded = run_job(spark, base, "bucket_expansion", {"num_buckets": 8})
     assert expanded.outcome is Outcome.SUCCEEDED
     assert expanded.details["buckets"] == [4, 8]
@@ -249,7 +249,7 @@ def test_a_table_from_bulk_insert_by_the_row_writer_is_expanded_and_written_on(
     options = tables.writer_options(base, table_type="COPY_ON_WRITE")
     bulk = {**options, "hoodie.datasource.write.operation": "bulk_insert"}
     tables.upsert(tables.rows(spark, 0, 600), base, bulk)
-    # Its file ids lack the `-0` that all others have.
+    # The file ids lack the `-0` that all others have.
     assert all(path.name[36] == "_" for path in base.glob("*/*.parquet"))
     before = tables.snapshot(spark, base)
 

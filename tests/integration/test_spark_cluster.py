@@ -175,7 +175,7 @@ def hit(victim: str, cluster: Cluster, worker: ClusterWorker) -> None:
         case "executor":
             os.kill(cluster.executors()[0], signal.SIGKILL)
         case "spark-worker":
-            # Its executors notice that, and end while their tasks run elsewhere again.
+            # The executors notice that, and end while their tasks run elsewhere again.
             cluster.workers[0].kill()
         case "machine":
             cluster.kill_worker(0)
@@ -205,7 +205,7 @@ def test_whatever_dies_in_the_middle_of_a_job_it_is_done_once_and_nothing_is_lef
                 return
             assert victim == "driver" or worker.process.wait(30) != 0
             with ClusterWorker(daemon, tmp_path / "next", cluster.url):
-                # It may have committed before it died, and even have told so.
+                # The worker may have committed before it died, and even have told so.
                 scene.prove(attempts=(1, 2))
 
 

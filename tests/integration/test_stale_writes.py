@@ -13,7 +13,8 @@ from jobs.contract import WriterEngine
 from jobs.errors import DeletesLostError, RefusedError
 from jobs.protocol.writer_engines import PRUNING
 from service.catalog.registration import Registration
-from service.catalog.writer_options import Callback, Target, writer_options
+from service.catalog.writer_options import writer_options
+from service.catalog.written_table import Callback, Target
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
@@ -29,7 +30,7 @@ MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 UPDATE = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500"
 DELETE = "DELETE FROM {table} WHERE city >= 800"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-# Of 300 rows.
+# Numbers of rows, among 300.
 UPDATED, DELETED = 149, 61
 
 
@@ -110,7 +111,7 @@ def test_stale_deletes_of_copy_on_write_are_told_to_be_lost_until_they_were_run_
 
     with pytest.raises(DeletesLostError, match=f"{DELETED} of {stale['instant']}"):
         run_job(spark, base, "repair")
-    # Its empty file groups are gone, so writers can write again; but the table is not clean.
+    # The empty file groups are gone, so writers can write again; but the table is not clean.
     audit = run_job(spark, base, "audit").details
     assert (audit["clean"], audit["buckets_with_several_file_groups"]) == (False, 0)
 

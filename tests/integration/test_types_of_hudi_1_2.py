@@ -105,7 +105,7 @@ def test_vectors_and_blobs_of_logs_are_merged_into_base_files_with_their_footers
     result = run_job(spark, base, kind, params, index=INDEX)
 
     assert Read.of(spark, base) == before
-    # It cannot read a BLOB whose type is an enum in the logs and a text in the base file.
+    # hudi-rs cannot read a BLOB whose type is an enum in the logs and a text in the base file.
     assert len(rows_by_hudi_rs(base)) == 40
     require_vectors(base_files(base, result.instants))
     require_goes_on(spark, base, options, INDEX)

@@ -32,7 +32,7 @@ GIVEN = ClockScenario("a runner's compaction plan", COMPACTION, (0, 0), runner=0
 GIVEN_AHEAD = replace(GIVEN, name="a compaction plan of a runner hours ahead", runner=HOURS)
 GIVEN_BEHIND = replace(GIVEN, name="a compaction plan of a runner hours behind", runner=-HOURS)
 ALL = tuple(value for value in dict(globals()).values() if isinstance(value, ClockScenario))
-# With `--exhaustive`.
+# Scenarios that `--exhaustive` adds.
 LARGE = (
     replace(TWO_STEPPING, name=f"{TWO_STEPPING.name}, with a metadata table", metadata_compactions=1),
     replace(TWO_STEPPING, name="clustering, one of two writers' clocks steps", service=CLUSTERING, batches=2),

@@ -16,7 +16,7 @@ OLDER = LogScenario("a plan before version 8, writers that begin without the loc
 LOCKED = replace(OLDER, name="a plan before version 8, writers that begin with the lock held", begins_locked=True)
 STALLED = replace(OLDER, name="a plan before version 8, a writer that looks dead", stalls=1)
 ALL = (OLDER, LOCKED)
-# With `--exhaustive`.
+# Scenarios that `--exhaustive` adds.
 LARGE = (replace(OLDER, name=f"{OLDER.name}, five of them", writers=5),)
 
 

@@ -31,7 +31,7 @@ CLUSTERING_FAULTS = replace(
 )
 HIJACKED = PlanScenario("a writer that takes every inflight clustering", has_heartbeat=False, hijacks=True)
 ALL = (COMPACTION, CLUSTERING, COMPACTION_FAULTS, CLUSTERING_FAULTS, HIJACKED)
-# With `--exhaustive`.
+# Scenarios that `--exhaustive` adds.
 LARGE = tuple(
     replace(item, name=f"{item.name}, thrice", runners=3, attempts=4, faults=PlanFaults(crashes=3, freezes=1, deaths=2))
     for item in (COMPACTION_FAULTS, CLUSTERING_FAULTS)

@@ -213,7 +213,7 @@ FLINK_STATE_DISORDER = Scenario(
     archives=True,
 )
 
-# With `--exhaustive`.
+# Scenarios that `--exhaustive` adds.
 LARGE = (
     replace(
         ROLLING, name=f"{ROLLING.name}, three of them", writers=(*ROLLING.writers, rolling(NEW_PARTITION)), tries=3

@@ -28,6 +28,7 @@ from jobs.contract import (
 from jobs.errors import JobError, LeaseLostError
 from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
+from jobs.kinds.results import KindResult
 from jobs.protocol import table_parts
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
@@ -216,7 +217,7 @@ def test_an_attempt_whose_tasks_find_no_executor_is_given_up_to_be_tried_again(r
 
     def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        # It cleans up by Spark jobs, which cannot run either.
+        # The job cleans up by Spark jobs, which cannot run either.
         with context.undoing():
             before = spark.cancelled
             time.sleep(0.05)
@@ -241,7 +242,7 @@ def test_an_attempt_that_needs_no_executors_or_gets_them_in_time_goes_on(
             executors.come_back()
         time.sleep(2 * STARVED_SECONDS)
         context.checkpoint()
-        return Result(Outcome.SUCCEEDED)
+        return Result(Outcome.SUCCEEDED, details=KindResult())
 
     assert run(spark, lambda: HeartbeatAnswer.CONTINUE, job, executors=executors).outcome is Outcome.SUCCEEDED
     assert spark.cancelled == 0

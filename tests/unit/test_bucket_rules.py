@@ -77,7 +77,7 @@ def test_a_contraction_is_the_inverse_of_an_expansion(number: int, factor: int, 
     assert after in expansion.children("p", before)
     assert contraction.children("p", after) == (before,)
     assert contraction.residues("p", after) == (after,)
-    # They are rewritten together.
+    # The buckets of a family are rewritten together.
     assert expansion.family("p", after) == contraction.family("p", after) == before
     assert expansion.family("p", before) == before
     assert many.whole_table(Scale(factor=factor, contracts=True)) == few

@@ -106,7 +106,7 @@ def test_a_clock_that_was_set_is_a_step_and_its_new_time_counts(version: int) ->
 
     back = measured(commits(*[timedelta()] * 4, *[-HOURS] * 2, version=version), version)
     assert back.disagreement is None
-    # Its instants come before those on the timeline until the hour is over.
+    # The writer's instants come before those on the timeline until the hour is over.
     now = START + 6 * MINUTES
     assert 50 * MINUTES < back.behind(now) < HOURS
     assert back.behind(now + HOURS) == timedelta()

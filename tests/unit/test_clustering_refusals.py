@@ -26,8 +26,8 @@ def test_a_table_of_consistent_hashing_that_was_registered_without_an_index_is_n
     plan = WorkOrder("job_1", 1, JobKind.CLUSTERING, declared, ClusteringParams(sort_by=("city",)), dry_run=dry_run)
     report: Any = SimpleNamespace(step=lambda _step: None)
     if dry_run:
-        refusals = clustering.run(table, plan, report).details["refusals"]
-        assert [each["type"] for each in refusals] == ["consistent-hashing"]
+        refusals = clustering.run(table, plan, report).details.refusals or ()
+        assert [each.type for each in refusals] == ["consistent-hashing"]
     else:
         with pytest.raises(RefusedError) as caught:
             clustering.run(table, plan, report)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.guides import PAGES
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 
@@ -59,8 +61,10 @@ def test_files_are_short_and_their_docstrings_name_something() -> None:
         assert not described.startswith(QUESTIONS), path
 
 
-OPENINGS = {"Of", "As", "From", "By", "With", "It", "They", "Its", "Their", "This", "These", "That", "Those"}
-"""First words of a docstring that lacks a subject or a verb, or has a pronoun without its noun."""
+PHRASES = {"Of", "As", "From", "By", "With"}
+PRONOUNS = {"It", "They", "Its", "Their"}
+POINTERS = {"This", "These", "That", "Those"}
+"""First words of sentences that lack a subject or a verb, or have a pronoun without its noun. Pointers may have one."""
 
 
 def test_docstrings_have_a_subject_and_a_verb() -> None:
@@ -71,7 +75,39 @@ def test_docstrings_have_a_subject_and_a_verb() -> None:
         for node in ast.walk(_parsed(path))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     )
-    assert [f"{path}:{line}" for path, line, words in texts if words and words[0] in OPENINGS] == []
+    forbidden = PHRASES | PRONOUNS | POINTERS
+    assert [f"{path}:{line}" for path, line, words in texts if words and words[0] in forbidden] == []
+
+
+def test_sentences_of_comments_have_a_subject_and_a_verb() -> None:
+    block = re.compile(r"(?:^ *# .*\n)+", re.MULTILINE)
+    wrong = [
+        f"{path}: {sentence}"
+        for folder in ("service", "jobs", "tests", "migrations")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path.parent.name != "generated"
+        for comment in block.findall(path.read_text())
+        for sentence in _sentences(re.sub(r"^ *# ", "", comment, flags=re.MULTILINE))
+        if _first_word(sentence) in PHRASES | PRONOUNS | POINTERS
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_sentences_of_guides_have_a_subject_and_a_verb(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```$|^[|#][^\n]*$", "\n", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    paragraphs = re.split(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )", prose)
+    sentences = (each for text in paragraphs for each in _sentences(re.sub(r"^\s*(?:[-*]|\d+\.) ", "", text)))
+    assert [each for each in sentences if _first_word(each) in PHRASES | PRONOUNS] == []
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.:?!])\s+(?=[A-Z*`(])", text)
+
+
+def _first_word(sentence: str) -> str:
+    found = re.match(r"[\s*(]*(\w+)", sentence)
+    return found[1] if found else ""
 
 
 def test_nothing_takes_more_than_five_positional_arguments() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from jobs.hudi.plans import Plan
 from jobs.hudi.records import FileSlice
 from jobs.kinds.compaction import CompactionParams
+from jobs.kinds.results import WorkLeft
 from jobs.services.compaction_bounds import Bounds, Choice, PendingPlan, left_of
 
 MIB = 1024 * 1024
@@ -137,7 +138,7 @@ def test_pending_plans_go_first_and_count() -> None:
     assert [each.instant for each in by_number.plans(plans, ())] == ["1", "2"]
     assert ids(by_number.choose(DUE, plans[:1])) == ("e", "abcd")
     assert ids(by_number.choose(DUE, plans[:2])) == ("", "abcde")
-    assert left_of(DUE[:1], plans[1:]) == {"file_groups": 3, "bytes": 260, "plans": ["2", "3"]}
+    assert left_of(DUE[:1], plans[1:]) == WorkLeft(file_groups=3, bytes=260, plans=("2", "3"))
 
 
 def test_plans_of_other_partitions_are_left() -> None:

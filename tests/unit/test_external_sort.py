@@ -95,7 +95,7 @@ def test_rows_sorted_on_the_disk_come_in_the_order_of_memory(
     got = pa.concat_tables(found).unify_dictionaries() if found else table.slice(0, 0)
     assert got.column("row").to_pylist() == expected.column("row").to_pylist()
     for name in got.column_names:
-        # As text, since NaN is no value that equals itself.
+        # Texts are compared, since NaN is no value that equals itself.
         assert str(got.column(name).to_pylist()) == str(expected.column(name).to_pylist())
 
 

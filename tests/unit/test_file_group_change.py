@@ -41,7 +41,7 @@ CONTRACTION = BucketChange(BucketRules.uniform(8), BucketRules.uniform(2))
         ({"p": {OLD: 1}}, {}, Verdict.STALE),
         # A bucket that is gone decides, whatever else it goes to.
         ({"p": {"00000001-b-0": 500, "00000002-b-0": 1}}, {}, Verdict.STALE),
-        # By either number these rows are in their buckets.
+        # Either number puts these rows into their buckets.
         ({"p": {"00000001-b-0": 500}}, {}, Verdict.FRESH),
         # Where every bucket has a file group, rows without one are for a bucket that is gone.
         ({"p": {"00000001-b-0": 5}}, {"p": 1}, Verdict.STALE),

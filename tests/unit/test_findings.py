@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jobs.contract import JobKind
-from jobs.services.checks.finding import Cure, Finding, confirmed, named
+from jobs.kinds.results import Cure
+from jobs.services.checks.finding import Finding, confirmed, named
 
 
 def finding(kind: str, *items: str, cure: Cure | None = None) -> Finding:
@@ -29,9 +30,9 @@ def test_findings_of_one_type_may_be_several_and_come_in_another_order() -> None
 
 def test_the_text_of_an_item_is_that_of_the_second_look() -> None:
     first = Finding("duplicate-keys", "t", {"dt=1": "2 in 'dt=1'"}, "e", "h")
-    again = Finding("duplicate-keys", "t", {"dt=1": "3 in 'dt=1'"}, "e", "h", Cure(JobKind.REPAIR))
+    again = Finding("duplicate-keys", "t", {"dt=1": "3 in 'dt=1'"}, "e", "h", Cure(kind=JobKind.REPAIR))
     (found,) = confirmed([first], [again])
-    assert found.to_json() == {
+    assert found.result().to_json() == {
         "type": "duplicate-keys",
         "title": "t",
         "detail": "3 in 'dt=1'",

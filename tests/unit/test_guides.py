@@ -14,10 +14,10 @@ import typer
 from sqlalchemy import create_engine
 
 from service.api.app import create_app
-from service.api.dependencies import AppContext
 from service.cli.main import app as command_line
 from service.runtime import settings
 from service.runtime.effective_settings import CLIENT
+from tests.contexts import context_of
 from tests.guides import PAGES, ROOT, shell_blocks
 
 if TYPE_CHECKING:
@@ -137,13 +137,9 @@ def _anchors(path: Path) -> set[str]:
 
 @cache
 def _routes() -> list[tuple[str, re.Pattern[str]]]:
-    paths = create_app(AppContext(create_engine("sqlite://"), examine=_never)).openapi()["paths"]
+    paths = create_app(context_of(create_engine("sqlite://"))).openapi()["paths"]
     return [
         (method.upper(), re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))))
         for path, operations in paths.items()
         for method in operations
     ]
-
-
-def _never(*_args: object, **_more: object) -> None:
-    raise AssertionError

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-# Of other Java hash codes each: "Aa" and "BB" have the same one.
+# All have other Java hash codes; "Aa" and "BB", which are not here, have the same one.
 _KEYS = st.lists(st.sampled_from(["", "a", "b", "k1", "k2", "ü", "id:1,day:1", "id:1,day:2"]), max_size=12)
 
 

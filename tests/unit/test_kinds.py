@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from jobs.contract import JobKind, Problem, Table, WorkOrder
+from jobs.contract import JobKind, Table, WorkOrder
 from jobs.kinds.registry import KINDS, typed
-from jobs.kinds.savepoint import SavepointResult
 from jobs.kinds.sync import SyncParams
 from service.cli.client.kinds import complete_param, parameters
 from service.cli.main import app
@@ -103,12 +102,3 @@ def test_a_kind_is_named_only_by_what_is_its_own(kind: JobKind) -> None:
 
     assert own <= found
     assert found - own <= NAMING.keys()
-
-
-def test_a_result_says_what_it_has_and_leaves_out_the_rest() -> None:
-    refused = SavepointResult(savepoints=(), refusals=(Problem("no-such-commit", "There is none"),))
-
-    assert refused.to_json() == {
-        "savepoints": [],
-        "refusals": [Problem("no-such-commit", "There is none").to_json()],
-    }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEY, NAME = "_hoodie_record_key", "_hoodie_file_name"
 TEXTS = [b"INLINE", None, b"OUT_OF_LINE"] * 40
 STRUCTS = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary())])
-# By the number of the `ConvertedType` and that of the `LogicalType`, as Parquet's writers give them.
+# Numbers of the `ConvertedType` and of the `LogicalType`, as Parquet's writers give them.
 ENUM, JSON, BSON, UUID, INTERVAL, GEOMETRY, VARIANT = (
     (4, 4),
     (19, 12),

@@ -59,7 +59,7 @@ def test_the_newest_by_event_time_is_hudis(versions: list[Version]) -> None:
     numbered = [(numbers[key], value, delete, block) for key, value, delete, block in versions]
     every = columns(numbered)
     found = newest(every, len(numbers), by_event_time=True)
-    # Of several deletes by default Hudi holds any; they do the same.
+    # Hudi may hold any of several deletes by default; they do the same.
     assert [-1 if every.resets[place] else place for place in found] == [
         -1 if every.resets[place] else place for _, place in sorted(one_by_one(numbered).items())
     ]

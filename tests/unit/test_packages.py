@@ -14,7 +14,7 @@ from service.runtime import settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-# As Ivy names them.
+# File name that Ivy gives the bundle.
 BUNDLE = "org.apache.hudi_hudi-spark3.5-bundle_2.12-1.2.0.jar"
 HADOOP_AWS = "org.apache.hadoop_hadoop-aws-3.3.4.jar"
 

@@ -17,10 +17,10 @@ import jobs
 from jobs.errors import JobError
 from jobs.problems.problem_type import ProblemType, declared
 from service.api.app import create_app
-from service.api.dependencies import AppContext
 from service.api.problem_pages import every_type
 from service.db.engine import open_engine
 from service.model.errors import GroundskeeperError
+from tests.contexts import context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def every_declaration() -> list[type | ProblemType]:
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     engine = open_engine(f"sqlite:///{tmp_path_factory.mktemp('pages')}/none.db")
-    return TestClient(create_app(AppContext(engine, examine=None)), base_url="http://127.0.0.1")  # type: ignore[arg-type]
+    return TestClient(create_app(context_of(engine)), base_url="http://127.0.0.1")
 
 
 def test_every_type_says_why_in_more_words_than_its_title() -> None:

@@ -29,7 +29,7 @@ def a_commit(instant: str, *stats: tuple[str, int], group: str = GROUP) -> Commi
         (("l1", "l2"), [a_commit("2", ("l1", 3)), a_commit("3", ("l2", 4))], 7),
         (("l1", "l2"), [a_commit("2", ("l1", 3), ("l2", 4))], 7),
         (("l1",), [a_commit("2", ("l1", 3)), a_commit("3", ("l2", 4))], 3),
-        # It came after the slice was listed.
+        # The log came after the slice was listed.
         (("l1",), [a_commit("6", ("l1", 3)), a_commit("7", ("l2", 4))], 7),
         # Before table version 8 several commits may append to one log.
         (("l1",), [a_commit("2", ("l1", 3)), a_commit("3", ("l1", 4))], 7),

@@ -91,7 +91,7 @@ def merged(
     for number, content in enumerate(logs, 1):
         names.append(f"p/.f_{T1}.log.{number}_0-0-0")
         (folder / names[-1]).write_bytes(content)
-    # Their own order counts, not that of the plan.
+    # The logs' own order counts, not that of the plan.
     files = SliceFiles("p", "f", path, tuple(reversed(names)))
     found = merge_slice(Storage(str(folder)), files, rules, schema, batch_rows=batch_rows)
     batches = list(found.batches())
@@ -164,7 +164,7 @@ def test_deletes_by_position_are_not_counted_with_commit_time(tmp_path: Path) ->
     logs = [data(T1, [row(0, 9, T1)], header=known), gone[0], deleted(T2, 3), gone[1]]
     found, counts = merged(tmp_path, [row(key, 5) for key in range(5)], *logs, rules=rules)
     assert sorted(found) == ["k0", "k4"]
-    # From the first block without positions on, keys count.
+    # Keys count from the first block without positions on.
     assert (counts.log_records, counts.log_keys, counts.deletes) == (3, 4, 3)
 
 

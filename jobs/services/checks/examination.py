@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.errors import CancelledError, JobError, LeaseLostError, TimedOutError
+from jobs.kinds.results import CheckNotMade, DamageFound, Examination
 from jobs.services.checks.finding import Examined, Finding, confirmed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jobs.contract import Json
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
 
@@ -22,30 +21,9 @@ Check = Callable[[Examined], Iterator[Finding]]
 _ENDS = (CancelledError, LeaseLostError, TimedOutError)
 
 
-@dataclass(frozen=True)
-class Report:
-    """What was found, each with the name of its check; `checked` are the names of the checks that were made."""
-
-    findings: tuple[Json, ...]
-    checked: tuple[str, ...]
-    unchecked: tuple[Json, ...]
-
-    @property
-    def is_clean(self) -> bool:
-        """All checks were made, and none found anything."""
-        return not self.findings and not self.unchecked
-
-    def to_json(self) -> Json:
-        return {
-            "findings": list(self.findings),
-            "checked": list(self.checked),
-            "unchecked": list(self.unchecked),
-        }
-
-
-def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Report:
+def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Examination:
     """Makes the checks, by their names. Writers may be at work meanwhile."""
-    findings: list[Json] = []
+    findings: list[DamageFound] = []
     with ExitStack() as clients:
         examination = _Examination(table, clients, context)
         first = examination.look(checks, "checking")
@@ -54,12 +32,12 @@ def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) 
             # A writer may have been in the midst of something: by now it has gone on, and what is damaged still is.
             table.reload()
         for name, found in examination.look(doubtful, "checking again").items():
-            findings += [{**each.to_json(), "check": name} for each in confirmed(first[name], found)]
+            findings += [each.result(name) for each in confirmed(first[name], found)]
     failed = examination.failed
-    return Report(
-        tuple(findings),
-        tuple(name for name in checks if name not in failed),
-        tuple({"check": name, "reason": error.problem().to_json()} for name, error in failed.items()),
+    return Examination(
+        findings=tuple(findings),
+        checked=tuple(name for name in checks if name not in failed),
+        unchecked=tuple(CheckNotMade(check=name, reason=error.problem()) for name, error in failed.items()),
     )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
-# Their values depend on the time zone of the session that wrote the index.
+# The values of these functions depend on the time zone of the session that wrote the index.
 _BY_ZONE = frozenset({"hour", "from_unixtime", "to_timestamp", "unix_timestamp"})
 
 

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jobs.contract import JobKind, JsonMapped
+from msgspec import UNSET
+
 from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.kinds.results import Cure, DamageFound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from contextlib import ExitStack
 
-    from jobs.contract import Json
+    from msgspec import UnsetType
+
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.records import Commit, FileSlice, Instant
     from jobs.hudi.table import HudiTable
 
 _NAMED = 5
-
-
-@dataclass(frozen=True)
-class Cure(JsonMapped):
-    """A job that cures a finding. Run it dry first."""
-
-    kind: JobKind
-    params: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,16 +40,17 @@ class Finding:
     hint: str
     cure: Cure | None = None
 
-    def to_json(self) -> Json:
-        """Returns the texts, with `detail` for the items."""
-        return {
-            "type": self.type,
-            "title": self.title,
-            "detail": some(self.items.values()),
-            "effect": self.effect,
-            "hint": self.hint,
-            "cure": self.cure.to_json() if self.cure else None,
-        }
+    def result(self, check: str | UnsetType = UNSET) -> DamageFound:
+        """Returns what a job's result says of it, with `detail` for the items. `check` is the check that found it."""
+        return DamageFound(
+            type=self.type,
+            title=self.title,
+            detail=some(self.items.values()),
+            effect=self.effect,
+            hint=self.hint,
+            check=check,
+            cure=self.cure,
+        )
 
 
 class Examined:

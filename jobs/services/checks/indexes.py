@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.hudi import index_entries
 from jobs.hudi.indexes import BLOOM_FILTERS, EXPRESSION, RECORDS, definitions
+from jobs.kinds.results import Cure
 from jobs.services.checks import file_values
-from jobs.services.checks.finding import Cure, Examined, Finding
+from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ def entries(examined: Examined) -> Iterator[Finding]:
             _EFFECT_OF_RECORDS if found.index in (RECORDS, BLOOM_FILTERS) else _EFFECT_OF_VALUES,
             "A service without the index's options committed, or a key exists twice. Stop the writers, and build the"
             " metadata table anew.",
-            Cure(JobKind.METADATA_TABLE, {"action": "rebuild"}),
+            Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
         )
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import column_stats
-from jobs.services.checks.finding import Cure, Examined, Finding
+from jobs.kinds.results import Cure
+from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ def listing(examined: Examined) -> Iterator[Finding]:
             effect,
             "The metadata table is older than the table, or a writer without it committed. Stop the writers, and build"
             " it anew.",
-            None if missing else Cure(JobKind.METADATA_TABLE, {"action": "rebuild"}),
+            None if missing else Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"}),
         )
 
 

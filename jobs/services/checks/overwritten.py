@@ -79,6 +79,6 @@ def _told_completions(examined: Examined) -> dict[str, str]:
     """Returns the completion times that can be compared with instants, by instant."""
     if examined.table.version < WITH_COMPLETION_TIMES:
         return {}
-    misdated = misdated_instants(examined.table)
+    misdated = misdated_instants(examined.table, examined.table.clock.frame)
     completed = {commit.write.instant: commit.completed for commit in examined.commits}
     return {instant: time for instant, time in completed.items() if instant not in misdated}

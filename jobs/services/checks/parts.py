@@ -9,9 +9,10 @@ from jobs.contract import JobKind
 from jobs.hudi import index_note
 from jobs.hudi.metadata_table import FOLDER
 from jobs.hudi.table import HudiTable
+from jobs.kinds.results import Cure
 from jobs.protocol import table_parts
 from jobs.services.checks import commits
-from jobs.services.checks.finding import Cure, Examined, Finding, named
+from jobs.services.checks.finding import Examined, Finding, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 INDEXES_UNBUILT = "indexes-unbuilt"
 
-_REBUILD = Cure(JobKind.METADATA_TABLE, {"action": "rebuild"})
+_REBUILD = Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"})
 
 
 def metadata_table(examined: Examined) -> Iterator[Finding]:
@@ -32,7 +33,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
     for problem in problems:
         yield _finding(problem, effect, _REBUILD)
     if not problems and "files" in table.metadata_partitions:
-        # It is a table itself, whose commits name its files.
+        # The metadata table is a table itself, whose commits name its files.
         its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
         for finding in commits.files(examined.of(its)):
             # `DROP INDEX` removes the folder of an index, and its commits stay.

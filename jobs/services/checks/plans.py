@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.hudi import plan_firewall
 from jobs.hudi.plans import COMPACTION_ACTIONS
-from jobs.services.checks.finding import Cure, Examined, Finding
+from jobs.kinds.results import Cure
+from jobs.services.checks.finding import Examined, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,5 +32,5 @@ def unusable(examined: Examined) -> Iterator[Finding]:
                 " it. Compaction jobs leave it out and do the rest."
                 if is_compaction
                 else "Roll the plan back; clustering makes a new one.",
-                None if is_compaction else Cure(JobKind.ROLLBACK, {"instant": plan.instant}),
+                None if is_compaction else Cure(kind=JobKind.ROLLBACK, params={"instant": plan.instant}),
             )

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from jobs.hudi import hashing_config
 from jobs.hudi.lock import TableLock
+from jobs.kinds.results import Cure
 from jobs.protocol import leftovers
 from jobs.protocol.writers import dead_writes
-from jobs.services.checks.finding import Cure, Examined, Finding, named
+from jobs.services.checks.finding import Examined, Finding, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ def writes(examined: Examined) -> Iterator[Finding]:
             named(dead),
             "Nothing newer is archived, and services wait for them.",
             "A cleaning rolls them back; so does the next writer with `hoodie.clean.failed.writes.policy=LAZY`.",
-            Cure(JobKind.CLEANING),
+            Cure(kind=JobKind.CLEANING),
         )
 
 
@@ -37,7 +38,7 @@ def markers(examined: Examined) -> Iterator[Finding]:
             named(old),
             "They cost storage; a rollback by markers, should the instant's name come again, would delete other files.",
             "Nothing needs them. A repair with `leftovers` removes them.",
-            Cure(JobKind.REPAIR, {"leftovers": True}),
+            Cure(kind=JobKind.REPAIR, params={"leftovers": True}),
         )
 
 
@@ -63,5 +64,5 @@ def configs(examined: Examined) -> Iterator[Finding]:
             named(dangling),
             "Writers hash by a number of buckets that the files do not have: rows get duplicated.",
             "Stop the writers. A repair with `leftovers` removes the config if no row was written by it.",
-            Cure(JobKind.REPAIR, {"leftovers": True}),
+            Cure(kind=JobKind.REPAIR, params={"leftovers": True}),
         )

@@ -10,8 +10,9 @@ from jobs.contract import JobKind
 from jobs.format.appearance import appearances, inversions
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.kinds.archival import ArchivalParams
+from jobs.kinds.results import Cure
 from jobs.protocol.archival_limits import completed_commits, limits
-from jobs.services.checks.finding import Cure, Examined, Finding, named
+from jobs.services.checks.finding import Examined, Finding, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,7 +141,7 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
             "Their rows count as soon as neither the write nor its rollback is on the timeline; before table version 8"
             " logs on top of a base file that was rolled back hide the rows below.",
             "Their writer went on after its rollback. A repair with `leftovers` removes them.",
-            Cure(JobKind.REPAIR, {"leftovers": True}),
+            Cure(kind=JobKind.REPAIR, params={"leftovers": True}),
         )
     lost = {
         instant: f"{instant} ({len(files)} files)"
@@ -188,5 +189,5 @@ def archival(examined: Examined) -> Iterator[Finding]:
         {"timeline": f"{len(commits)} commits since {commits[0]}"},
         "Each reader and writer reads all of it: they slow down.",
         f"In the way of archiving more: {reason}" if first else reason,
-        Cure(JobKind.ARCHIVAL),
+        Cure(kind=JobKind.ARCHIVAL),
     )

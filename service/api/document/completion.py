@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from jobs.contract import WorkOrder
+from jobs.kinds.registry import KINDS
 from service.api.document import event_schemas
 from service.api.document.common_texts import COMMON, PARAMETERS
 from service.api.document.examples import Examples
 from service.api.document.model_texts import OF_MODELS
-from service.api.document.result_parts import INCIDENT_DETAILS, PARTS
-from service.api.document.result_schemas import RESULTS, name_of
 from service.api.document.stored_texts import OF_STORED
+from service.api.document.struct_schemas import schemas as schemas_of_structs
 from service.lake.table import TableProfile
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
         for member, each in schema.get("properties", {}).items():
             _describe(name, member, each)
     # These describe themselves: words such as `engine` and `partitions` mean something else there.
-    schemas |= {name_of(kind): {"title": name_of(kind), **schema} for kind, schema in RESULTS.items()} | PARTS
+    schemas |= schemas_of_structs()
     _refer(schemas)
     document["components"]["examples"] = {
         name: {"summary": example["title"], "value": dict(example)} for name, example in problems.items()
@@ -71,13 +71,13 @@ def _refer(schemas: dict[str, Any]) -> None:
         "required": [each for each in schemas["ProblemDocument"]["required"] if each != "status"],
     }
     params = [{"$ref": _REF.format(model=name)} for name in sorted(schemas) if name.endswith("Params")]
-    results = [{"$ref": _REF.format(model=name_of(kind))} for kind in RESULTS]
+    results = [{"$ref": _REF.format(model=f"{kind.type_name}Result")} for kind in KINDS.values()]
     for model, member, schema in (
         *((model, "result", {"anyOf": [*results, {"type": "null"}]}) for model in _JOBS),
         *((model, "params", {"anyOf": params}) for model in _JOBS),
         ("DecisionOut", "params", {"anyOf": params}),
         ("EffectivePolicyOut", "policy", _relaxed(schemas["PolicyIn"], schemas)),
-        ("IncidentOut", "details", INCIDENT_DETAILS),
+        ("IncidentOut", "details", {"$ref": _REF.format(model="IncidentDetails")}),
         ("EventTypeOut", "example", event_schemas.REFERENCE),
         ("TableOut", "profile", {"$ref": _REF.format(model="TableProfile")}),
         ("TableDetected", "profile", {"$ref": _REF.format(model="TableProfile")}),

@@ -14,6 +14,8 @@ from service.api.app import create_app
 from service.api.dependencies import AppContext
 from service.client.generator import async_code, call_code, model_code
 from service.client.generator.names import refers_to
+from service.events.database import Database
+from service.observation.lake_access import LakeAccess
 
 ROOT = Path(__file__).parents[3]
 FOLDER = Path(__file__).parents[1] / "groundskeeper_client" / "generated"
@@ -21,7 +23,9 @@ FOLDER = Path(__file__).parents[1] / "groundskeeper_client" / "generated"
 
 def files() -> dict[str, str]:
     """The text of each file, formatted."""
-    document = _with_short_names(create_app(AppContext(create_engine("sqlite://"), examine=_never)).openapi())
+    document = _with_short_names(
+        create_app(AppContext(Database(create_engine("sqlite://")), LakeAccess(_never))).openapi()
+    )
     everything: dict[str, Any] = document["components"]["schemas"]
     found = list(call_code.operations(document))
     parameters = [each.schema.get("parameters", []) for each in found]

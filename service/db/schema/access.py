@@ -47,7 +47,7 @@ audit_entries = sa.Table(
     sa.Column("object_name", sa.Text),
     sa.Column("before", sa.JSON(none_as_null=True)),
     sa.Column("after", sa.JSON(none_as_null=True)),
-    # Of HTTP; a command has none.
+    # HTTP's status; a command has none.
     sa.Column("status", sa.Integer),
     sa.Column("problem", sa.String(64)),
     sa.Column("repeats", sa.Integer, nullable=False),

@@ -9,6 +9,6 @@ service_clock = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("at", UtcDateTime, nullable=False),
-    # Of the clock that it follows, at the same moment.
+    # Time of the clock that it follows, at the same moment.
     sa.Column("reference_at", UtcDateTime, nullable=False),
 )

@@ -9,7 +9,7 @@ delegated_plans = sa.Table(
     "delegated_plans",
     metadata,
     sa.Column("id", sa.String(64), primary_key=True),
-    # That of the data table, also for a plan of its metadata table.
+    # Path of the data table, also for a plan of its metadata table.
     sa.Column("base_path", sa.Text, nullable=False),
     sa.Column("service", sa.String(16), nullable=False),
     sa.Column("instant", sa.String(32), nullable=False),

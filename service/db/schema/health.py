@@ -11,7 +11,7 @@ standing_problems = sa.Table(
     sa.Column("id", sa.String(32), primary_key=True),
     sa.Column("kind", sa.String(64), nullable=False),
     sa.Column("severity", sa.String(16), nullable=False),
-    # Of the severity, for the order of the list.
+    # Number of the severity, for the order of the list.
     sa.Column("rank", sa.Integer, nullable=False),
     sa.Column("about_type", sa.String(16), nullable=False),
     sa.Column("about_id", sa.Text, nullable=False),

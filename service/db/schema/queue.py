@@ -135,11 +135,11 @@ job_log_lines = sa.Table(
     # Counted by the worker: a line that is sent again is not stored again.
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("at", UtcDateTime, nullable=False),
-    # As in Python's `logging`: 30 is WARNING.
+    # Python's number of the level: 30 is WARNING.
     sa.Column("level", sa.SmallInteger, nullable=False),
     sa.Column("logger", sa.String(128), nullable=False),
     sa.Column("message", sa.Text, nullable=False),
-    # Of all lines of the job up to this one: tells which ones to drop without reading them.
+    # Bytes of all lines of the job up to this one, which tell which lines to drop without reading them.
     sa.Column("bytes_so_far", sa.BigInteger, nullable=False),
 )
 

@@ -15,7 +15,6 @@ from jobs.contract import BucketIndex
 from service.access import token_store
 from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
-from service.api.dependencies import AppContext
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import migrate
@@ -23,6 +22,7 @@ from service.db.engine import open_engine, writing
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import BucketIndexContradictedError
+from tests.contexts import context_of
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
+    from service.api.dependencies import AppContext
     from service.lake.engine_sighting import Mark
     from tests.postgresql import Server
 
@@ -143,7 +144,7 @@ def examine() -> FakeExamine:
 
 @pytest.fixture
 def app_context(sqlite: sa.Engine, clock: FakeClock, examine: FakeExamine) -> AppContext:
-    return AppContext(engine=sqlite, examine=examine, clock=clock, rng=Random(1))
+    return context_of(sqlite, examine=examine, clock=clock, rng=Random(1))
 
 
 @pytest.fixture

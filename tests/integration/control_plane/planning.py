@@ -13,12 +13,14 @@ from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Registration
 from service.catalog.snapshot_store import Stored
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.events.notifier import Notifier
 from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.model.backoff import BackOff
 from service.queue import job_store, leases, submission
 from service.queue.leases import LeaseConfig
+from service.queue.submission import JobRequest
 from service.scheduling import decision_store, scheduler
 from service.scheduling.admission import Limits
 from service.scheduling.scheduler import SchedulerConfig, SchedulerResult
@@ -52,6 +54,7 @@ class Service:
         self.notifier = Notifier()
         self.config = SchedulerConfig(Limits(**limits))
         self.cipher = SecretCipher.fresh()
+        self.database = Database(self.engine, self.clock, self.notifier, self.cipher)
         self._lease_config = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
 
     def register(self, table_id: str = "tbl_1", **changes: Any) -> None:
@@ -75,15 +78,12 @@ class Service:
             save_look(connection, snapshot)
 
     def plan(self) -> SchedulerResult:
-        return scheduler.run_once(self.engine, self.notifier, self.clock, config=self.config, cipher=self.cipher)
+        return scheduler.run_once(self.database, self.config)
 
     def lease(self, group: str = DEFAULT_GROUP) -> Job | None:
         leased = leases.lease(
-            self.engine,
-            self.notifier,
-            self.clock,
+            self.database,
             self._lease_config,
-            self.cipher,
             worker_id="w1",
             group=group,
             permissions=Permissions(),
@@ -94,9 +94,7 @@ class Service:
         error = None if outcome is Outcome.SUCCEEDED else REFUSAL
         result = Result(outcome, details=details, error=error)
         leases.report(
-            self.engine,
-            self.notifier,
-            self.clock,
+            self.database,
             Random(1),
             self._lease_config,
             job_id=job.id,
@@ -126,15 +124,7 @@ class Service:
 
 def ask(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:
     return submission.submit(
-        service.engine,
-        service.notifier,
-        service.clock,
-        service.cipher,
-        table_id=table_id,
-        kind=kind,
-        params={},
-        dry_run=False,
-        max_attempts=1,
-        idempotency_key=None,
-        permissions=Permissions(),
+        service.database,
+        Permissions(),
+        JobRequest(table_id=table_id, kind=kind, max_attempts=1),
     ).job

@@ -11,13 +11,13 @@ from fastapi.testclient import TestClient
 
 from jobs.contract import JobKind
 from service.api.app import create_app
-from service.api.dependencies import AppContext
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import migrate, schema
 from service.db.engine import open_engine, writing
 from service.queue import job_store, recovery
 from service.queue.job import Job, JobState
+from tests.contexts import context_of
 from tests.integration.control_plane.conftest import FakeClock, FakeExamine
 from tests.integration.control_plane.planning import Service
 from tests.integration.control_plane.protocol_worker import Worker
@@ -39,7 +39,7 @@ def operating(folder: Path) -> Iterator[Operated]:
     engine = open_engine(f"sqlite:///{folder}/gk.db")
     migrate.upgrade(engine)
     clock = FakeClock()
-    app = create_app(AppContext(engine=engine, examine=FakeExamine(), clock=clock, rng=Random(1)))
+    app = create_app(context_of(engine, examine=FakeExamine(), clock=clock, rng=Random(1)))
     headers = {"Content-Type": "application/json"}
     with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
         yield Operated(client, engine, clock, folder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from service.db.engine import open_engine, reading, writing
 from service.delivery.guard import Guard
 from service.policies import pause_store
 from service.runtime import retention
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ MONTH = timedelta(days=30)
 @pytest.fixture
 def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
     """On each kind of database."""
-    context = replace(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
+    context = changed(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
     headers = {"Content-Type": "application/json"}
     with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
         yield client
@@ -130,7 +130,7 @@ def test_secrets_are_masked(client: TestClient, table_id: str) -> None:
     hook = {"url": "https://hooks.example/T0/hush-hush-2", "headers": {"X-Auth-Token": "hush-hush-3"}}
     created = client.post("/v1/webhooks", json=hook).json()
     client.post(f"/v1/webhooks/{created['id']}/rotate-secret")
-    with reading(client.app.state.context.engine) as connection:  # type: ignore[attr-defined]
+    with reading(client.app.state.context.database.engine) as connection:  # type: ignore[attr-defined]
         stored = str(connection.execute(sa.select(schema.audit_entries)).all())
     assert "hush-hush" not in stored
     assert created["secret"] not in stored

@@ -269,7 +269,7 @@ def test_calls_and_the_stream_stand_an_outage_and_no_event_is_missed(
         with gate.shut():
             created = client.send(calls.create_webhook(models.WebhookIn(url="http://127.0.0.1:1/")))
             client.send(calls.disable_webhook(created.id))
-            # It asks while there is nobody, and until there is.
+            # The client asks while there is nobody, and until there is.
             asked = asking.submit(behind.send, calls.get_webhook(created.id))
             time.sleep(0.3)
         assert asked.result(10).disabled_because is not None

@@ -253,7 +253,7 @@ def test_the_log_of_a_job_is_followed_to_its_end_and_the_job_is_run_again(cli: C
     assert [json.loads(line)["message"] for line in lines] == ["planning", trace]
     again = cli.json("jobs", "retry", job["id"])
     assert (again["retry_of"], again["dry_run"]) == (job["id"], True)
-    # It has not ended.
+    # The retry has not ended.
     assert f"Submitted {again['id']}: cleaning" in cli.run("jobs", "retry", job["id"]).stdout
     assert worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED)).is_success
     assert "succeeded" in cli.run("jobs", "watch", again["id"]).stdout

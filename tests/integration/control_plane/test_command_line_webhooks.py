@@ -123,7 +123,7 @@ def test_what_a_webhook_has_missed_is_sent_since_a_time_or_an_age(
         cli.run("webhooks", "replay", webhook["id"], "--since", before.isoformat()).stdout == "1 event will be sent.\n"
     )
     assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 1, 20)
-    # Of this machine's zone. Whole seconds would reach back to events of the tests before.
+    # The time is of this machine's zone. Whole seconds would reach back to events of the tests before.
     since = before.astimezone().replace(tzinfo=None).isoformat()
     assert cli.json("webhooks", "replay", webhook["id"], "--since", since)["replayed"] == 0
     assert cli.json("webhooks", "replay", webhook["id"], "--since", since, "--with-delivered")["replayed"] == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from random import Random
@@ -18,10 +17,11 @@ from service.delivery.transport import Transport
 from service.events.notifier import Notifier
 from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError
-from service.model.rounds import Rounds
+from service.model.task_health import TaskHealth
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers
 from service.runtime.process import Daemon, Tick, listen, url_of
+from tests.contexts import changed
 from tests.integration.serving import eventually
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def _run(
         dispatch=DispatchThread(
             notifier,
             lambda wake: Dispatcher(
-                app_context.engine,
+                app_context.database.engine,
                 utc_now,
                 Random(1),
                 notifier,
-                app_context.cipher,
+                app_context.database.cipher,
                 transport=Transport(Sender(app_context.guard), KafkaSender(app_context.guard)),
                 config=DispatcherConfig(),
                 wake=wake,
@@ -65,7 +65,7 @@ def _run(
             poll_seconds=1.0,
         ),
         on_ready=lambda: on_ready(running, url_of(opened)),
-        rounds=app_context.rounds,
+        tasks=app_context.monitoring.tasks,
     )
     before = threading.excepthook
     try:
@@ -113,7 +113,7 @@ def test_a_tick_that_stands_still_is_named_until_it_comes_round_again(
     released = threading.Event()
     later = [0.0]
     state = client.app.state  # type: ignore[attr-defined]
-    state.context = dataclasses.replace(state.context, rounds=Rounds(lambda: time.monotonic() + later[0]))
+    state.context = changed(state.context, tasks=TaskHealth(lambda: time.monotonic() + later[0]))
 
     def start(daemon: Daemon, url: str) -> None:
         def watch() -> None:

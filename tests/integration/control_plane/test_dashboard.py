@@ -77,7 +77,7 @@ def test_everything_that_the_page_and_its_modules_name_is_there(client: TestClie
     page = client.get("/").text
     references = set(_REFERENCE.findall(page))
     folder = next(each for each in references if each.endswith("/main.js")).removesuffix("/main.js")
-    # Those that the entry imports at once are in it.
+    # Modules that the entry imports at once are in it.
     within = ["main.js"]
     for module in within:
         found = _MODULE.findall(SCRIPTS[module])
@@ -93,7 +93,7 @@ def test_everything_that_the_page_and_its_modules_name_is_there(client: TestClie
         assert answer.status_code == 200, reference
         assert ("immutable" in answer.headers.get("cache-control", "")) == (reference != "docs")
         assert answer.headers.get("x-content-type-options") == "nosniff" or reference == "docs"
-    # Of a replica with another version.
+    # A replica with another version has this address.
     other = client.get("/dashboard/0123456789abcdef/main.js")
     assert (other.status_code, other.headers["cache-control"]) == (200, "no-cache")
     modules = [(name, found) for name, text in SCRIPTS.items() for found in _MODULE.findall(text)]

@@ -24,6 +24,7 @@ from service.lake.snapshot import Pending
 from service.policies import policy_registry
 from service.queue.job import JobState
 from service.scheduling.decision import Verdict
+from tests.contexts import changed
 from tests.integration.control_plane.planning import Service
 from tests.integration.serving import Serving
 
@@ -116,7 +117,7 @@ def test_a_table_that_is_not_registered_is_suggested_once_and_gets_its_plans_whe
         ("/lake/new", SECOND),
     ]
     assert "Register the table" in found[0]["hint"]
-    with reading(app_context.engine) as connection:
+    with reading(app_context.database.engine) as connection:
         events = [each.event for each in outbox.after(connection, 0, 100)]
     assert [event.type for event in events] == ["table.suggested"]
     assert events[0].data["suggestion"]["base_path"] == "/lake/new"
@@ -133,7 +134,7 @@ def test_plans_of_the_metadata_table_are_kept_with_their_table(client: TestClien
 
 
 def test_the_key_travels_as_the_password_of_the_uri(app_context: AppContext, table_id: str) -> None:
-    keyed = create_app(dataclasses.replace(app_context, callback_key="geh eim"))
+    keyed = create_app(changed(app_context, callback_key="geh eim"))
     with TestClient(keyed, base_url="http://127.0.0.1") as client:
         asked = client.get(PATH, params=query(FIRST))
         # Without this challenge Hudi's HTTP client does not send the user info.
@@ -147,7 +148,7 @@ def test_the_key_travels_as_the_password_of_the_uri(app_context: AppContext, tab
 
 def test_a_writer_does_not_fail_because_the_database_is_away(app_context: AppContext) -> None:
     nowhere = open_engine("postgresql://127.0.0.1:9/none")
-    context = dataclasses.replace(app_context, callback_key="geheim", engine=nowhere)
+    context = changed(app_context, callback_key="geheim", engine=nowhere)
     with TestClient(create_app(context), base_url="http://127.0.0.1") as client:
         answer = client.get(PATH, params=query(FIRST), headers=basic("geheim"))
     assert (answer.status_code, answer.json()["stored"]) == (202, [])

@@ -86,7 +86,7 @@ def test_each_group_has_its_jobs_and_the_bytes_of_their_tables_once(queue: Queue
     first = clock()
     queue.add("orders", COMPACTION, "large")
     clock.advance(60)
-    # Of these two only one runs at a time.
+    # Only one of these two runs at a time.
     queue.add("orders", CLEANING, "large")
     queue.add("trips", COMPACTION)
     # But audits and dry runs run beside anything.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from service.api.app import create_app
 from service.model.errors import GroundskeeperError
 from service.registration import discovery
 from service.registration.detection import examine
+from tests.contexts import changed
 from tests.integration.serving import Serving, eventually
 from tests.small_table import SmallTable
 
@@ -47,7 +47,7 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def context(app_context: AppContext, lake: Path) -> AppContext:
-    return dataclasses.replace(app_context, examine=examine, permissions=Permissions((str(lake),)))
+    return changed(app_context, examine=examine, permissions=Permissions((str(lake),)))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from fastapi.testclient import TestClient
 from jobs.contract import WriterEngine
 from service.api.app import create_app
 from service.lake.engine_sighting import Mark
+from tests.contexts import changed
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, log_file
 
@@ -101,9 +101,7 @@ def test_what_was_seen_is_over_when_the_owner_says_the_engines_again(
 def test_a_patch_of_the_writers_keeps_the_engines_and_the_flink_job_that_it_does_not_name(
     app_context: AppContext,
 ) -> None:
-    with TestClient(
-        create_app(dataclasses.replace(app_context, flink_hosts=("flink",))), base_url="http://127.0.0.1"
-    ) as client:
+    with TestClient(create_app(changed(app_context, flink_hosts=("flink",))), base_url="http://127.0.0.1") as client:
         writers = {"hudi_version": "1.2.0", "engines": ["flink"], "flink": JOB}
         url = client.post("/v1/tables", json={"base_path": "/lake/a", "writers": writers}).headers["location"]
         stopped = client.patch(url, json={"writers": {"stopped": True}}).json()["writers"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from service.api.app import create_app
 from service.delivery.guard import Guard
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ CHANGED = (412, "/problems/changed-meanwhile")
 
 @pytest.fixture
 def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
-    context = dataclasses.replace(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
+    context = changed(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
     headers = {"Content-Type": "application/json"}
     with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
         yield client
@@ -119,7 +119,7 @@ def test_every_precondition_that_is_documented_is_tested_here(api: TestClient) -
         for method, operation in item.items()
         if any(each["name"] == "If-Match" for each in operation.get("parameters", ()))
     }
-    # Its own test sends it with conditions: test_table_by_path.py.
+    # Another test sends this one with conditions: test_table_by_path.py.
     assert documented - {("PUT", "/v1/tables/by-path")} == tested
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
 from service.api.readiness import WorkerCheck
 from service.db.engine import open_engine, writing
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from service.api.dependencies import AppContext
@@ -55,7 +55,7 @@ def test_an_unexpected_error_shows_nothing_of_its_inside(client: TestClient, cap
 
 
 def test_a_database_that_is_away_is_said_so(app_context: AppContext) -> None:
-    away = dataclasses.replace(app_context, engine=open_engine("sqlite:////no/such/folder/x.db"))
+    away = changed(app_context, engine=open_engine("sqlite:////no/such/folder/x.db"))
     with TestClient(create_app(away), base_url="http://127.0.0.1") as client:
         for path in ("/v1/tables", "/readyz"):
             answer = client.get(path)
@@ -64,7 +64,7 @@ def test_a_database_that_is_away_is_said_so(app_context: AppContext) -> None:
 
 
 def test_an_old_database_is_not_ready(app_context: AppContext, tmp_path: Any) -> None:
-    empty = dataclasses.replace(app_context, engine=open_engine(f"sqlite:///{tmp_path}/empty.db"))
+    empty = changed(app_context, engine=open_engine(f"sqlite:///{tmp_path}/empty.db"))
     with TestClient(create_app(empty), base_url="http://127.0.0.1") as client:
         answer = client.get("/readyz")
         assert (answer.status_code, answer.json()["type"]) == (503, "/problems/not-ready")
@@ -79,7 +79,7 @@ def test_readiness_tells_of_tasks_and_of_the_workers_of_each_group(
     client: TestClient, app_context: AppContext, table_id: str
 ) -> None:
     def checks(status: int = 200) -> Any:
-        client.app.state.worker_check = WorkerCheck(app_context.engine, app_context.clock)  # type: ignore[attr-defined]
+        client.app.state.worker_check = WorkerCheck(app_context.database.engine, app_context.database.clock)  # type: ignore[attr-defined]
         answer = client.get("/readyz")
         assert answer.status_code == status
         return answer.json()["checks"]
@@ -100,8 +100,8 @@ def test_readiness_tells_of_tasks_and_of_the_workers_of_each_group(
     lacking = checks()["workers"]
     assert (lacking["status"], lacking["groups"]["big"]["queued"]) == ("warning", 1)
     assert lacking["detail"] == "Jobs are queued for groups without a ready worker: big."
-    app_context.rounds.expect("observe", 1)
-    app_context.rounds.ended("observe", fails=True)
+    app_context.monitoring.tasks.expect("observe", 1)
+    app_context.monitoring.tasks.ended("observe", fails=True)
     failing = checks(503)
     assert failing["scheduler"] == {"status": "failing", "detail": "These background tasks fail: observe."}
     assert failing["database"]["status"] == "ok"
@@ -116,7 +116,7 @@ def test_a_type_of_problem_leads_to_its_explanation(client: TestClient) -> None:
 
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_body_that_is_too_large_is_refused(app_context: AppContext, announced: bool) -> None:
-    small = dataclasses.replace(app_context, max_request_bytes=1024)
+    small = changed(app_context, max_request_bytes=1024)
     body = json.dumps({"base_path": "/" + "x" * 2000}).encode()
     content = body if announced else iter([body[:1000], body[1000:]])
     with TestClient(create_app(small), base_url="http://127.0.0.1") as client:
@@ -148,7 +148,7 @@ def test_a_token_with_another_secret_or_that_was_revoked_is_refused(
     assert client.get("/v1/tables", headers={"Authorization": headers["Authorization"] + "0"}).status_code == 401
     bearer = Bearer.parse(headers["Authorization"].removeprefix("Bearer "))
     assert bearer is not None
-    with writing(app_context.engine) as connection:
+    with writing(app_context.database.engine) as connection:
         token_store.revoke(connection, bearer.id, clock())
     assert client.get("/v1/tables", headers=headers).status_code == 401
     # The service that once had a token does not fall open when the last one is revoked.
@@ -210,9 +210,7 @@ def test_the_local_worker_has_a_token_that_is_in_no_database(
 ) -> None:
     bearer = Bearer.new()
     local = Token(bearer.id, "local worker", Role.WORKER, digest(bearer.secret), clock())
-    with TestClient(
-        create_app(dataclasses.replace(app_context, local_worker=local)), base_url="http://127.0.0.1"
-    ) as client:
+    with TestClient(create_app(changed(app_context, local_worker=local)), base_url="http://127.0.0.1") as client:
         headers = {"Authorization": f"Bearer {bearer}"}
         for _ in range(2):  # Before there is any token, and after.
             assert client.post("/v1/worker/leases", json={"worker_id": "w"}, headers=headers).status_code == 204
@@ -237,7 +235,7 @@ def test_with_tokens_no_place_is_allowed_until_one_is_set(app_context: AppContex
     with TestClient(create_app(app_context), base_url="http://127.0.0.1") as client:
         answer = client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin)
         assert (answer.status_code, answer.json()["type"]) == (403, "/problems/path-not-allowed")
-    set_up = dataclasses.replace(app_context, permissions=Permissions(("/lake",)))
+    set_up = changed(app_context, permissions=Permissions(("/lake",)))
     with TestClient(create_app(set_up), base_url="http://127.0.0.1") as client:
         assert client.post("/v1/tables", json={"base_path": "/lake/a"}, headers=admin).status_code == 201
         assert client.post("/v1/tables", json={"base_path": "/etc/a"}, headers=admin).status_code == 403
@@ -248,7 +246,7 @@ def test_what_changes_something_leaves_one_line_in_the_audit_log(
 ) -> None:
     caplog.set_level(logging.INFO, "groundskeeper.audit")
     admin = make_token(Role.ADMIN)
-    app = create_app(dataclasses.replace(app_context, permissions=Permissions(("/lake",))))
+    app = create_app(changed(app_context, permissions=Permissions(("/lake",))))
     with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
         client.get("/v1/tables", headers=admin)
         client.post("/v1/tables", json={"base_path": "/lake/a", "lock": SECRET_LOCK}, headers=admin)

@@ -10,6 +10,7 @@ import pytest
 
 from jobs.contract import JobKind, Outcome, Problem, Result
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.model.backoff import BackOff
 from service.policies import store as policy_store
 from service.policies.policy import TableLevel
@@ -48,9 +49,7 @@ def add(service: Service, table_id: str, kind: JobKind = JobKind.COMPACTION, **m
 def fail(service: Service, job: Job, seconds: float, error: Problem = HELD_UP) -> Job:
     service.clock.advance(seconds)
     return leases.report(
-        service.engine,
-        service.notifier,
-        service.clock,
+        Database(service.engine, service.clock, service.notifier),
         Random(1),
         CONFIG,
         job_id=job.id,

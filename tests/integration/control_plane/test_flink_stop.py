@@ -15,18 +15,20 @@ from service.catalog import table_store, watch_store
 from service.catalog.registration import FlinkWriter, Registration, Writers
 from service.db.engine import reading, writing
 from service.delivery import outbox
+from service.events.database import Database
 from service.events.notifier import Notifier
-from service.hand_over import coordinator
-from service.hand_over.coordinator import HandOverConfig, HandOvers
-from service.hand_over.flink_rest import FlinkRest
 from service.lake.engine_sighting import Mark
 from service.lake.reader_pool import InProcess
 from service.model.backoff import BackOff
 from service.model.flink_restart import FlinkRestart
+from service.model.hand_over import HandOverState
 from service.queue import job_store, lease_store, leases, submission
-from service.queue.hand_over import HandOverState
+from service.queue.hand_over import coordinator
+from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
+from service.queue.hand_over.flink_rest import FlinkRest
 from service.queue.job import JobState
 from service.queue.leases import LeaseConfig
+from service.queue.submission import JobRequest
 from tests.integration.flink_rest import FlinkCluster
 from tests.small_table import SmallTable, instant_at
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
-    from service.queue.hand_over import HandOver
+    from service.model.hand_over import HandOver
     from service.queue.job import Job
     from tests.integration.control_plane.conftest import FakeClock
 
@@ -95,17 +97,9 @@ class Service:
     def submit(self, table_id: str = "tbl_1", seconds: int = 3600, *, kind: JobKind = JobKind.BUCKET_EXPANSION) -> str:
         params = {"hand_over_seconds": seconds, **({"num_buckets": 8} if kind is JobKind.BUCKET_EXPANSION else {})}
         return submission.submit(
-            self.engine,
-            self.notifier,
-            self.clock,
-            SecretCipher([]),
-            table_id=table_id,
-            kind=kind,
-            params=params,
-            dry_run=False,
-            max_attempts=3,
-            idempotency_key=None,
-            permissions=Permissions(),
+            Database(self.engine, self.clock, self.notifier, cipher=SecretCipher([])),
+            Permissions(),
+            JobRequest(table_id=table_id, kind=kind, params=params, max_attempts=3),
         ).job.id
 
     def tick(self, seconds: float = 1) -> None:
@@ -399,11 +393,8 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
 
     def lease() -> object:
         return leases.lease(
-            service.engine,
-            service.notifier,
-            clock,
+            Database(service.engine, clock, service.notifier, cipher=SecretCipher([])),
             config,
-            SecretCipher([]),
             worker_id="w",
             group="default",
             permissions=Permissions(),
@@ -465,7 +456,7 @@ def test_a_job_that_is_cancelled_meanwhile_is_not_stepped_any_more(service: Serv
     cluster.slow = 3
     job_id = service.submit()
     service.tick()
-    submission.cancel(service.engine, service.notifier, service.clock, job_id)
+    submission.cancel(Database(service.engine, service.clock, service.notifier), job_id)
     asked = len(cluster.asked)
     service.tick()
     assert len(cluster.asked) == asked

@@ -150,8 +150,8 @@ def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Cl
         expected, found = told.jobs[job_id].start, (at - asked).total_seconds()
         assert expected is not None
         misses.append(abs(expected - found) / length)
-    # Of the length of the queue: nearly all within a tenth, most of them much nearer. Two tables that have used slots
-    # for nearly the same time may change places.
+    # Nearly all are within a tenth of the queue's length, most of them much nearer. Two tables that have used slots for
+    # nearly the same time may change places.
     assert sum(miss > 0.1 for miss in misses) <= 2
     assert sorted(misses)[len(misses) // 2] < 0.02
     group = told.group("default")
@@ -203,7 +203,7 @@ def test_what_holds_jobs_back_is_told_apart(fleet: Fleet, clock: Clock) -> None:
         "5 queued, about 30 s with 1 slot; 4 held back (1 until a next attempt, 1 until the writers stop,"
         " 1 until a pause ends, 1 until a window opens); a guess"
     )
-    # It guesses what it does not know, and says so.
+    # The forecast guesses what it does not know, and says so.
     assert told.jobs[due].duration.basis is Basis.DEFAULT
     assert told.jobs[due].text == (
         "starts now, and takes about 30 s (a guess: no such job of this table has ended yet)"

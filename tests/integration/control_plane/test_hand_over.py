@@ -15,9 +15,9 @@ from service.catalog import watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.events.event import EventType
-from service.hand_over.coordinator import HandOverConfig, HandOvers
 from service.lake.engine_sighting import Mark
 from service.lake.reader_pool import InProcess
+from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,9 @@ class Desk:
     def __init__(self, client: TestClient, app_context: AppContext, clock: FakeClock) -> None:
         self.client, self.app_context, self.clock = client, app_context, clock
         self.table_id = self.register("/lake/orders", {"hudi_version": "1.2.0", "engines": ["flink"]})
-        self.hand_overs = HandOvers(app_context.engine, app_context.notifier, clock, HandOverConfig(), InProcess())
+        self.hand_overs = HandOvers(
+            app_context.database.engine, app_context.database.notifier, clock, HandOverConfig(), InProcess()
+        )
 
     def register(self, base_path: str, writers: Any, index: Any = INDEX) -> str:
         answer = self.client.post("/v1/tables", json={"base_path": base_path, "index": index, "writers": writers})
@@ -72,11 +74,11 @@ class Desk:
 
     def see(self, engine: WriterEngine = WriterEngine.FLINK, table_id: str | None = None) -> None:
         """A look has found a sign of the engine, of now."""
-        with writing(self.app_context.engine) as connection:
+        with writing(self.app_context.database.engine) as connection:
             watch_store.mark(connection, table_id or self.table_id, [Mark(engine, self.clock(), "009", "it shows")])
 
     def told(self) -> list[Event]:
-        with reading(self.app_context.engine) as connection:
+        with reading(self.app_context.database.engine) as connection:
             return [published.event for published in outbox.after(connection, 0, 1000)]
 
 
@@ -231,7 +233,7 @@ def test_a_job_that_was_held_back_at_the_lease_lets_the_next_one_go(desk: Desk) 
     table_id = desk.register("/lake/other", None)
     desk.submit({"kind": "clustering", "params": {"sort_by": ["city"]}}, table_id=table_id)
     desk.see(table_id=table_id)
-    # Of the same moment of the fixed clock, so only the priority says which one is first.
+    # The fixed clock gives both the same moment, so only the priority says which one is first.
     other = desk.submit({"kind": "audit", "priority": -1}, table_id=table_id)
     plan = desk.lease()
     assert plan is not None

@@ -18,8 +18,8 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog import commit_store
 from service.db import schema
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.events.event import EventType
-from service.events.notifier import Notifier
 from service.incidents import store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model.backoff import BackOff
@@ -27,6 +27,7 @@ from service.model.job_errors import IncidentOpenError
 from service.queue import job_store, leases, submission
 from service.queue.job import Job, JobState
 from service.queue.leases import LeaseConfig
+from service.queue.submission import JobRequest
 from service.scheduling import decision_store, scheduler
 from service.scheduling.decision import Verdict
 from tests.integration.control_plane.watching import A, B, Watched
@@ -333,7 +334,7 @@ def test_what_a_replacement_of_ours_knew_is_proof_whatever_the_times_say(either:
     assert story.incidents[0].doubt is None
 
 
-# By an old number
+# Writers with an old number
 
 
 def test_after_an_expansion_a_write_by_the_new_number_is_right(either: Story) -> None:
@@ -462,33 +463,26 @@ class Upkeep:
         self.cipher = SecretCipher.fresh()
 
     def plan(self) -> list[Job]:
-        planned = scheduler.run_once(
-            self.engine, Notifier(), self.clock, config=scheduler.SchedulerConfig(), cipher=self.cipher
-        )
+        planned = scheduler.run_once(Database(self.engine, self.clock, cipher=self.cipher), scheduler.SchedulerConfig())
         return [self.job(job_id) for job_id in planned.jobs]
 
     def ask(self, kind: JobKind, *, dry_run: bool = False) -> Job:
         return submission.submit(
-            self.engine,
-            Notifier(),
-            self.clock,
-            self.cipher,
-            table_id=self.story.id,
-            kind=kind,
-            params={"sort_by": ["id"]} if kind is JobKind.CLUSTERING else {},
-            dry_run=dry_run,
-            max_attempts=1,
-            idempotency_key=None,
-            permissions=Permissions(),
+            Database(self.engine, self.clock, cipher=self.cipher),
+            Permissions(),
+            JobRequest(
+                table_id=self.story.id,
+                kind=kind,
+                params={"sort_by": ["id"]} if kind is JobKind.CLUSTERING else {},
+                dry_run=dry_run,
+                max_attempts=1,
+            ),
         ).job
 
     def run(self, job: Job, **details: Any) -> None:
         leased = leases.lease(
-            self.engine,
-            Notifier(),
-            self.clock,
+            Database(self.engine, self.clock, cipher=self.cipher),
             self.config,
-            self.cipher,
             worker_id="w",
             group="default",
             permissions=Permissions(),
@@ -497,7 +491,7 @@ class Upkeep:
         assert leased.job_id == job.id
         result = Result(Outcome.SUCCEEDED, details=details)
         leases.report(
-            self.engine, Notifier(), self.clock, Random(1), self.config, job_id=job.id, attempt=1, result=result
+            Database(self.engine, self.clock), Random(1), self.config, job_id=job.id, attempt=1, result=result
         )
 
     def job(self, job_id: str) -> Job:
@@ -525,7 +519,7 @@ def test_a_repair_is_started_by_itself_and_cleaning_waits(story: Story, upkeep: 
     assert cleaning.kind is JobKind.CLEANING
     stale = story.commit({A: 7})
     story.poll()
-    # It was queued, and must not start any more.
+    # The cleaning was queued, and must not start any more.
     withdrawn = upkeep.job(cleaning.id)
     assert (withdrawn.state, withdrawn.error and withdrawn.error.type) == (JobState.CANCELLED, "withdrawn")
     [repair] = upkeep.plan()

@@ -177,9 +177,9 @@ def test_a_job_whose_worker_is_gone_goes_to_another_that_learns_what_it_left(
     lost = worker.must_lease()
     worker.beat(lost, "001")
     clock.advance(29)
-    assert recovery.run_once(app_context.engine, app_context.notifier, clock).queued == ()
+    assert recovery.run_once(app_context.database.engine, app_context.database.notifier, clock).queued == ()
     clock.advance(2)
-    assert recovery.run_once(app_context.engine, app_context.notifier, clock).queued == (job_id,)
+    assert recovery.run_once(app_context.database.engine, app_context.database.notifier, clock).queued == (job_id,)
     assert job_of(client, job_id)["error"]["type"] == "/problems/worker-lost"
 
     assert worker.beat(lost) == "lost"
@@ -204,7 +204,7 @@ def test_a_late_heartbeat_saves_the_lease_if_nobody_took_it_back(
     plan = worker.must_lease()
     clock.advance(100)
     assert worker.beat(plan) == "continue"
-    assert recovery.run_once(app_context.engine, app_context.notifier, clock).queued == ()
+    assert recovery.run_once(app_context.database.engine, app_context.database.notifier, clock).queued == ()
 
 
 def test_of_a_job_whose_workers_all_die_nothing_is_known_until_the_next_poll(
@@ -214,7 +214,7 @@ def test_of_a_job_whose_workers_all_die_nothing_is_known_until_the_next_poll(
     for attempt in (1, 2, 3):
         worker.beat(worker.must_lease(), f"00{attempt}")
         clock.advance(31)
-        recovered = recovery.run_once(app_context.engine, app_context.notifier, clock)
+        recovered = recovery.run_once(app_context.database.engine, app_context.database.notifier, clock)
     assert recovered.undecided == (job_id,)
     job = job_of(client, job_id)
     assert (job["state"], job["error"]["type"]) == ("unknown", "/problems/worker-lost")
@@ -249,7 +249,7 @@ def test_a_cancelled_job_whose_worker_is_gone_is_cancelled_with_a_note(
     worker.beat(worker.must_lease(), "001")
     client.post(f"/v1/jobs/{job_id}/cancel")
     clock.advance(31)
-    assert recovery.run_once(app_context.engine, app_context.notifier, clock).ended == (job_id,)
+    assert recovery.run_once(app_context.database.engine, app_context.database.notifier, clock).ended == (job_id,)
     job = job_of(client, job_id)
     assert job["state"] == "cancelled"
     assert "001" in job["error"]["detail"]

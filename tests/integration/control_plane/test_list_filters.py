@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from service.lake.commit import Commit
 from service.queue import worker_store
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ Q = dict[str, Any]
 
 @pytest.fixture
 def http(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
-    context = dataclasses.replace(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
+    context = changed(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
     headers = {"Content-Type": "application/json"}
     with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
         yield client

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.api.app import create_app
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from service.api.dependencies import AppContext
@@ -27,7 +27,7 @@ def metastore(address: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lock", [zookeeper, metastore])
 def test_a_lock_without_a_server_is_refused(app_context: AppContext, lock: Any) -> None:
-    app = create_app(dataclasses.replace(app_context, lock_hosts=("127.0.0.1",)))
+    app = create_app(changed(app_context, lock_hosts=("127.0.0.1",)))
     with TestClient(app, base_url="http://127.0.0.1") as client, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{closed.getsockname()[1]}"
@@ -44,7 +44,7 @@ def test_a_lock_without_a_server_is_refused(app_context: AppContext, lock: Any) 
 
 
 def test_one_server_of_several_is_enough(app_context: AppContext) -> None:
-    app = create_app(dataclasses.replace(app_context, lock_hosts=("127.0.0.1", "unknown.invalid")))
+    app = create_app(changed(app_context, lock_hosts=("127.0.0.1", "unknown.invalid")))
     with TestClient(app, base_url="http://127.0.0.1") as client, socket.create_server(("127.0.0.1", 0)) as open_one:
         url = f"127.0.0.1:1,unknown.invalid:2181,127.0.0.1:{open_one.getsockname()[1]}/chroot"
         assert client.post("/v1/tables", json={"base_path": "/lake/a", "lock": zookeeper(url)}).status_code == 201
@@ -52,7 +52,7 @@ def test_one_server_of_several_is_enough(app_context: AppContext) -> None:
 
 @pytest.mark.parametrize("hosts", [(), ("127.0.0.1:1",), ("zk",)])
 def test_nobody_learns_from_a_registration_which_ports_are_open(app_context: AppContext, hosts: tuple[str]) -> None:
-    app = create_app(dataclasses.replace(app_context, lock_hosts=hosts))
+    app = create_app(changed(app_context, lock_hosts=hosts))
     with TestClient(app, base_url="http://127.0.0.1") as client, socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(0.2)
         for address in (f"127.0.0.1:{listening.getsockname()[1]}", "127.0.0.1:2"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import socket
 import threading
 import time
@@ -16,20 +15,21 @@ import uvicorn
 
 from service.api import job_waits
 from service.api.app import create_app
-from service.api.dependencies import AppContext
 from service.db import migrate
 from service.db.engine import open_engine
-from service.model.clock import utc_now
+from tests.contexts import changed, context_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import sqlalchemy as sa
 
+    from service.api.dependencies import AppContext
+
 
 @pytest.fixture
 def live(engine: sa.Engine, examine: Any) -> AppContext:
-    return AppContext(engine=engine, examine=examine, clock=utc_now, rng=Random(1))
+    return context_of(engine, examine=examine, rng=Random(1))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def _served(app_context: AppContext) -> Iterator[str]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
     thread.start()
     yield f"http://127.0.0.1:{opened.getsockname()[1]}"
-    app_context.notifier.close()
+    app_context.database.notifier.close()
     server.should_exit = True
     thread.join(timeout=10)
     assert not thread.is_alive()
@@ -102,7 +102,7 @@ def test_a_job_that_another_replica_queued_is_found_within_seconds(url: str, liv
     table_id = table(url)
     other_engine = open_engine(database)
     assert migrate.is_usable(other_engine)
-    other = dataclasses.replace(live, engine=other_engine, notifier=type(live.notifier)())
+    other = changed(live, engine=other_engine, notifier=type(live.database.notifier)())
     with ThreadPoolExecutor(1) as pool:
         for other_url in _served(other):
             waiting = pool.submit(lease, url, 10)
@@ -153,7 +153,7 @@ def test_a_service_that_stops_lets_nobody_wait_and_hands_out_nothing(url: str, l
         waiting = pool.submit(lease, url, 15)
         time.sleep(0.2)
         before = time.monotonic()
-        live.notifier.close()
+        live.database.notifier.close()
         answer, came = waiting.result()
     assert answer.status_code == 204
     assert came - before < 5

@@ -31,6 +31,7 @@ from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.delivery import outbox
 from service.events import tally
+from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.tally import Count
 from service.lake.commit import BUCKET_RESCALE, COMPACTION, Commit
@@ -45,6 +46,7 @@ from service.queue import job_store, job_tally, lease_store, leases, recovery, w
 from service.queue.forecaster import Forecaster
 from service.queue.job import Job
 from service.queue.leases import LeaseConfig
+from tests.contexts import changed
 from tests.guides import ROOT
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.receiver import Reply
@@ -115,9 +117,7 @@ class Service:
 
     def report(self, job: Job, outcome: Outcome = Outcome.SUCCEEDED, **more: Any) -> Job:
         return leases.report(
-            self.engine,
-            Notifier(),
-            self.clock,
+            Database(self.engine, self.clock),
             Random(1),
             CONFIG,
             job_id=job.id,
@@ -314,7 +314,7 @@ def test_without_the_database_a_scrape_still_shows_what_the_process_measures(
     app_context: AppContext, tmp_path: Path, clock: Any
 ) -> None:
     away = open_engine(f"sqlite:///{tmp_path}/missing/gk.db")
-    with TestClient(create_app(dataclasses.replace(app_context, engine=away, open_metrics=True))) as client:
+    with TestClient(create_app(changed(app_context, engine=away, open_metrics=True))) as client:
         answer = client.get("/metrics")
     assert answer.status_code == 200
     found = parsed(answer.text)
@@ -344,7 +344,7 @@ def test_scrapes_need_a_reader_unless_the_settings_let_anybody(
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=worker).status_code == 403
     assert client.get("/metrics", headers=reader).status_code == 200
-    with TestClient(create_app(dataclasses.replace(app_context, open_metrics=True))) as anybody:
+    with TestClient(create_app(changed(app_context, open_metrics=True))) as anybody:
         assert anybody.get("/metrics").status_code == 200
         assert anybody.get("/v1/tables").status_code == 401
 

@@ -13,12 +13,13 @@ import pytest
 import sqlalchemy as sa
 
 from jobs.contract import BucketIndex
-from service.access.secret_cipher import SecretCipher
 from service.catalog import snapshot_store, table_store, watch_store
 from service.db.engine import open_engine, reading, writing
+from service.events.database import Database
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.clock import utc_now
 from service.observation import observer
+from service.observation.lake_access import LakeAccess
 from service.observation.poll import poll_table
 from service.observation.table_read import ChangedTable, IsolatedTableReader, TableReader, UnchangedTable
 from service.registration import registry
@@ -333,11 +334,10 @@ def test_a_table_that_is_changed_while_it_is_looked_at_is_looked_at_again(
 
     def read_and_change(watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         found = read(watch, now)
-        registry.change(watched.engine, table_id, {"index": BucketIndex(8, ("id",))}, **examining)
+        registry.change(database, lake, table_id, {"index": BucketIndex(8, ("id",))}, allowed_roots=None)
         return found
 
-    examining = {"examine": examine_nothing, "allowed_roots": None, "storage_options": {}, "clock": watched.clock}
-    examining |= {"check": lambda _table: None, "cipher": SecretCipher.fresh()}
+    database, lake = Database(watched.engine, watched.clock), LakeAccess(examine_nothing)
     found = poll_table(watched.engine, watched.clock, watched.watch(table_id), read_and_change)
     assert found.commits == ()
     watched.poll(0)

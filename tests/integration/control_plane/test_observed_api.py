@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from service.api.app import create_app
 from service.observation.glance import Glance
 from service.observation.observer import Observer, ObserverConfig
 from service.observation.table_read import TableReader
+from tests.contexts import changed
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ INDEX = {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}
 
 @pytest.fixture
 def observer(app_context: AppContext, clock: FakeClock) -> Observer:
-    engine = app_context.engine
+    engine = app_context.database.engine
     read = TableReader(engine, {}, 100 * 1024 * 1024)
-    requests, notifier = app_context.poll_requests, app_context.notifier
+    requests, notifier = app_context.lake.poll_requests, app_context.database.notifier
     return Observer(
         engine, clock, Random(1), requests, ObserverConfig(), read=read, glance=Glance({}), notifier=notifier
     )
@@ -76,11 +76,11 @@ def callback(base_path: str, **more: Any) -> dict[str, Any]:
 def test_hudis_own_callback_is_taken_in_every_shape(
     client: TestClient, app_context: AppContext, table: SmallTable, table_id: str, more: dict[str, Any]
 ) -> None:
-    app_context.poll_requests.taken(table_id)
+    app_context.lake.poll_requests.taken(table_id)
     answer = client.post("/v1/callbacks/hudi", json=callback(str(table.base), **more))
     assert (answer.status_code, answer.json()) == (202, {"table_id": table_id, "is_new": True})
-    assert app_context.poll_requests.notified.is_set()
-    assert app_context.poll_requests.wanted() == {table_id}
+    assert app_context.lake.poll_requests.notified.is_set()
+    assert app_context.lake.poll_requests.wanted() == {table_id}
 
 
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "file:{}", "file://{}", "file:///localhost/../{}", "{}/../orders"])
@@ -131,9 +131,7 @@ def test_a_callback_key_is_asked_for_when_there_is_one(
     make_token: Callable[[Role], dict[str, str]],
 ) -> None:
     admin = make_token(Role.ADMIN)
-    with TestClient(
-        create_app(dataclasses.replace(app_context, callback_key="geheim")), base_url="http://127.0.0.1"
-    ) as keyed:
+    with TestClient(create_app(changed(app_context, callback_key="geheim")), base_url="http://127.0.0.1") as keyed:
         for headers in ({}, {"HUDI-CALLBACK-KEY": "wrong"}, {"HUDI-CALLBACK-KEY": "gehéim".encode()}, admin):
             answer = keyed.post("/v1/callbacks/hudi", json=callback(str(table.base)), headers=headers)
             assert answer.status_code == 401
@@ -296,8 +294,8 @@ def test_writer_options_of_flink_are_in_flinks_words(client: TestClient, table_i
 def test_writer_options_name_the_public_address_and_ask_for_the_key(
     app_context: AppContext, client: TestClient, table_id: str
 ) -> None:
-    changed = dataclasses.replace(app_context, public_url="https://gk.example.com/hudi/", callback_key="geheim")
-    with TestClient(create_app(changed), base_url="http://127.0.0.1") as other:
+    elsewhere = changed(app_context, public_url="https://gk.example.com/hudi/", callback_key="geheim")
+    with TestClient(create_app(elsewhere), base_url="http://127.0.0.1") as other:
         text = other.get(f"/v1/tables/{table_id}/writer-options").text
     assert "https://gk.example.com/hudi/v1/callbacks/hudi" in text
     assert "GROUNDSKEEPER_CALLBACK_KEY" in text

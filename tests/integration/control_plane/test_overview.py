@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +13,21 @@ from fastapi.testclient import TestClient
 from jobs.contract import BucketIndex, JobKind, WorkerInfo
 from service.access.token import Role
 from service.api.app import create_app
-from service.api.dependencies import AppContext
 from service.catalog import table_store
 from service.catalog.registration import Registration
 from service.db import schema
 from service.db.engine import writing
-from service.health.cached_problems import Board
+from service.health.cached_problems import ProblemCache
 from service.health.remembered import MOST_AGE
 from service.queue import job_store, worker_store
 from service.queue.job import Job
+from tests.contexts import changed, context_of
 from tests.integration.control_plane.test_problems_of_many import ill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from service.api.dependencies import AppContext
     from tests.integration.control_plane.conftest import FakeClock, FakeExamine
 
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.mostly_sqlite
 @pytest.fixture
 def api(engine: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Iterator[TestClient]:
     """On each kind of database."""
-    app = create_app(AppContext(engine=engine, examine=examine, clock=clock))
+    app = create_app(context_of(engine, examine=examine, clock=clock))
     with TestClient(app, base_url="http://127.0.0.1/v1") as client:
         yield client
 
@@ -211,53 +211,53 @@ def test_a_past_job_has_the_verdict_that_its_own_page_has(
 
 def test_what_is_known_is_answered_at_once_and_computed_anew_meanwhile(engine: sa.Engine, clock: FakeClock) -> None:
     ill(engine, clock, range(1))
-    board = Board()
-    first = board.known(engine, clock)
+    cache = ProblemCache()
+    first = cache.known(engine, clock)
     ill(engine, clock, range(1, 2))
     clock.advance(3)
-    assert board.known(engine, clock) is first
-    board._looks._ended_at -= 60
-    board._looks._took = 1.0  # As with thousands of tables.
-    assert board.known(engine, clock) is first
+    assert cache.known(engine, clock) is first
+    cache._looks._ended_at -= 60
+    cache._looks._took = 1.0  # As with thousands of tables.
+    assert cache.known(engine, clock) is first
     for _ in range(200):
-        if board.known(engine, clock) is not first:
+        if cache.known(engine, clock) is not first:
             break
         time.sleep(0.05)
-    second = board.known(engine, clock)
+    second = cache.known(engine, clock)
     assert (second.as_of - first.as_of).total_seconds() == 3
     assert {"tbl_0", "tbl_1"} <= set(second.of_tables)
     clock.advance(MOST_AGE.total_seconds() + 1)
-    assert board.known(engine, clock).as_of == clock()
+    assert cache.known(engine, clock).as_of == clock()
 
 
 def test_what_is_computed_in_moments_is_never_older_than_two_seconds(engine: sa.Engine, clock: FakeClock) -> None:
-    board = Board()
-    board.known(engine, clock)
+    cache = ProblemCache()
+    cache.known(engine, clock)
     ill(engine, clock, range(1))
     clock.advance(3)
-    board._looks._ended_at -= 3
-    board._looks._took = 0.01
-    assert board.known(engine, clock).as_of == clock()
-    assert "tbl_0" in board.known(engine, clock).of_tables
+    cache._looks._ended_at -= 3
+    cache._looks._took = 0.01
+    assert cache.known(engine, clock).as_of == clock()
+    assert "tbl_0" in cache.known(engine, clock).of_tables
 
 
 def test_of_very_many_tables_the_last_list_is_answered(engine: sa.Engine, clock: FakeClock) -> None:
-    board = Board()
-    board.now(engine, clock)
+    cache = ProblemCache()
+    cache.now(engine, clock)
     ill(engine, clock, range(1))
-    few = board.now(engine, clock)
+    few = cache.now(engine, clock)
     assert set(few.of_tables) == {"tbl_0"}
-    board._looks._tables = lambda _: 501
+    cache._looks._tables = lambda _: 501
     ill(engine, clock, range(1, 2))
-    assert board.now(engine, clock) is few
+    assert cache.now(engine, clock) is few
     clock.advance(MOST_AGE.total_seconds() + 1)
-    assert set(board.now(engine, clock).of_tables) == {"tbl_0", "tbl_1"}
+    assert set(cache.now(engine, clock).of_tables) == {"tbl_0", "tbl_1"}
 
 
 def test_a_reader_may_see_it_and_a_worker_may_not(
     app_context: AppContext, make_token: Callable[[Role], dict[str, str]]
 ) -> None:
-    with TestClient(create_app(replace(app_context)), base_url="http://127.0.0.1/v1") as client:
+    with TestClient(create_app(changed(app_context)), base_url="http://127.0.0.1/v1") as client:
         reader, worker = make_token(Role.READER), make_token(Role.WORKER)
         assert client.get("/overview", headers=reader).status_code == 200
         assert client.get("/overview", headers=worker).status_code == 403

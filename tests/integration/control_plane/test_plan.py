@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,7 @@ from service.catalog.registration import Writers
 from service.db.engine import reading, writing
 from service.lake.snapshot import Pending, Since, TableSnapshot
 from service.lake.table import TableType
+from service.observation.lake_access import LakeAccess
 from service.policies import policy_registry
 from service.queue import job_store, submission
 from service.queue.job import JobState
@@ -38,6 +39,10 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
     service = Service(engine, clock)
     service.register()
     return service
+
+
+def _change(service: Service, changes: dict[str, Any]) -> None:
+    registry.change(service.database, LakeAccess(detection.examine), "tbl_1", changes, allowed_roots=None)
 
 
 def test_a_job_starts_when_it_is_due_and_says_why(service: Service, clock: FakeClock) -> None:
@@ -148,7 +153,7 @@ def test_who_cancels_a_job_that_was_started_by_itself_does_not_get_it_back_at_on
 ) -> None:
     service.look(commits=5)
     [job_id] = service.plan().jobs
-    submission.cancel(service.engine, service.notifier, clock, job_id)
+    submission.cancel(service.database, job_id)
     assert service.plan() == SchedulerResult(tables=1)
     assert service.decision().code == "failed-before"
 
@@ -270,7 +275,7 @@ def test_a_table_that_cannot_be_decided_about_does_not_keep_the_others(
     assert planned.tables == 2
     assert service.job(planned.jobs[0]).table_id == "tbl_2"
     assert "The decision about table tbl_1 failed" in caplog.text
-    # It is not tried again all the time.
+    # The job is not tried again all the time.
     assert service.plan() == SchedulerResult()
     policy_registry.delete_table(service.engine, clock, "tbl_1")
     assert len(service.plan().jobs) == 1
@@ -290,23 +295,13 @@ def test_a_table_that_gets_another_name_gets_other_policies(service: Service, cl
     policy_registry.put_pattern(service.engine, clock, "new*", precedence=0, settings={"compaction": {"commits": 2}})
     service.look(commits=3)
     assert service.plan().jobs == ()
-    registry.change(
-        service.engine,
-        "tbl_1",
-        {"name": "new"},
-        examine=detection.examine,
-        allowed_roots=None,
-        storage_options={},
-        clock=clock,
-        cipher=service.cipher,
-        check=lambda _table: None,
-    )
+    _change(service, {"name": "new"})
     assert len(service.plan().jobs) == 1
 
 
 def test_evaluating_writes_nothing(service: Service, clock: FakeClock) -> None:
     service.look(commits=5)
-    found = scheduler.evaluate(service.engine, clock, "tbl_1", config=service.config)
+    found = scheduler.evaluate(service.database, "tbl_1", service.config)
     assert {each.kind for each in found.decisions if each.verdict is Verdict.RUN} == {COMPACTION}
     assert {each.kind for each in found.decisions if each.verdict is Verdict.SKIP} == {*DECIDED} - {COMPACTION}
     assert found.polled_at == clock()
@@ -379,17 +374,7 @@ def test_a_table_whose_secrets_cannot_be_decrypted_waits_until_they_are_sent_aga
     assert service.plan().jobs == ()
     decision = service.decision()
     assert (decision.verdict, decision.code) == (Verdict.WAIT, "secret-unreadable")
-    registry.change(
-        service.engine,
-        "tbl_1",
-        {"hudi_options": {"hoodie.table.ordering.fields": "https://u:again@host"}},
-        examine=detection.examine,
-        allowed_roots=None,
-        storage_options={},
-        clock=clock,
-        cipher=service.cipher,
-        check=lambda _table: None,
-    )
+    _change(service, {"hudi_options": {"hoodie.table.ordering.fields": "https://u:again@host"}})
     assert len(service.plan().jobs) == 1
     assert service.lease() is not None
 

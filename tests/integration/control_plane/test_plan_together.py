@@ -133,7 +133,7 @@ def test_tables_of_a_full_worker_group_wait_and_the_others_do_not(engine: sa.Eng
     assert waiting.code == "group-limit-reached"
     assert waiting.because.endswith("but 1 job active in worker group 'large', 1 allowed")
     assert service.run().table_id == "small"
-    # That was no job of the group: nothing to try again for.
+    # The job was none of the group, so there is nothing to try again for.
     assert service.plan().jobs == ()
     assert service.decision(table_id="big_2").count == waiting.count
     large = service.lease("large")
@@ -154,7 +154,7 @@ def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: FakeClock)
         [job_id] = service.plan().jobs
         order.append(service.job(job_id).table_id)
         clock.advance(1)
-        # Those that come later do not go before it, nor does it matter that it is looked at again.
+        # Tables that come later do not go before it, nor does it matter that it is looked at again.
         service.look("third", commits=6)
         service.plan()
         service.run()

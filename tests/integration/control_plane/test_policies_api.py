@@ -8,6 +8,7 @@ import pytest
 
 from service.access.token import Role
 from service.db.engine import writing
+from service.events.database import Database
 from service.lake.snapshot import PartitionState, Since, TableSnapshot
 from service.lake.table import TableType
 from service.policies.policy import Policy
@@ -188,10 +189,13 @@ def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[
     def decide(commits: int) -> None:
         state = PartitionState("", base_bytes=1000, log_bytes=100)
         seen = TableSnapshot(table_id, clock(), TableType.MERGE_ON_READ, (state,), since_compaction=Since(commits))
-        with writing(app_context.engine) as connection:
+        with writing(app_context.database.engine) as connection:
             save_look(connection, seen)
         scheduler.run_once(
-            app_context.engine, app_context.notifier, clock, config=app_context.planning, cipher=app_context.cipher
+            Database(
+                app_context.database.engine, clock, app_context.database.notifier, cipher=app_context.database.cipher
+            ),
+            app_context.queue.planning,
         )
 
     return decide

@@ -25,7 +25,7 @@ from service.delivery import outbox
 from service.events.event import EventType
 from service.events.notifier import Notifier
 from service.health import late_services, problem_rounds, problem_store, problems
-from service.health.cached_problems import Board
+from service.health.cached_problems import ProblemCache
 from service.health.problem import Severity, StandingKind
 from service.health.problem_changes import MOST_EVENTS
 from service.policies import pause_store
@@ -57,7 +57,7 @@ class Watchman:
 
     def round(self) -> Round:
         self.clock.advance(EVERY.total_seconds())
-        return problem_rounds.run_once(self.engine, Notifier(), self.clock, every=EVERY, board=Board())
+        return problem_rounds.run_once(self.engine, Notifier(), self.clock, every=EVERY, cache=ProblemCache())
 
     def told(self) -> list[Event]:
         with reading(self.engine) as connection:
@@ -270,7 +270,8 @@ def test_two_replicas_announce_each_change_once(engine: sa.Engine, clock: FakeCl
         with ThreadPoolExecutor(4) as pool:
             rounds = list(
                 pool.map(
-                    lambda _: problem_rounds.run_once(engine, Notifier(), clock, every=EVERY, board=Board()), range(4)
+                    lambda _: problem_rounds.run_once(engine, Notifier(), clock, every=EVERY, cache=ProblemCache()),
+                    range(4),
                 )
             )
         assert sum(bool(each.opened or each.found or each.resolved) for each in rounds) <= 1

@@ -373,7 +373,7 @@ def test_a_warning_of_a_policy_is_listed_while_it_holds(operated: Operated) -> N
     table = operated.table()
     instant = table.commit({base_file(A, "1"): 10})
     operated.poll()
-    # Its daily job would wait for a worker.
+    # The table's daily job would wait for a worker.
     operated.call("PUT", f"/v1/tables/{table.id}/policy", 200, {"audit": {"enabled": False}})
     consumer = f"/v1/tables/{table.id}/consumers/warehouse"
     operated.call("PUT", consumer, 201, {"instant": instant})

@@ -34,7 +34,7 @@ MOST_ROWS = 5000
 MOST_DECISIONS = 20 * TABLES
 LARGE = {"jobs", "job_attempts", "commits", "events", "deliveries", "delivery_attempts", "decisions", "samples"}
 JSON = {"Content-Type": "application/json"}
-# Of each table 300 samples of five minutes, which are not due for deletion.
+# Each table has 300 samples of five minutes, which are not due for deletion.
 # A table has a job every 15 minutes, a commit every 90 s and an event every 7 minutes, the newest of them just now.
 FILL = f"""
 INSERT INTO jobs (id, table_id, kind, params, dry_run, mutating, rewriting, state, attempt, max_attempts, not_before,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ from service.api.app import create_app
 from service.db.engine import writing
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
+from tests.contexts import changed
 from tests.integration.control_plane.planning import save_look
 from tests.integration.control_plane.protocol_worker import Worker
 
@@ -25,7 +25,7 @@ URIS = "thrift://metastore:9083"
 
 def client_with(context: AppContext, *hosts: str) -> TestClient:
     permissions = Permissions(metastore_hosts=hosts)
-    return TestClient(create_app(dataclasses.replace(context, permissions=permissions)), base_url="http://127.0.0.1")
+    return TestClient(create_app(changed(context, permissions=permissions)), base_url="http://127.0.0.1")
 
 
 def wanted(uris: str = URIS, **more: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_two_syncs_of_a_table_are_never_active_at_once(app_context: AppContext) 
         assert client.post(f"{table}/jobs", json=wanted()).status_code == 202
         answer = client.post(f"{table}/jobs", json=wanted(database="other"))
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/job-conflict")
-        # It only reads the table, so a job that writes may run beside it.
+        # A sync only reads the table, so a job that writes may run beside it.
         assert client.post(f"{table}/jobs", json={"kind": "compaction"}).status_code == 202
         worker = Worker(client)
         assert {worker.must_lease().kind.value for _ in range(2)} == {"sync", "compaction"}
@@ -91,11 +91,11 @@ def test_a_policy_syncs_after_each_commit(app_context: AppContext) -> None:
         policy = {"sync": {"enabled": True, "metastore_uris": URIS, "database": "lake", "strategy": "RT"}}
         found = client.put(f"{table}/policy", json=policy).json()["policy"]["sync"]
         assert (found["metastore_uris"], found["table"]) == (URIS, None)
-        now = app_context.clock()
+        now = app_context.database.clock()
         look = TableSnapshot(
             table.rpartition("/")[2], now, TableType.MERGE_ON_READ, last_commit="001", last_commit_at=now
         )
-        with writing(app_context.engine) as connection:
+        with writing(app_context.database.engine) as connection:
             save_look(connection, look)
         due = decided(client, table)
         assert (due["verdict"], due["because"]) == ("run", "001 was never synced")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from fastapi.testclient import TestClient
 from jobs.redaction import MASK
 from service.access.secret_cipher import SecretCipher
 from service.api.app import create_app
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ BODY: dict[str, Any] = {
 
 @pytest.fixture
 def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
-    context = dataclasses.replace(app_context, engine=engine, cipher=SecretCipher.fresh())
+    context = changed(app_context, engine=engine, cipher=SecretCipher.fresh())
     headers = {"Content-Type": "application/json"}
     with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:
         yield client

@@ -11,6 +11,7 @@ from jobs.contract import Heartbeat, JobKind, Progress
 from jobs.storage.permissions import Permissions
 from service.access.secret_cipher import SecretCipher
 from service.db.engine import reading, writing
+from service.events.database import Database
 from service.events.notifier import Notifier
 from service.model.backoff import BackOff
 from service.observation.poll import poll_table
@@ -18,6 +19,7 @@ from service.observation.table_read import TableReader
 from service.queue import job_store, leases, recovery, submission
 from service.queue.job import JobState
 from service.queue.leases import LeaseConfig
+from service.queue.submission import JobRequest
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, base_file, instant_at, log_file
 
@@ -41,24 +43,13 @@ class Lost:
         watched.poll()
         cipher = SecretCipher.fresh()
         self.job_id = submission.submit(
-            watched.engine,
-            Notifier(),
-            watched.clock,
-            cipher,
-            table_id=self.table_id,
-            kind=JobKind.COMPACTION,
-            params={},
-            dry_run=False,
-            max_attempts=1,
-            idempotency_key=None,
-            permissions=Permissions(),
+            Database(watched.engine, watched.clock, cipher=cipher),
+            Permissions(),
+            JobRequest(table_id=self.table_id, kind=JobKind.COMPACTION, max_attempts=1),
         ).job.id
         order = leases.lease(
-            watched.engine,
-            Notifier(),
-            watched.clock,
+            Database(watched.engine, watched.clock, cipher=cipher),
             CONFIG,
-            cipher,
             worker_id="w",
             group="default",
             permissions=Permissions(),
@@ -66,7 +57,7 @@ class Lost:
         assert order
         self.instant = instant_at(watched.clock())
         beat = Heartbeat(1, Progress("executing", 0, 1, 0, 0), (self.instant,))
-        leases.heartbeat(watched.engine, Notifier(), watched.clock, CONFIG, job_id=self.job_id, beat=beat)
+        leases.heartbeat(Database(watched.engine, watched.clock), CONFIG, job_id=self.job_id, beat=beat)
 
     def lose(self) -> None:
         self.watched.clock.advance(31)

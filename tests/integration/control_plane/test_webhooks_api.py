@@ -21,6 +21,7 @@ from service.db.engine import reading
 from service.delivery import outbox
 from service.events.event import EventType
 from service.queue import recovery
+from tests.contexts import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,9 +124,9 @@ def test_a_webhook_is_changed_member_by_member(client: TestClient) -> None:
 def test_a_mask_stands_for_the_stored_header(client: TestClient, app_context: AppContext) -> None:
     made = create(client, headers={"X-A": "one"})
     client.patch(f"/v1/webhooks/{made['id']}", json={"headers": {"X-A": "******", "X-B": "two"}})
-    with reading(app_context.engine) as connection:
+    with reading(app_context.database.engine) as connection:
         [row] = connection.execute(schema.webhooks.select()).all()
-    assert json.loads(app_context.cipher.open(row.sealed_headers)) == {"X-A": "one", "X-B": "two"}
+    assert json.loads(app_context.database.cipher.open(row.sealed_headers)) == {"X-A": "one", "X-B": "two"}
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_a_rotated_secret_is_new_and_the_old_one_has_an_end(client: TestClient, 
 
 def test_without_a_key_no_webhook_is_made_and_with_another_one_its_headers_are_lost(app_context: AppContext) -> None:
     def client(cipher: SecretCipher) -> TestClient:
-        return TestClient(create_app(replace(app_context, cipher=cipher)), base_url="http://127.0.0.1")
+        return TestClient(create_app(changed(app_context, cipher=cipher)), base_url="http://127.0.0.1")
 
     answer = client(SecretCipher([])).post("/v1/webhooks", json=HOOK)
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/secret-key-missing")
@@ -338,7 +339,7 @@ def test_a_lost_worker_is_told(
     for _ in range(3):
         lease(client)
         clock.advance(31)
-        recovery.run_once(app_context.engine, app_context.notifier, clock)
+        recovery.run_once(app_context.database.engine, app_context.database.notifier, clock)
     assert types(sqlite)[1:] == ["job.queued", "job.queued", "job.queued", "job.failed"]
     assert published(sqlite)[-1].data["job"]["error"]["type"] == "worker-lost"
 
@@ -389,9 +390,9 @@ def test_an_expansion_whose_steps_were_too_short_to_be_seen_is_committed_all_the
     [
         (["rewriting"], Result(Outcome.CANCELLED, INSTANT, error=BROKEN), True),
         ([ExpansionStep.DRAINING], Result(Outcome.FAILED, INSTANT, error=replace(BROKEN, retriable=False)), True),
-        # It was refused before anything was begun; the event of the job says so.
+        # The job was refused before anything was begun; the event of the job says so.
         ([], Result(Outcome.FAILED, error=replace(BROKEN, retriable=False)), False),
-        # It is committed, whatever came after.
+        # The expansion is committed, whatever came after.
         ([ExpansionStep.SETTLING], Result(Outcome.FAILED, INSTANT, error=replace(BROKEN, retriable=False)), False),
     ],
 )

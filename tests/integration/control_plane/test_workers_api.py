@@ -131,7 +131,7 @@ def test_calls_for_jobs_and_heartbeats_are_signs_of_life(client: TestClient, tab
     client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": INFO})
     clock.advance(4)
     client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": INFO})
-    # It calls so often that not every call is written down.
+    # The worker calls so often that not every call is written down.
     assert last_seen() == "2026-01-01T00:00:00Z"
     clock.advance(2)
     job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]

@@ -250,7 +250,7 @@ def test_a_diagnosis_waits_for_any_job_and_keeps_only_another_one_waiting() -> N
     assert busy.code == "table-busy"
     assert started(ruled(COMPACTION, DIAGNOSIS, active=[job(DIAGNOSIS)])) == [COMPACTION]
     assert started(ruled(DIAGNOSIS, active=[job(DIAGNOSIS)])) == []
-    # It has its turn as soon as the others have had theirs.
+    # The diagnosis has its turn as soon as the others have had theirs.
     since = {DIAGNOSIS: minutes_ago(5)}
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(4))}
     assert started(ruled(COMPACTION, DIAGNOSIS, wanted_since=since, history=history)) == [DIAGNOSIS]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 
-from service.observation.bounded_pool import BoundedPool
+from service.model.bounded_pool import BoundedPool
 
 
 class Hands:

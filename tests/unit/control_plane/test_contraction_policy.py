@@ -16,9 +16,9 @@ from service.policies.policy import Policy
 from service.policies.settings import ContractionSettings, ExpansionSettings, Mode
 from service.scheduling import bucket_expansion
 from service.scheduling.bucket_contraction import decide
-from service.scheduling.bucket_expansion import Obstacle, WriterHazard
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.writer_hazard import Obstacle, WriterHazard
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
 
 AUTO = ContractionSettings(mode=Mode.AUTO, min_bucket_bytes=10 * MIB)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
-from service.catalog.writer_options import Callback, Target, writer_options
+from service.catalog.writer_options import writer_options
+from service.catalog.written_table import Callback, Target
 from service.delegation.plan import (
     DelegatedPlan,
     DelegatedService,

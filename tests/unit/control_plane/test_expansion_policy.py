@@ -13,9 +13,10 @@ from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
 from service.lake.snapshot import PartitionState, TableSnapshot
 from service.policies.settings import ExpansionSettings, Mode
-from service.scheduling.bucket_expansion import NO_HAZARD, decide, factor_for, writer_hazard
+from service.scheduling.bucket_expansion import decide, factor_for
 from service.scheduling.decision import Run, Skip, Suggest
 from service.scheduling.trigger_context import Calendar, TriggerContext
+from service.scheduling.writer_hazard import NO_HAZARD, writer_hazard
 from tests.unit.control_plane.snapshots import MIB, NOW, a_snapshot, plan
 
 AUTO = ExpansionSettings(mode=Mode.AUTO, max_bucket_bytes=100 * MIB)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.hand_over.flink_hosts import check_allowed
 from service.model.table_errors import FlinkHostNotAllowedError
+from service.queue.hand_over.flink_hosts import check_allowed
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog.registration import Registration, Writers
 from service.lake.engine_sighting import Sighting
 from service.model.flink_restart import FlinkRestart
-from service.queue.hand_over import FlinkStop, HandOver, HandOverState
-from service.queue.hand_over_policy import begun, is_safe, loses_batches, must_wait
+from service.model.hand_over import FlinkStop, HandOver, HandOverState
+from service.queue.hand_over.policy import begun, is_safe, loses_batches, must_wait
 from service.queue.job import Job, JobState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -111,7 +111,7 @@ def test_a_job_that_was_released_waits_again_if_flink_came_back_before_the_commi
     assert must_wait(released, a_table(), again, is_committed=False)
     assert not must_wait(released, a_table(), again, is_committed=True)
     waits = begun(released, a_table(), again, LATER)
-    # From there Flink has gone on since.
+    # Flink has gone on since the savepoint.
     assert (waits.state, waits.savepoint) == (HandOverState.DRAINING, None)
     assert "again at 2026-01-01 00:01:00" in waits.detail
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, WriterEngine
-from service.catalog.writer_options import Callback, Target, WriterOptions, writer_options
+from service.catalog.writer_options import WriterOptions, writer_options
+from service.catalog.written_table import Callback, Target
 from service.lake.table import TableType
 
 SPARK, SPARK_SQL, FLINK = WriterEngine.SPARK, WriterEngine.SPARK_SQL, WriterEngine.FLINK

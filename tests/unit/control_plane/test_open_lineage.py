@@ -9,13 +9,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.api.app import create_app
-from service.api.dependencies import AppContext
 from service.api.event_catalogue import CATALOGUE
 from service.db.engine import open_engine
 from service.delivery import lineage_facet
 from service.delivery.open_lineage import Facts, Statistics, concerns, dataset_name, run_event
 from service.events.event import Event, EventType
 from service.model.clock import utc_now
+from tests.contexts import context_of
 from tests.integration.control_plane.open_lineage import OWN, check
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_the_schema_of_our_own_facet_refuses_what_it_is_not(wrong: dict[str, Any
 
 
 def test_the_service_shows_the_schema_to_everybody(tmp_path: Path) -> None:
-    context = AppContext(open_engine(f"sqlite:///{tmp_path}/none.db"), examine=None)  # type: ignore[arg-type]
+    context = context_of(open_engine(f"sqlite:///{tmp_path}/none.db"))
     with TestClient(create_app(context), base_url="http://127.0.0.1") as client:
         answer = client.get("/openlineage/groundskeeper_job.json")
     assert (answer.status_code, answer.json()) == (200, lineage_facet.schema())

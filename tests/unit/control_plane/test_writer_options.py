@@ -7,7 +7,8 @@ import pytest
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
 from service.catalog.registration import Registration
-from service.catalog.writer_options import Callback, Target, WriterOptions, writer_options
+from service.catalog.writer_options import WriterOptions, writer_options
+from service.catalog.written_table import Callback, Target
 from service.lake.table import TableType
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -169,10 +169,6 @@ class ArchivalPolicyIn(Model, frozen=True, kw_only=True):
 class ArchivalResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `archival`"""
 
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     retain: int | UnsetType = UNSET
     """Commits to keep at least"""
     instants: int | UnsetType = UNSET
@@ -187,6 +183,8 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     """Instants that were archived"""
     last_archived: str | UnsetType | None = UNSET
     """The last of them"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -201,8 +199,18 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class AttemptOut(Model, frozen=True, kw_only=True):
@@ -382,6 +390,14 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class BacklogOut(Model, frozen=True, kw_only=True):
@@ -525,6 +541,12 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
 class BucketContractionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `bucket_contraction`"""
 
+    buckets: list[int] | UnsetType = UNSET
+    """Numbers of buckets before and after, of the partition with the most"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that were rewritten"""
+    rules: str | BucketRulesChange | UnsetType = UNSET
+    """Rules of the hashing config; of a dry run before and after"""
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -567,12 +589,6 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    buckets: list[int] | UnsetType = UNSET
-    """Numbers of buckets before and after, of the partition with the most"""
-    partitions: int | UnsetType = UNSET
-    """Partitions that were rewritten"""
-    rules: str | BucketRulesChange | UnsetType = UNSET
-    """Rules of the hashing config; of a dry run before and after"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -593,6 +609,14 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class BucketExpansionIn(Model, frozen=True, kw_only=True):
@@ -647,6 +671,12 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
 class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `bucket_expansion`"""
 
+    buckets: list[int] | UnsetType = UNSET
+    """Numbers of buckets before and after, of the partition with the most"""
+    partitions: int | UnsetType = UNSET
+    """Partitions that were rewritten"""
+    rules: str | BucketRulesChange | UnsetType = UNSET
+    """Rules of the hashing config; of a dry run before and after"""
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -689,12 +719,6 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    buckets: list[int] | UnsetType = UNSET
-    """Numbers of buckets before and after, of the partition with the most"""
-    partitions: int | UnsetType = UNSET
-    """Partitions that were rewritten"""
-    rules: str | BucketRulesChange | UnsetType = UNSET
-    """Rules of the hashing config; of a dry run before and after"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -715,6 +739,14 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class BucketIndexIn(Model, frozen=True, kw_only=True):
@@ -916,12 +948,8 @@ class CleaningResult(Model, frozen=True, kw_only=True):
 
     files: int | UnsetType = UNSET
     """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
+    bytes: int | UnsetType | None = UNSET
+    """Their size in bytes; null on a storage that only Hudi's file system can read"""
     plans: list[str] | UnsetType = UNSET
     """Plans that were executed"""
     completed_before: list[str] | UnsetType = UNSET
@@ -972,6 +1000,14 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class ClockDisagreementOut(Model, frozen=True, kw_only=True):
@@ -1134,6 +1170,18 @@ class ClusteringPolicyIn(Model, frozen=True, kw_only=True):
 class ClusteringResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `clustering`"""
 
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
+    inside_buckets: bool | UnsetType = UNSET
+    """Whether rows were ordered inside each bucket"""
+    proof: KeyProof | UnsetType = UNSET
+    """The comparison of the rows before and after"""
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -1176,20 +1224,6 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    plans: list[str] | UnsetType = UNSET
-    """Plans that were executed"""
-    completed_before: list[str] | UnsetType = UNSET
-    """Plans that had completed before"""
-    gone: list[str] | UnsetType = UNSET
-    """Plans that do not exist any more"""
-    scheduled: bool | UnsetType = UNSET
-    """Always false: none is scheduled with `plans`"""
-    inside_buckets: bool | UnsetType = UNSET
-    """Whether rows were ordered inside each bucket"""
-    left: WorkLeft | UnsetType = UNSET
-    """What is left to the next job"""
-    proof: KeyProof | UnsetType = UNSET
-    """The comparison of the rows before and after"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1210,6 +1244,14 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class Column(Model, frozen=True, kw_only=True):
@@ -1402,6 +1444,14 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class CompletedOut(Model, frozen=True, kw_only=True):
@@ -1645,7 +1695,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
 
 
 class DiagnosisIn(Model, frozen=True, kw_only=True):
-    """Looks for the damages that users of Hudi meet, and names the job that cures each. It only reads."""
+    """Looks for the damages that users of Hudi meet, and names the job that cures each, and only reads."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -1712,6 +1762,14 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class DiscoverIn(Model, frozen=True, kw_only=True):
@@ -1949,16 +2007,14 @@ class FinishExpansionParams(Model, frozen=True, kw_only=True):
 class FinishExpansionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `finish_expansion`"""
 
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     num_buckets: int | UnsetType | None = UNSET
     """Number of buckets by the config; null without one"""
     retired: list[str] | UnsetType = UNSET
     """Folders of the configs that are retired, the last one at the end"""
     in_force: bool | UnsetType = UNSET
     """Whether a config is in force"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -1973,8 +2029,18 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class FlinkIn(Model, frozen=True, kw_only=True):
@@ -2226,10 +2292,10 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
 
     rows: int | UnsetType | None = UNSET
     """Rows that are astray; null if not known"""
-    file_groups: int | UnsetType = UNSET
-    """Replaced file groups that the commit wrote to"""
     partitions: int | UnsetType = UNSET
     """Number of partitions that it wrote to"""
+    file_groups: int | UnsetType = UNSET
+    """Replaced file groups that the commit wrote to"""
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
     doubt: str | UnsetType = UNSET
@@ -2591,8 +2657,8 @@ class LockFound(Model, frozen=True, kw_only=True):
     """The lock's provider"""
     reachable: bool | UnsetType = UNSET
     """Whether it can be reached"""
-    held: bool | UnsetType = UNSET
-    """Whether somebody holds it"""
+    held: bool | UnsetType | None = UNSET
+    """Whether somebody holds it; null if its provider does not tell"""
     holder: str | UnsetType | None = UNSET
     """Who holds it, as far as its provider tells"""
 
@@ -2697,6 +2763,14 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class Mode(Word):
@@ -2885,10 +2959,6 @@ class PartitionTtlPolicyIn(Model, frozen=True, kw_only=True):
 class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `partition_ttl`"""
 
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -2907,6 +2977,8 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """What is left to the next job"""
     kept_unchanged: bool | UnsetType = UNSET
     """Whether the file slices of all other partitions stayed as they were"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -2921,8 +2993,18 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class PastJobOut(Model, frozen=True, kw_only=True):
@@ -3373,6 +3455,14 @@ class RepairResult(Model, frozen=True, kw_only=True):
     """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class ReplayIn(Model, frozen=True, kw_only=True):
@@ -3420,16 +3510,14 @@ class RestoreParams(Model, frozen=True, kw_only=True):
 class RestoreResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `restore`"""
 
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     savepoint: str | UnsetType = UNSET
     """The savepoint"""
     rolled_back: list[str] | UnsetType = UNSET
     """Commits that are undone"""
     writers_commits: int | UnsetType = UNSET
     """Those among them that brought rows"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -3444,8 +3532,18 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class ResultReason(Model, frozen=True, kw_only=True):
@@ -3512,10 +3610,6 @@ class RollbackPolicyIn(Model, frozen=True, kw_only=True):
 class RollbackResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `rollback`"""
 
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     instant: str | UnsetType = UNSET
     """The instant that is undone"""
     action: str | UnsetType | None = UNSET
@@ -3526,6 +3620,8 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """Its operation"""
     file_groups: int | UnsetType | None = UNSET
     """File groups that it wrote"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -3540,8 +3636,18 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class RowsOfReaders(Model, frozen=True, kw_only=True):
@@ -3626,16 +3732,14 @@ class SavepointParams(Model, frozen=True, kw_only=True):
 class SavepointResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `savepoint`"""
 
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     savepoint: str | UnsetType = UNSET
     """The savepoint that was created"""
     deleted: str | UnsetType = UNSET
     """The savepoint that was deleted"""
     savepoints: list[SavepointOfTable] | UnsetType = UNSET
     """All savepoints of the table"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -3650,8 +3754,18 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class SessionOut(Model, frozen=True, kw_only=True):
@@ -3670,8 +3784,8 @@ class SessionOut(Model, frozen=True, kw_only=True):
 
 
 class Severity(Word):
-    """`CRITICAL`: readers get wrong rows or none, or nothing is done any more. `WARNING`: it becomes worse by
-    itself. `NOTICE`: it costs something, and can wait.
+    """The severity of a problem. `CRITICAL`: readers get wrong rows or none, or no work is done any more.
+    `WARNING`: the problem becomes worse by itself. `NOTICE`: the problem costs something, and can wait.
     """
 
     CRITICAL = "critical"
@@ -3813,7 +3927,9 @@ class StaleWrite(Model, frozen=True, kw_only=True):
 
 
 class StandingKind(Word):
-    """Each is defined, with its text and its threshold, beside the function of `service.health` that finds it."""
+    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds
+    it.
+    """
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
@@ -3974,10 +4090,6 @@ class SyncPolicyIn(Model, frozen=True, kw_only=True):
 class SyncResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `sync`"""
 
-    nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
-    refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
     metastore: str | UnsetType = UNSET
     """The metastore"""
     changed: bool | UnsetType = UNSET
@@ -3986,6 +4098,8 @@ class SyncResult(Model, frozen=True, kw_only=True):
     """The tables in the metastore"""
     last_instant: str | UnsetType | None = UNSET
     """The last instant that it knows"""
+    refusals: list[ResultReason] | UnsetType = UNSET
+    """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
     """What to see to; only of a dry run"""
     lock: LockFound | UnsetType = UNSET
@@ -4000,8 +4114,18 @@ class SyncResult(Model, frozen=True, kw_only=True):
     """What the work would cost; only of a dry run"""
     audit: Examination | UnsetType = UNSET
     """What the checks of an audit found after it had replaced file groups"""
+    nothing_to_do: bool | UnsetType = UNSET
+    """Whether there is, or was, nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
+    seconds: float | UnsetType = UNSET
+    """Time that the attempt took"""
+    lock_wait_seconds: float | UnsetType = UNSET
+    """Time for which it waited for the table's lock"""
+    clock: dict[str, Any] | UnsetType = UNSET
+    """What the timeline tells of the clock of the table's writers"""
+    not_writable: ResultReason | UnsetType | None = UNSET
+    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
 
 
 class SyncStrategy(Word):
@@ -4234,8 +4358,8 @@ class TableRows(Model, frozen=True, kw_only=True):
 
 
 class TableState(Word):
-    """The first that holds. `UNREADABLE`: polls fail. `UNPOLLED`: registered, and not polled yet. `BUSY`: workers
-    hold jobs of it.
+    """The state of a table, the first of these that holds. `UNREADABLE`: polls fail. `UNPOLLED`: there was no poll
+    yet. `BUSY`: workers hold jobs of the table.
     """
 
     UNREADABLE = "unreadable"

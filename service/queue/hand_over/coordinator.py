@@ -15,18 +15,18 @@ from jobs.logs import noted
 from service.catalog import decision_times, table_store, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.hand_over.flink_hosts import check_allowed
-from service.hand_over.flink_rest import FlinkRest
-from service.hand_over.flink_stop import Stopping
 from service.lake.active_timeline import read_active_timeline
+from service.model.bounded_pool import BoundedPool
 from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.flink_restart import FlinkRestart, FlinkStateReturnsError
+from service.model.hand_over import HandOver, HandOverState
 from service.model.job_errors import JobNotFoundError, JobNotWaitingError
 from service.model.table_errors import TableNotFoundError
-from service.observation.bounded_pool import BoundedPool
-from service.queue import hand_over_policy as policy
-from service.queue import hand_over_store, job_changes, job_events, job_store
-from service.queue.hand_over import HandOver, HandOverState
+from service.queue import job_changes, job_events, job_store
+from service.queue.hand_over import policy, store
+from service.queue.hand_over.flink_hosts import check_allowed
+from service.queue.hand_over.flink_rest import FlinkRest
+from service.queue.hand_over.flink_stop import Stopping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +88,7 @@ def confirm(
             detail=f"{by} reported that the writers were stopped.",
             restart=table.flink_restart,
         )
-        hand_over_store.release(connection, job_id, stopped)
+        store.release(connection, job_id, stopped)
         job = job_store.get(connection, job_id)
     notifier.notify()
     return job
@@ -155,7 +155,7 @@ class HandOvers:
         """
         now = self._clock()
         with reading(self._engine) as connection:
-            waiting = hand_over_store.waiting(connection)
+            waiting = store.waiting(connection)
         dropped = [job.id for job in waiting if self._is_done(self._drop, job)]
         given_up = [
             job.id
@@ -192,7 +192,7 @@ class HandOvers:
             job = job_store.get(connection, waiting.id, for_update=True)
             if not job.waits_for_writers or _has_to_wait(connection, job):
                 return False
-            hand_over_store.drop(connection, job.id)
+            store.drop(connection, job.id)
         log.info("Job %s continues: no Flink job is declared or detected any more", waiting.id)
         return True
 
@@ -203,7 +203,7 @@ class HandOvers:
             if not job.waits_for_writers or job.hand_over is None or not _is_over(job, now):
                 return False
             expired = job.hand_over.evolve(state=HandOverState.EXPIRED, since=now, claimed_until=None)
-            hand_over_store.give_up(connection, job.id, expired, error=policy.expired(job.hand_over), now=now)
+            store.give_up(connection, job.id, expired, error=policy.expired(job.hand_over), now=now)
             decision_times.wake(connection, job.table_id, now)
             outbox.publish(connection, [job_changes.of_job(connection, job.id, now, job_events.job_ended)], now=now)
         log.warning("Job %s was given up: the writers of its table were not stopped", job.id)
@@ -220,7 +220,7 @@ class HandOvers:
                 if flink is None or not policy.is_safe(flink.restart, table):
                     return
                 with writing(self._engine) as connection:
-                    job = hand_over_store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
+                    job = store.claim(connection, waiting.id, now=now, until=now + _STEP_AT_MOST)
                 if job is not None:
                     self._advance(job, table, flink)
             except DatabaseUnavailableError as error:
@@ -273,13 +273,13 @@ class HandOvers:
 
     def _record(self, job: Job, after: HandOver) -> bool:
         with writing(self._engine) as connection:
-            return hand_over_store.step(connection, job, after)
+            return store.step(connection, job, after)
 
     def _release(self, job: Job, stopped: HandOver) -> None:
         with writing(self._engine) as connection:
-            if not hand_over_store.step(connection, job, stopped):
+            if not store.step(connection, job, stopped):
                 return
-            hand_over_store.release(connection, job.id, stopped)
+            store.release(connection, job.id, stopped)
         log.info("Job %s continues: %s", job.id, stopped.detail)
         self._notifier.notify()
 

@@ -12,7 +12,7 @@ from jobs.kinds.registry import KINDS
 from jobs.kinds.words import HAND_OVER_SECONDS
 from jobs.problems.rescales import WRITERS_NOT_STOPPED
 from service.model.flink_restart import FlinkRestart
-from service.queue.hand_over import HandOver, HandOverState
+from service.model.hand_over import HandOver, HandOverState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,7 +23,7 @@ class _Task:
     fails: bool = False
 
 
-class Rounds:
+class TaskHealth:
     """Knows when each task last ended a run, and how. It may be used from any thread."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

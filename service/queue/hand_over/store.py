@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jobs.contract import Problem
-    from service.queue.hand_over import HandOver
+    from service.model.hand_over import HandOver
     from service.queue.job import Job
 
 _j = schema.jobs

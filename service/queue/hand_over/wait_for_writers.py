@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from jobs.kinds.registry import RESCALES
 from service.catalog import commit_store, watch_store
-from service.queue import hand_over_policy as policy
-from service.queue import hand_over_store, job_events
+from service.queue import job_events
+from service.queue.hand_over import policy, store
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,5 +43,5 @@ def hold_back(connection: Connection, job: Job, table: Registration, now: dateti
     waiting = held_back(connection, job, table, now)
     if not waiting.waits_for_writers or waiting.hand_over is None:
         return []
-    hand_over_store.begin(connection, job, waiting.hand_over)
+    store.begin(connection, job, waiting.hand_over)
     return draining_events(waiting, table, now) or [job_events.job_held_back(waiting, table, now)]

@@ -1,0 +1,135 @@
+"""A Hudi table as the JVM has opened it: its properties, its schema and the instants on its timeline."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from jobs.errors import CommitLostError, FileMissingError, HudiError, TableUpgradedError
+from jobs.hudi import azure_instants
+from jobs.hudi.boundaries import check_folders
+from jobs.hudi.file_listing import ListedFile, listed
+from jobs.hudi.jvm import Jvm, reread, translated
+from jobs.hudi.records import Instant, Touched, touched_of
+from jobs.hudi.table_properties import TableProperties
+from jobs.table_errors import TableGoneError
+
+if TYPE_CHECKING:
+    from jobs import contract
+
+
+class OpenedTable(TableProperties):
+    """One table. What is lower than `HudiTable` works with this: the clock, the listing of slices, the indexes.
+
+    The timeline is always current, the rest as of the last `reload()`. `ignores_metadata_table`: partitions, files and
+    rows are found by listing the storage, since the metadata table is damaged.
+    """
+
+    def __init__(self, jvm: Jvm, table: contract.Table) -> None:
+        self.jvm = jvm
+        self.declared = table
+        self.base_path = table.base_path
+        self.ignores_metadata_table = False
+        self._known_version: int | None = None
+        self.reload()
+
+    def reload(self) -> None:
+        try:
+            with translated("opening the table"):
+                if self.base_path.startswith(f"{azure_instants.SCHEME}:"):
+                    azure_instants.complete_at_once(self.jvm)
+                builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
+                self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+        except HudiError as error:
+            if type(error) is not HudiError or self._has_properties():
+                raise
+            raise TableGoneError(error.detail) from error
+        # Writers may set properties.
+        for each in ("properties", "metadata_partitions"):
+            self.__dict__.pop(each, None)
+        self._schemas: dict[tuple[str, bool], str] = {}
+        self._require_known_version()
+        check_folders(self.base_path, self.meta)
+
+    def _require_known_version(self) -> None:
+        """Raises TableUpgradedError if the version is no longer that of the last time: the timeline has moved."""
+        known, self._known_version = self._known_version, self.version
+        if known not in (None, self.version):
+            raise TableUpgradedError(f"table version {known} became {self.version}")
+
+    def lost(self, detail: str) -> CommitLostError:
+        """Returns the error for an instant that is not as it was begun. Raises TableUpgradedError if the timeline has
+        moved instead."""
+        self.reload()
+        return CommitLostError(detail)
+
+    def _has_properties(self) -> bool:
+        """Returns whether the table's own properties are there, or their backup."""
+        with translated("looking for hoodie.properties"):
+            path = self.jvm.hudi.storage.StoragePath
+            storage = self.jvm.hudi.storage.HoodieStorageUtils.getStorage(path(self.base_path), self.jvm.storage_conf())
+            names = ("hoodie.properties", "hoodie.properties.backup")
+            return any(storage.exists(path(f"{self.base_path.rstrip('/')}/.hoodie/{name}")) for name in names)
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        found = self.jvm.read(self.meta.getTableConfig().getProps())
+        return {key: str(value) for key, value in found.items()}
+
+    @cached_property
+    def metadata_partitions(self) -> frozenset[str]:
+        """The metadata partitions as of the last reload; writers may add some at any time."""
+        return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
+
+    @property
+    def is_listed_by_metadata(self) -> bool:
+        """Whether partitions and files are those that the metadata table names, not those of a listing."""
+        return "files" in self.metadata_partitions and not self.ignores_metadata_table
+
+    def schema(self, *, with_meta_fields: bool = False) -> str:
+        """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
+        with translated("reading the table's schema"):
+            # Found in the commits, most of which are read for it where none has a new one.
+            key = (str(self.meta.getActiveTimeline().getTimelineHash()), with_meta_fields)
+            if key not in self._schemas:
+                resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
+                self._schemas[key] = str(resolver.getTableSchema(with_meta_fields).toString())
+        return self._schemas[key]
+
+    # -- timeline
+
+    def instants(self) -> list[Instant]:
+        return [
+            Instant(item["requestedTime"], item["action"], item["state"], item.get("completionTime") or "")
+            for item in self._timeline()
+        ]
+
+    def timeline_files(self) -> dict[str, ListedFile]:
+        """Returns the files of the active timeline by their names."""
+        with translated("listing the timeline"):
+            return listed(self.jvm, self.meta.getStorage(), str(self.meta.getTimelinePath().toString()))
+
+    def state_of(self, requested: str) -> str | None:
+        """Returns REQUESTED, INFLIGHT or COMPLETED; None when the active timeline no longer has the instant."""
+        return next((instant.state for instant in self.instants() if instant.requested == requested), None)
+
+    def was_archived(self, requested: str) -> bool:
+        """Returns whether the instant completed so long ago that it has left the active timeline."""
+        with translated("reading the archived timeline"):
+            return bool(self.meta.getArchivedTimeline(requested).containsInstant(requested))
+
+    @reread
+    def touched(self, requested: str) -> Touched | None:
+        """Returns the targets of a write by its inflight or completed instant; None when the instant is gone."""
+        with translated(f"reading {requested}", expected=FileMissingError):
+            timeline = self.meta.reloadActiveTimeline()
+            items = self.jvm.items(timeline.getInstantsAsStream())
+            found = [item for item in items if item.requestedTime() == requested]
+            return touched_of(self.jvm.read(timeline.readCommitMetadata(found[0]))) if found else None
+
+    def _timeline(self) -> list[dict[str, str]]:
+        """Returns the current active timeline, each instant as an `InstantDTO`."""
+        with translated("reading the timeline"):
+            timelines = self.jvm.hudi.common.table.timeline.dto.TimelineDTO
+            found = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))
+        return list(found["instants"])

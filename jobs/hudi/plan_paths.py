@@ -1,0 +1,48 @@
+"""The paths in pending plans: each must lie in the table's folder, as `jobs.hudi.boundaries` has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.hudi.plans import pending_plans
+from jobs.storage.location import is_inside
+from jobs.table_errors import PlanOfAnotherPathError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.hudi.plans import Plan
+    from jobs.hudi.table import HudiTable
+
+# Parts of plans that are no paths: values of a writer's own.
+_FREE = frozenset({"extraMetadata", "strategy"})
+
+
+def check_plans(table: HudiTable, *actions: str) -> None:
+    """Raises PlanOfAnotherPathError if a pending plan of these actions names a path outside of the table.
+
+    Hudi executes pending plans, and deletes the files that a clean or a rollback names by absolute paths.
+    """
+    for plan in pending_plans(table, frozenset(actions)):
+        check_paths(table, plan)
+
+
+def check_paths(table: HudiTable, plan: Plan) -> None:
+    """Raises PlanOfAnotherPathError if the plan names a path outside of the table."""
+    outside = [text for text in _texts(plan.content) if not is_inside(table.base_path, text)]
+    if outside:
+        raise PlanOfAnotherPathError(f"instant {plan.instant} ({plan.action}): {outside[0][:300]}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, each in value.items():
+                if key not in _FREE:
+                    yield key
+                    yield from _texts(each)
+        case list():
+            for each in value:
+                yield from _texts(each)

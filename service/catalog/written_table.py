@@ -1,0 +1,77 @@
+"""The table that a writer is to write, as far as its options depend on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from service.catalog.known_options import LATEST
+from service.lake.table import BucketIndexKind, TableType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.contract import BucketIndex
+    from service.catalog.registration import Registration
+
+
+@dataclass(frozen=True)
+class Callback:
+    """`headers` and `key` are the credentials that the service requires of callers; None if it requires none."""
+
+    url: str
+    key: str | None = None
+    headers: str | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table to be written; it need not exist yet. Unknown fields are left out of the options."""
+
+    base_path: str
+    name: str | None = None
+    table_type: TableType | None = None
+    table_version: int | None = None  # None if it is not known.
+    record_key_fields: tuple[str, ...] = ()
+    ordering_fields: tuple[str, ...] = ()
+    partition_fields: tuple[str, ...] = ()
+    index: BucketIndex | None = None  # The index of the registration.
+    num_buckets: int = 0  # The current number; 0 without an index.
+    lock_provider: str = "filesystem"
+    lock_options: Mapping[str, str] = field(default_factory=dict)  # Secrets are masked.
+    is_non_blocking: bool = False  # Whether file groups have the fixed ids of NBCC.
+    has_consistent_hashing: bool = False
+    has_flink: bool = False  # Whether Flink writes the table as well.
+    hudi_version: str = LATEST  # The writer's version.
+    exists: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        table: Registration,
+        *,
+        lock_options: Mapping[str, str],
+        num_buckets: int,
+        has_flink: bool = False,
+        hudi_version: str | None = None,
+    ) -> Target:
+        """Describes a registered table. `hudi_version` is by default the one that is declared for its writers."""
+        profile, layout = table.profile, table.profile.get("bucket_layout") or {}
+        table_type = profile.get("table_type")
+        return cls(
+            base_path=table.base_path,
+            name=table.name,
+            table_type=TableType(table_type) if table_type else None,
+            table_version=profile.get("table_version"),
+            record_key_fields=tuple(profile.get("record_key_fields") or ()),
+            ordering_fields=tuple(profile.get("ordering_fields") or ()),
+            partition_fields=tuple(profile.get("partition_fields") or ()),
+            index=table.index,
+            num_buckets=num_buckets,
+            lock_provider=table.lock.provider,
+            lock_options=lock_options,
+            is_non_blocking=bool(layout.get("fixed_file_ids")),
+            has_consistent_hashing=layout.get("kind") == BucketIndexKind.CONSISTENT_HASHING.value,
+            has_flink=has_flink,
+            hudi_version=hudi_version or table.writers.hudi_version or LATEST,
+        )

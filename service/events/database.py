@@ -1,0 +1,23 @@
+"""The database of the service, with what every change of it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from service.access.secret_cipher import SecretCipher
+from service.events.notifier import Notifier
+from service.model.clock import Clock, utc_now
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+@dataclass(frozen=True)
+class Database:
+    """`clock` dates the rows, `notifier` wakes those who wait for a change, and `cipher` encrypts stored secrets."""
+
+    engine: Engine
+    clock: Clock = utc_now
+    notifier: Notifier = field(default_factory=Notifier)
+    cipher: SecretCipher = field(default_factory=SecretCipher.fresh)

@@ -1,0 +1,21 @@
+"""What a process knows of its own work, and of the work that is to come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from service.health.cached_problems import ProblemCache
+from service.metrics.process_metrics import ProcessMetrics
+from service.model.task_health import TaskHealth
+from service.queue.forecaster import Forecaster
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """`metrics` are those that the process measures itself. `problems` are those of the installation, as computed
+    last."""
+
+    tasks: TaskHealth = field(default_factory=TaskHealth)
+    metrics: ProcessMetrics = field(default_factory=ProcessMetrics)
+    problems: ProblemCache = field(default_factory=ProblemCache)
+    forecaster: Forecaster = field(default_factory=Forecaster)

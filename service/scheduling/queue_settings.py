@@ -1,0 +1,27 @@
+"""How jobs are started, leased and tried again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from anyio import CapacityLimiter
+
+from service.model.backoff import BackOff
+from service.queue.leases import LeaseConfig
+from service.scheduling.scheduler import SchedulerConfig
+
+_VERIFICATIONS = 8
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    """`rng` is for jitter only, not for secrets. `verifications` limits the timelines that are read at once for reports
+    of workers. A lock is not broken before it is `lock_break_after` old."""
+
+    planning: SchedulerConfig = field(default_factory=SchedulerConfig)
+    leases: LeaseConfig = field(default_factory=lambda: LeaseConfig(timedelta(seconds=30), 3600.0, BackOff()))
+    rng: random.Random = field(default_factory=random.Random)
+    verifications: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_VERIFICATIONS))
+    lock_break_after: timedelta = timedelta(hours=1)
