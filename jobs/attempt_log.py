@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from jobs.contract import MOST_LINE_CHARACTERS, MOST_LOG_CHARACTERS, MOST_LOG_LINES, LogLevel, LogLine
-from jobs.logs import at, current_ids, noted, stack_of
+from jobs.logs import at, current_ids, log_context, stack_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -110,7 +110,7 @@ class AttemptLogs(logging.Handler):
         """Collects what this thread, and what threads that take over its context, log inside the block."""
         log = self._running[job_id, attempt] = AttemptLog()
         try:
-            with noted(job_id=job_id, table_id=table_id, attempt=attempt):
+            with log_context(job_id=job_id, table_id=table_id, attempt=attempt):
                 yield log
         finally:
             del self._running[job_id, attempt]

@@ -169,8 +169,8 @@ class WorkOrder(JsonMapped, Generic[Given]):
 
     `params` are those of the kind (the service has already checked them). `earlier_instants` are the instants that
     earlier attempts made on the table's timeline; the job first finishes them or rolls them back. `writers_stopped`:
-    the writers of this table were stopped for this job (see `service.queue.hand_over`). `timeout_seconds` bounds the
-    attempt. `traceparent` is the trace that the job belongs to (W3C Trace Context).
+    the writers of this table were stopped for this job. `timeout_seconds` bounds the attempt. `traceparent` is the
+    trace that the job belongs to (W3C Trace Context).
     """
 
     job_id: str

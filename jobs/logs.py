@@ -32,17 +32,17 @@ TEXT_LINE = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 _IDS: ContextVar[Mapping[str, str | int]] = ContextVar("ids", default={})  # noqa: B039 - it is never changed
 
 
-def note(**ids: str | int | None) -> None:
+def add_log_context(**ids: str | int | None) -> None:
     """Adds these ids to all that this thread or task logs from now on: `request_id`, `job_id`, `table_id`, `attempt`.
     None adds nothing."""
     _IDS.set({**_IDS.get(), **{name: value for name, value in ids.items() if value is not None}})
 
 
 @contextmanager
-def noted(**ids: str | int | None) -> Iterator[None]:
+def log_context(**ids: str | int | None) -> Iterator[None]:
     """The same inside the block only."""
     token = _IDS.set(_IDS.get())
-    note(**ids)
+    add_log_context(**ids)
     try:
         yield
     finally:

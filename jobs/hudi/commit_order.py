@@ -23,8 +23,8 @@ def in_order(table: OpenedTable, commits: Iterable[Commit]) -> list[Commit]:
         named = [replace(each, write=replace(each.write, completed=each.completed)) for each in commits]
         return sorted(named, key=lambda each: (each.completed, each.write.instant))
     order = CompletionOrder.of(_times(table))
-    told = [each if order.is_known(each.write.instant) else _unordered(each) for each in commits]
-    return sorted(told, key=lambda each: order.key(each.write.instant))
+    ordered = [each if order.is_known(each.write.instant) else _unordered(each) for each in commits]
+    return sorted(ordered, key=lambda each: order.key(each.write.instant))
 
 
 def misdated_instants(table: OpenedTable, frame: ClockFrame) -> frozenset[str]:

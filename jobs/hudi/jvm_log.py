@@ -11,7 +11,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.logs import noted
+from jobs.logs import log_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +104,7 @@ class JvmLog:
         event = _event(text)
         job_id, _, attempt = str(event.get(ATTEMPT) or "").rpartition("/")
         about = (job_id, int(attempt)) if attempt.isdecimal() else self._sole()
-        with noted(job_id=about[0] if about else None, attempt=about[1] if about else None):
+        with log_context(job_id=about[0] if about else None, attempt=about[1] if about else None):
             if "level" not in event:
                 _raw.log(logging.INFO, "%s", text)
                 return

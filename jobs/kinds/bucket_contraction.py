@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from jobs.contract import JobKind
-from jobs.kinds.bucket_expansion import RescaleParams, RescaleResult
-from jobs.kinds.kind import Kind, Policy
+from jobs.kinds import bucket_expansion
+from jobs.kinds.bucket_expansion import RescaleParams
+from jobs.kinds.kind import Policy
 from jobs.kinds.parameters import Spec
 
 
@@ -24,21 +26,13 @@ class BucketContractionParams(RescaleParams, frozen=True, kw_only=True):
     ] = None
 
 
-KIND = Kind(
-    JobKind.BUCKET_CONTRACTION,
-    "Bucket contraction",
-    "Ct",
-    "Gives a bucket-indexed table fewer buckets: the files of several become one, without a shuffle.",
-    BucketContractionParams,
-    {"params": {"num_buckets": 4}, "dry_run": True},
-    module="bucket_rescale",
+KIND = replace(
+    bucket_expansion.KIND,
+    kind=JobKind.BUCKET_CONTRACTION,
+    title="Bucket contraction",
+    letters="Ct",
+    summary="Gives a bucket-indexed table fewer buckets: the files of several become one, without a shuffle.",
+    params=BucketContractionParams,
+    example={"params": {"num_buckets": 4}, "dry_run": True},
     policy=Policy(50, "When a table gets fewer buckets", {"mode": "suggest"}),
-    rewrites=True,
-    stops_flink=True,
-    changes_bucket_number=True,
-    needs_every_partition=True,
-    audited=True,
-    rolls_back_dead=True,
-    waits_for_repair=True,
-    result=RescaleResult,
 )

@@ -11,16 +11,7 @@ from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import ByService, Spec
-from jobs.kinds.results import (
-    Files,
-    KindResult,
-    Part,
-    PlansCompletedBefore,
-    PlansExecuted,
-    PlansGone,
-    Scheduled,
-    SomeInstant,
-)
+from jobs.kinds.results import Count, Many, Part, PlansResult, SomeInstant, Text, Texts
 from jobs.kinds.words import ExecutesPlans, Parallelism
 
 
@@ -48,26 +39,22 @@ class ConsumerSeen(Part, frozen=True, kw_only=True):
     instant: Annotated[SomeInstant, Spec("The last commit that it has seen")]
 
 
-class CleaningResult(KindResult, frozen=True, kw_only=True):
-    files: Files = UNSET
+class CleaningResult(PlansResult, frozen=True, kw_only=True):
+    files: Annotated[Count, Spec("Number of files")] = UNSET
     bytes: Annotated[
         int | UnsetType | None, Spec("Their size in bytes; null on a storage that only Hudi's file system can read")
     ] = UNSET
-    plans: PlansExecuted = UNSET
-    completed_before: PlansCompletedBefore = UNSET
-    gone: PlansGone = UNSET
-    scheduled: Scheduled = UNSET
-    policy: Annotated[str | UnsetType, Spec("The policy that was applied")] = UNSET
-    retain: Annotated[int | UnsetType, Spec("How much it retains, as asked for")] = UNSET
-    retained: Annotated[int | UnsetType, Spec("How much it retains, with what else needs it")] = UNSET
-    consumers: Annotated[tuple[ConsumerSeen, ...] | UnsetType, Spec("Consumers for which more was kept")] = UNSET
-    partitions: Annotated[int | UnsetType, Spec("Partitions with files to delete")] = UNSET
-    dropped_partitions: Annotated[tuple[str, ...] | UnsetType, Spec("Partitions that are deleted as a whole")] = UNSET
-    paths: Annotated[tuple[str, ...] | UnsetType, Spec("Files that would be deleted; 1000 at most")] = UNSET
-    rolled_back: Annotated[tuple[str, ...] | UnsetType, Spec("Instants of dead writers that were rolled back")] = UNSET
-    late_files_deleted: Annotated[int | UnsetType, Spec("Files of fenced writers that were removed")] = UNSET
-    files_deleted: Annotated[int | UnsetType, Spec("Files that were deleted")] = UNSET
-    failed_deletes: Annotated[int | UnsetType, Spec("Files that could not be deleted")] = UNSET
+    policy: Annotated[Text, Spec("The policy that was applied")] = UNSET
+    retain: Annotated[Count, Spec("How much it retains, as asked for")] = UNSET
+    retained: Annotated[Count, Spec("How much it retains, with what else needs it")] = UNSET
+    consumers: Annotated[Many[ConsumerSeen], Spec("Consumers for which more was kept")] = UNSET
+    partitions: Annotated[Count, Spec("Partitions with files to delete")] = UNSET
+    dropped_partitions: Annotated[Texts, Spec("Partitions that are deleted as a whole")] = UNSET
+    paths: Annotated[Texts, Spec("Files that would be deleted; 1000 at most")] = UNSET
+    rolled_back: Annotated[Texts, Spec("Instants of dead writers that were rolled back")] = UNSET
+    late_files_deleted: Annotated[Count, Spec("Files of fenced writers that were removed")] = UNSET
+    files_deleted: Annotated[Count, Spec("Files that were deleted")] = UNSET
+    failed_deletes: Annotated[Count, Spec("Files that could not be deleted")] = UNSET
 
 
 KIND = Kind(

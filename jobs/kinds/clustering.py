@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import (
-    KeyProof,
-    PlansCompletedBefore,
-    PlansExecuted,
-    PlansGone,
-    ReplacementResult,
-    Scheduled,
-)
-from jobs.kinds.words import PLANS, BesideWriters, Names, Parallelism, Partitions, Plans, TakeOver
+from jobs.kinds.results import Flag, KeyProof, Maybe, ReplacementResult, Texts
+from jobs.kinds.words import PLANS, ActiveWriterParams, Names, Parallelism, Partitions, Plans, TakeOver
 
 
-class ClusteringParams(BesideWriters, frozen=True, kw_only=True):
+class ClusteringParams(ActiveWriterParams, frozen=True, kw_only=True):
     """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
 
     sort_by: Annotated[Names | None, Spec("Columns, the most important one first")] = None
@@ -52,12 +45,12 @@ class GivenClusteringParams(Parameters, frozen=True, kw_only=True):
 
 
 class ClusteringResult(ReplacementResult, frozen=True, kw_only=True):
-    plans: PlansExecuted = UNSET
-    completed_before: PlansCompletedBefore = UNSET
-    gone: PlansGone = UNSET
-    scheduled: Scheduled = UNSET
-    inside_buckets: Annotated[bool | UnsetType, Spec("Whether rows were ordered inside each bucket")] = UNSET
-    proof: Annotated[KeyProof | UnsetType, Spec("The comparison of the rows before and after")] = UNSET
+    plans: Annotated[Texts, Spec("Plans that were executed")] = UNSET
+    completed_before: Annotated[Texts, Spec("Plans that had completed before")] = UNSET
+    gone: Annotated[Texts, Spec("Plans that do not exist any more")] = UNSET
+    scheduled: Annotated[Flag, Spec("Always false: none is scheduled with `plans`")] = UNSET
+    inside_buckets: Annotated[Flag, Spec("Whether rows were ordered inside each bucket")] = UNSET
+    proof: Annotated[Maybe[KeyProof], Spec("The comparison of the rows before and after")] = UNSET
 
 
 KIND = Kind(

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind, Problem
 from jobs.job_params import CompactionEngine
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Spec
 from jobs.kinds.results import (
-    Bytes,
-    Files,
-    KeyDigestOfRows,
+    Count,
     KeyProof,
-    KindResult,
+    Many,
+    Maybe,
     Part,
-    PlansCompletedBefore,
-    PlansExecuted,
-    PlansGone,
-    Rows,
-    Scheduled,
+    PlansResult,
+    Reasons,
+    ResultReason,
     SomeInstant,
+    Text,
+    Texts,
     WorkLeft,
 )
 from jobs.kinds.words import Codec, ExecutesPlans, Partitions
@@ -68,15 +67,10 @@ class CompactionParams(ExecutesPlans, frozen=True, kw_only=True):
             raise ValueError("plans are executed whole: give either plans, or limits and partitions")
 
 
-class WithheldPlan(Part, frozen=True, kw_only=True):
+class WithheldPlan(ResultReason, frozen=True, kw_only=True):
     """A plan that was not executed, with the reason"""
 
     instant: Annotated[SomeInstant, Spec("The plan")]
-    type: Annotated[str, Spec("Type of the problem")] = ""
-    title: Annotated[str, Spec("What it is")] = ""
-    detail: Annotated[str, Spec("This case")] = ""
-    hint: Annotated[str, Spec("What to do")] = ""
-    retriable: Annotated[bool, Spec("Whether it may pass by itself")] = False
 
 
 class EngineOfPlan(Part, frozen=True, kw_only=True):
@@ -87,31 +81,21 @@ class EngineOfPlan(Part, frozen=True, kw_only=True):
     reasons: Annotated[tuple[Problem, ...], Spec("Why it was Hudi's executor")]
 
 
-class CompactionResult(KindResult, frozen=True, kw_only=True):
-    files: Files = UNSET
-    bytes: Bytes = UNSET
-    rows: Rows = UNSET
-    key_digest: KeyDigestOfRows = UNSET
-    plans: PlansExecuted = UNSET
-    completed_before: PlansCompletedBefore = UNSET
-    gone: PlansGone = UNSET
-    scheduled: Scheduled = UNSET
-    file_groups: Annotated[int | UnsetType, Spec("File groups with logs")] = UNSET
-    log_files: Annotated[int | UnsetType, Spec("Log files")] = UNSET
-    log_bytes: Annotated[int | UnsetType, Spec("Their size in bytes")] = UNSET
-    pending_plans: Annotated[tuple[str, ...] | UnsetType, Spec("Plans that were pending")] = UNSET
-    left: Annotated[WorkLeft | UnsetType, Spec("What is left to the next job")] = UNSET
-    withheld_plans: Annotated[tuple[WithheldPlan, ...] | UnsetType, Spec("Why plans of others were not executed")] = (
-        UNSET
-    )
-    proof: Annotated[KeyProof | UnsetType, Spec("The comparison of the rows before and after")] = UNSET
-    engines: Annotated[tuple[EngineOfPlan, ...] | UnsetType, Spec("Who executed each plan")] = UNSET
-    engine: Annotated[
-        str | UnsetType, Spec("Who would execute a plan, as far as is known before; only of a dry run")
-    ] = UNSET
-    engine_reasons: Annotated[
-        tuple[Problem, ...] | UnsetType, Spec("Why it would be Hudi's executor; only of a dry run")
-    ] = UNSET
+class CompactionResult(PlansResult, frozen=True, kw_only=True):
+    files: Annotated[Count, Spec("Number of files")] = UNSET
+    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    rows: Annotated[Count, Spec("Number of rows")] = UNSET
+    key_digest: Annotated[Text, Spec("Digest of all record keys: equal for equal sets of keys")] = UNSET
+    file_groups: Annotated[Count, Spec("File groups with logs")] = UNSET
+    log_files: Annotated[Count, Spec("Log files")] = UNSET
+    log_bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    pending_plans: Annotated[Texts, Spec("Plans that were pending")] = UNSET
+    left: Annotated[Maybe[WorkLeft], Spec("What is left to the next job")] = UNSET
+    withheld_plans: Annotated[Many[WithheldPlan], Spec("Why plans of others were not executed")] = UNSET
+    proof: Annotated[Maybe[KeyProof], Spec("The comparison of the rows before and after")] = UNSET
+    engines: Annotated[Many[EngineOfPlan], Spec("Who executed each plan")] = UNSET
+    engine: Annotated[Text, Spec("Who would execute a plan, as far as is known before; only of a dry run")] = UNSET
+    engine_reasons: Annotated[Reasons, Spec("Why it would be Hudi's executor; only of a dry run")] = UNSET
 
     @property
     def leaves_work(self) -> bool | None:

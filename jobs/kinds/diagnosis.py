@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import BucketIndex, JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Checked, Findings, KindResult, Unchecked
+from jobs.kinds.results import ExaminedResult, Flag
 
 
 class DiagnosisParams(Parameters, frozen=True, kw_only=True):
@@ -22,11 +22,8 @@ class DiagnosisParams(Parameters, frozen=True, kw_only=True):
     ] = None
 
 
-class DiagnosisResult(KindResult, frozen=True, kw_only=True):
-    findings: Findings = ()
-    checked: Checked = ()
-    unchecked: Unchecked = ()
-    healthy: Annotated[bool | UnsetType, Spec("All checks were made, and none found anything")] = UNSET
+class DiagnosisResult(ExaminedResult, frozen=True, kw_only=True):
+    healthy: Annotated[Flag, Spec("All checks were made, and none found anything")] = UNSET
 
 
 KIND = Kind(

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import KindResult
+from jobs.kinds.results import Flag, KindResult, Texts
 from jobs.kinds.words import HAND_OVER_SECONDS, HandOverSeconds
 
 
@@ -20,10 +20,8 @@ class FinishExpansionParams(Parameters, frozen=True, kw_only=True):
 
 class FinishExpansionResult(KindResult, frozen=True, kw_only=True):
     num_buckets: Annotated[int | UnsetType | None, Spec("Number of buckets by the config; null without one")] = UNSET
-    retired: Annotated[
-        tuple[str, ...] | UnsetType, Spec("Folders of the configs that are retired, the last one at the end")
-    ] = UNSET
-    in_force: Annotated[bool | UnsetType, Spec("Whether a config is in force")] = UNSET
+    retired: Annotated[Texts, Spec("Folders of the configs that are retired, the last one at the end")] = UNSET
+    in_force: Annotated[Flag, Spec("Whether a config is in force")] = UNSET
 
 
 KIND = Kind(

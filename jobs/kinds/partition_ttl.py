@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.job_params import TtlStrategy
 from jobs.kinds.cleaning import Consumers
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Bytes, Files, KindResult, Part, Rows, SomeInstant, WorkLeft
+from jobs.kinds.results import (
+    Count,
+    Flag,
+    KindResult,
+    Many,
+    Maybe,
+    Number,
+    Part,
+    ResultReason,
+    SomeInstant,
+    Text,
+    WorkLeft,
+)
 from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, Partitions
 
 
@@ -47,33 +59,22 @@ class ExpiredPartition(Part, frozen=True, kw_only=True):
     bytes: Annotated[int, Spec("Their size in bytes")]
 
 
-class WithheldPartition(Part, frozen=True, kw_only=True):
+class WithheldPartition(ResultReason, frozen=True, kw_only=True):
     """A partition that has expired and stays, with the reason"""
 
     partition: Annotated[str, Spec("Its path")]
-    type: Annotated[str, Spec("Type of the problem")]
-    title: Annotated[str, Spec("What it is")]
-    detail: Annotated[str, Spec("This case")]
-    hint: Annotated[str, Spec("What to do")]
-    retriable: Annotated[bool, Spec("Whether it may pass by itself")]
 
 
 class PartitionTtlResult(KindResult, frozen=True, kw_only=True):
-    files: Files = UNSET
-    bytes: Bytes = UNSET
-    rows: Rows = UNSET
-    strategy: Annotated[str | UnsetType, Spec("How the age of a partition is determined")] = UNSET
-    days_retain: Annotated[float | UnsetType, Spec("Age at which a partition expires, in days")] = UNSET
-    partitions: Annotated[
-        tuple[ExpiredPartition, ...] | UnsetType, Spec("Partitions that were, or would be, dropped")
-    ] = UNSET
-    withheld: Annotated[
-        tuple[WithheldPartition, ...] | UnsetType, Spec("Partitions that have expired and stay, with the reason")
-    ] = UNSET
-    left: Annotated[WorkLeft | UnsetType, Spec("What is left to the next job")] = UNSET
-    kept_unchanged: Annotated[
-        bool | UnsetType, Spec("Whether the file slices of all other partitions stayed as they were")
-    ] = UNSET
+    files: Annotated[Count, Spec("Number of files")] = UNSET
+    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    rows: Annotated[Count, Spec("Number of rows")] = UNSET
+    strategy: Annotated[Text, Spec("How the age of a partition is determined")] = UNSET
+    days_retain: Annotated[Number, Spec("Age at which a partition expires, in days")] = UNSET
+    partitions: Annotated[Many[ExpiredPartition], Spec("Partitions that were, or would be, dropped")] = UNSET
+    withheld: Annotated[Many[WithheldPartition], Spec("Partitions that have expired and stay, with the reason")] = UNSET
+    left: Annotated[Maybe[WorkLeft], Spec("What is left to the next job")] = UNSET
+    kept_unchanged: Annotated[Flag, Spec("Whether the file slices of all other partitions stayed as they were")] = UNSET
 
     @property
     def leaves_work(self) -> bool | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import KindResult
+from jobs.kinds.results import Count, KindResult, Texts
 from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, Word
 
 
@@ -45,28 +45,20 @@ class RepairParams(Parameters, frozen=True, kw_only=True):
 
 
 class RepairResult(KindResult, frozen=True, kw_only=True):
-    repaired: Annotated[tuple[str, ...] | UnsetType, Spec("Stale writes whose rows were brought back")] = UNSET
-    cleared: Annotated[tuple[str, ...] | UnsetType, Spec("Suspected writes that had done no harm")] = UNSET
-    left: Annotated[
-        tuple[str, ...] | UnsetType, Spec("Stale writes that nothing proves and nobody named, so they were left alone")
-    ] = UNSET
-    waived: Annotated[
-        tuple[str, ...] | UnsetType, Spec("Such writes that are settled now, since `accepted` names them")
-    ] = UNSET
-    rows: Annotated[int | UnsetType, Spec("Rows that were brought back")] = UNSET
-    deletes: Annotated[int | UnsetType, Spec("Deletes that were done again")] = UNSET
-    superseded: Annotated[int | UnsetType, Spec("Rows that were newer in the table")] = UNSET
-    moved: Annotated[int | UnsetType, Spec("Rows that were moved to their buckets")] = UNSET
-    stale: Annotated[tuple[str, ...] | UnsetType, Spec("Stale writes that would be repaired; only of a dry run")] = (
-        UNSET
-    )
-    suspects: Annotated[tuple[str, ...] | UnsetType, Spec("Writes that would be checked; only of a dry run")] = UNSET
-    file_groups: Annotated[int | UnsetType, Spec("File groups of these writes")] = UNSET
-    late_files: Annotated[int | UnsetType, Spec("Files of fenced writers; with `leftovers`")] = UNSET
-    markers: Annotated[
-        tuple[str, ...] | UnsetType, Spec("Instants whose markers are left behind; with `leftovers`")
-    ] = UNSET
-    hashing_configs: Annotated[tuple[str, ...] | UnsetType, Spec("Dangling hashing configs; with `leftovers`")] = UNSET
+    repaired: Annotated[Texts, Spec("Stale writes whose rows were brought back")] = UNSET
+    cleared: Annotated[Texts, Spec("Suspected writes that had done no harm")] = UNSET
+    left: Annotated[Texts, Spec("Stale writes that nothing proves and nobody named, so they were left alone")] = UNSET
+    waived: Annotated[Texts, Spec("Such writes that are settled now, since `accepted` names them")] = UNSET
+    rows: Annotated[Count, Spec("Rows that were brought back")] = UNSET
+    deletes: Annotated[Count, Spec("Deletes that were done again")] = UNSET
+    superseded: Annotated[Count, Spec("Rows that were newer in the table")] = UNSET
+    moved: Annotated[Count, Spec("Rows that were moved to their buckets")] = UNSET
+    stale: Annotated[Texts, Spec("Stale writes that would be repaired; only of a dry run")] = UNSET
+    suspects: Annotated[Texts, Spec("Writes that would be checked; only of a dry run")] = UNSET
+    file_groups: Annotated[Count, Spec("File groups of these writes")] = UNSET
+    late_files: Annotated[Count, Spec("Files of fenced writers; with `leftovers`")] = UNSET
+    markers: Annotated[Texts, Spec("Instants whose markers are left behind; with `leftovers`")] = UNSET
+    hashing_configs: Annotated[Texts, Spec("Dangling hashing configs; with `leftovers`")] = UNSET
 
 
 KIND = Kind(

@@ -8,7 +8,7 @@ others besides are unset where they do not apply, as in a dry run.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 SomeInstant = Annotated[str, Spec(examples=("20260101120000000",))]
 
-Files = Annotated[int | UnsetType, Spec("Number of files")]
-Bytes = Annotated[int | UnsetType, Spec("Their size in bytes")]
-Rows = Annotated[int | UnsetType, Spec("Number of rows")]
-KeyDigestOfRows = Annotated[str | UnsetType, Spec("Digest of all record keys: equal for equal sets of keys")]
-"""As `jobs.dataplane.key_digest` makes it."""
-
-PlansExecuted = Annotated[tuple[str, ...] | UnsetType, Spec("Plans that were executed")]
-PlansCompletedBefore = Annotated[tuple[str, ...] | UnsetType, Spec("Plans that had completed before")]
-PlansGone = Annotated[tuple[str, ...] | UnsetType, Spec("Plans that do not exist any more")]
-Scheduled = Annotated[bool | UnsetType, Spec("Always false: none is scheduled with `plans`")]
+Kept = TypeVar("Kept")
+# Types of members that may be unset.
+Maybe: TypeAlias = Kept | UnsetType
+Many: TypeAlias = tuple[Kept, ...] | UnsetType
+Count: TypeAlias = Maybe[int]
+Flag: TypeAlias = Maybe[bool]
+Number: TypeAlias = Maybe[float]
+Text: TypeAlias = Maybe[str]
+Reasons: TypeAlias = Many[Problem]
+Texts: TypeAlias = Many[str]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,13 +88,23 @@ def _items(values: list[Any], hint: Any) -> Iterator[Any]:
             yield _read(each, hint)
 
 
+class ResultReason(Part, frozen=True, kw_only=True):
+    """A reason against something, as a problem"""
+
+    type: Annotated[str, Spec("Type of the problem")] = ""
+    title: Annotated[str, Spec("What it is")] = ""
+    detail: Annotated[str, Spec("This case")] = ""
+    hint: Annotated[str, Spec("What to do")] = ""
+    retriable: Annotated[bool, Spec("Whether it may pass by itself")] = False
+
+
 class WorkLeft(Part, frozen=True, kw_only=True):
     """Work that a job with a limit leaves to the next one"""
 
-    file_groups: Annotated[int | UnsetType, Spec("File groups that are left to the next job")] = UNSET
-    partitions: Annotated[int | UnsetType, Spec("Partitions that are left to the next job")] = UNSET
-    bytes: Annotated[int | UnsetType, Spec("Their size in bytes")] = UNSET
-    plans: Annotated[tuple[str, ...] | UnsetType, Spec("Plans that are left")] = UNSET
+    file_groups: Annotated[Count, Spec("File groups that are left to the next job")] = UNSET
+    partitions: Annotated[Count, Spec("Partitions that are left to the next job")] = UNSET
+    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    plans: Annotated[Texts, Spec("Plans that are left")] = UNSET
 
 
 class Cure(Part, frozen=True, kw_only=True):
@@ -107,13 +117,13 @@ class Cure(Part, frozen=True, kw_only=True):
 class DamageFound(Part, frozen=True, kw_only=True):
     """A damage that was found"""
 
-    type: Annotated[str, Spec("Type of the damage")]
-    title: Annotated[str, Spec("What is damaged")] = ""
-    detail: Annotated[str, Spec("Where")] = ""
-    effect: Annotated[str, Spec("What it does to readers, writers or services")] = ""
-    hint: Annotated[str, Spec("What to do")] = ""
-    check: Annotated[str | UnsetType, Spec("The check that found it")] = UNSET
-    cure: Annotated[Cure | None, Spec("The job that cures it; null where none can")] = None
+    type: Annotated[Text, Spec("Type of the damage")] = UNSET
+    title: Annotated[Text, Spec("What is damaged")] = UNSET
+    detail: Annotated[Text, Spec("Where")] = UNSET
+    effect: Annotated[Text, Spec("What it does to readers, writers or services")] = UNSET
+    hint: Annotated[Text, Spec("What to do")] = UNSET
+    check: Annotated[Text, Spec("The check that found it")] = UNSET
+    cure: Annotated[Cure | UnsetType | None, Spec("The job that cures it; null where none can")] = UNSET
 
 
 class CheckNotMade(Part, frozen=True, kw_only=True):
@@ -156,43 +166,35 @@ class FoundBeside(Part, frozen=True, kw_only=True):
 class EstimatedCost(Part, frozen=True, kw_only=True):
     """What the work would cost"""
 
-    bytes_read: Annotated[int | UnsetType, Spec("Bytes to read")] = UNSET
-    bytes_written: Annotated[int | UnsetType, Spec("Bytes to write, at most")] = UNSET
-    tasks: Annotated[int | UnsetType, Spec("Tasks of Spark")] = UNSET
-    requests: Annotated[int | UnsetType, Spec("Requests to the storage")] = UNSET
-    deletes: Annotated[int | UnsetType, Spec("Files to delete")] = UNSET
+    bytes_read: Annotated[Count, Spec("Bytes to read")] = UNSET
+    bytes_written: Annotated[Count, Spec("Bytes to write, at most")] = UNSET
+    tasks: Annotated[Count, Spec("Tasks of Spark")] = UNSET
+    requests: Annotated[Count, Spec("Requests to the storage")] = UNSET
+    deletes: Annotated[Count, Spec("Files to delete")] = UNSET
 
 
 class KindResult(Part, frozen=True, kw_only=True):
     """The result of a job, or of its dry run: what each kind's may have."""
 
-    refusals: Annotated[
-        tuple[Problem, ...] | UnsetType, Spec("Every reason for which the job would be refused; only of a dry run")
-    ] = UNSET
-    warnings: Annotated[tuple[str, ...] | UnsetType, Spec("What to see to; only of a dry run")] = UNSET
-    lock: Annotated[LockFound | UnsetType, Spec("The table's lock; only of a dry run")] = UNSET
-    beside: Annotated[FoundBeside | UnsetType, Spec("Work of others on the table; only of a dry run")] = UNSET
+    refusals: Annotated[Reasons, Spec("Every reason for which the job would be refused; only of a dry run")] = UNSET
+    warnings: Annotated[Texts, Spec("What to see to; only of a dry run")] = UNSET
+    lock: Annotated[Maybe[LockFound], Spec("The table's lock; only of a dry run")] = UNSET
+    beside: Annotated[Maybe[FoundBeside], Spec("Work of others on the table; only of a dry run")] = UNSET
     would_roll_back: Annotated[
-        tuple[str, ...] | UnsetType,
-        Spec("Instants of dead writers that the job would roll back; only of a dry run"),
+        Texts, Spec("Instants of dead writers that the job would roll back; only of a dry run")
     ] = UNSET
-    notes: Annotated[
-        tuple[str, ...] | UnsetType, Spec("What of it matters to the job, in sentences; only of a dry run")
-    ] = UNSET
-    estimated_cost: Annotated[EstimatedCost | UnsetType, Spec("What the work would cost; only of a dry run")] = UNSET
+    notes: Annotated[Texts, Spec("What of it matters to the job, in sentences; only of a dry run")] = UNSET
+    estimated_cost: Annotated[Maybe[EstimatedCost], Spec("What the work would cost; only of a dry run")] = UNSET
     audit: Annotated[
-        Examination | UnsetType, Spec("What the checks of an audit found after it had replaced file groups")
+        Maybe[Examination], Spec("What the checks of an audit found after it had replaced file groups")
     ] = UNSET
-    nothing_to_do: Annotated[bool | UnsetType, Spec("Whether there is, or was, nothing to do")] = UNSET
+    nothing_to_do: Annotated[Flag, Spec("Whether there is, or was, nothing to do")] = UNSET
     found_completed: Annotated[
-        SomeInstant | UnsetType,
-        Spec("The instant of an earlier attempt, which had completed: nothing was left to do"),
+        Maybe[SomeInstant], Spec("The instant of an earlier attempt, which had completed: nothing was left to do")
     ] = UNSET
-    seconds: Annotated[float | UnsetType, Spec("Time that the attempt took")] = UNSET
-    lock_wait_seconds: Annotated[float | UnsetType, Spec("Time for which it waited for the table's lock")] = UNSET
-    clock: Annotated[
-        dict[str, Any] | UnsetType, Spec("What the timeline tells of the clock of the table's writers")
-    ] = UNSET
+    seconds: Annotated[Number, Spec("Time that the attempt took")] = UNSET
+    lock_wait_seconds: Annotated[Number, Spec("Time for which it waited for the table's lock")] = UNSET
+    clock: Annotated[Maybe[dict[str, Any]], Spec("What the timeline tells of the clock of the table's writers")] = UNSET
     not_writable: Annotated[
         Problem | UnsetType | None,
         Spec("Why the worker may not write to the table; null if it may, absent if this was not tried"),
@@ -237,33 +239,46 @@ class FileGroupNumbers(Part, frozen=True, kw_only=True):
     after: Annotated[int | None, Spec("After it; null if not known")]
 
 
+class ExaminedResult(KindResult, frozen=True, kw_only=True):
+    """The result of a job that examines the table."""
+
+    findings: Findings = ()
+    checked: Checked = ()
+    unchecked: Unchecked = ()
+
+
+class PlansResult(KindResult, frozen=True, kw_only=True):
+    """The result of a job that may be given the plans to execute."""
+
+    plans: Annotated[Texts, Spec("Plans that were executed")] = UNSET
+    completed_before: Annotated[Texts, Spec("Plans that had completed before")] = UNSET
+    gone: Annotated[Texts, Spec("Plans that do not exist any more")] = UNSET
+    scheduled: Annotated[Flag, Spec("Always false: none is scheduled with `plans`")] = UNSET
+
+
 class ReplacementResult(KindResult, frozen=True, kw_only=True):
     """The result of a job that replaces file groups beside live writers."""
 
-    files: Files = UNSET
-    bytes: Bytes = UNSET
-    rows: Rows = UNSET
-    key_digest: KeyDigestOfRows = UNSET
-    file_groups: Annotated[FileGroupNumbers | UnsetType, Spec("Number of file groups")] = UNSET
-    files_read: Annotated[int | UnsetType, Spec("Files that were read")] = UNSET
-    files_written: Annotated[int | UnsetType, Spec("Files that were written")] = UNSET
+    files: Annotated[Count, Spec("Number of files")] = UNSET
+    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    rows: Annotated[Count, Spec("Number of rows")] = UNSET
+    key_digest: Annotated[Text, Spec("Digest of all record keys: equal for equal sets of keys")] = UNSET
+    file_groups: Annotated[Maybe[FileGroupNumbers], Spec("Number of file groups")] = UNSET
+    files_read: Annotated[Count, Spec("Files that were read")] = UNSET
+    files_written: Annotated[Count, Spec("Files that were written")] = UNSET
     files_copied: Annotated[
-        int | UnsetType, Spec("Those of them that were written by copying row groups, without decoding rows")
+        Count, Spec("Those of them that were written by copying row groups, without decoding rows")
     ] = UNSET
-    merged: Annotated[SlicesMerged | UnsetType, Spec("Who merged file slices with logs")] = UNSET
-    engine: Annotated[str | UnsetType, Spec("Who would merge them, as far as is known before; only of a dry run")] = (
-        UNSET
-    )
-    engine_reasons: Annotated[
-        tuple[Problem, ...] | UnsetType, Spec("Why it would be Hudi's readers; only of a dry run")
-    ] = UNSET
-    bytes_read: Annotated[int | UnsetType, Spec("Bytes that were read")] = UNSET
-    bytes_written: Annotated[int | UnsetType, Spec("Bytes that were written")] = UNSET
-    rounds: Annotated[int | UnsetType, Spec("Rounds in which changed slices were done again")] = UNSET
-    rewritten_again: Annotated[int | UnsetType, Spec("Slices that were done again")] = UNSET
-    left_out: Annotated[int | UnsetType, Spec("Slices that were left out since writers changed them")] = UNSET
-    waited_seconds: Annotated[float | UnsetType, Spec("Wait for a moment without writes in flight")] = UNSET
-    locked_seconds: Annotated[float | UnsetType, Spec("Time for which the table's lock was held")] = UNSET
-    fenced: Annotated[tuple[str, ...] | UnsetType, Spec("Instants of writers that were rolled back")] = UNSET
-    lock_lost: Annotated[bool | UnsetType, Spec("Whether the lock was lost after the commit")] = UNSET
-    repaired: Annotated[tuple[str, ...] | UnsetType, Spec("Stale writes that were repaired afterwards")] = UNSET
+    merged: Annotated[Maybe[SlicesMerged], Spec("Who merged file slices with logs")] = UNSET
+    engine: Annotated[Text, Spec("Who would merge them, as far as is known before; only of a dry run")] = UNSET
+    engine_reasons: Annotated[Reasons, Spec("Why it would be Hudi's readers; only of a dry run")] = UNSET
+    bytes_read: Annotated[Count, Spec("Bytes that were read")] = UNSET
+    bytes_written: Annotated[Count, Spec("Bytes that were written")] = UNSET
+    rounds: Annotated[Count, Spec("Rounds in which changed slices were done again")] = UNSET
+    rewritten_again: Annotated[Count, Spec("Slices that were done again")] = UNSET
+    left_out: Annotated[Count, Spec("Slices that were left out since writers changed them")] = UNSET
+    waited_seconds: Annotated[Number, Spec("Wait for a moment without writes in flight")] = UNSET
+    locked_seconds: Annotated[Number, Spec("Time for which the table's lock was held")] = UNSET
+    fenced: Annotated[Texts, Spec("Instants of writers that were rolled back")] = UNSET
+    lock_lost: Annotated[Flag, Spec("Whether the lock was lost after the commit")] = UNSET
+    repaired: Annotated[Texts, Spec("Stale writes that were repaired afterwards")] = UNSET

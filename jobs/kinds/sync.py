@@ -10,7 +10,7 @@ from jobs.contract import JobKind
 from jobs.job_params import PartitionExtractor, SyncStrategy
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import KindResult, Part, SomeInstant
+from jobs.kinds.results import Flag, KindResult, Many, Part, SomeInstant, Text, Texts
 from jobs.kinds.words import HIVE_NAME, METASTORE_URIS, Names
 
 MetastoreUris = Annotated[
@@ -61,16 +61,16 @@ class SyncedTable(Part, frozen=True, kw_only=True):
     partitions_added: Annotated[int, Spec("Number of partitions that were added")]
     partitions_moved: Annotated[int, Spec("Number of partitions whose folder changed")]
     partitions_dropped: Annotated[int, Spec("Number of partitions that were dropped")]
-    added_partitions: Annotated[tuple[str, ...] | UnsetType, Spec("The first hundred that were added")] = UNSET
-    moved_partitions: Annotated[tuple[str, ...] | UnsetType, Spec("The first hundred whose folder changed")] = UNSET
-    dropped_partitions: Annotated[tuple[str, ...] | UnsetType, Spec("The first hundred that were dropped")] = UNSET
+    added_partitions: Annotated[Texts, Spec("The first hundred that were added")] = UNSET
+    moved_partitions: Annotated[Texts, Spec("The first hundred whose folder changed")] = UNSET
+    dropped_partitions: Annotated[Texts, Spec("The first hundred that were dropped")] = UNSET
     synced: Annotated[SyncedInstants, Spec("The last instant that it has")]
 
 
 class SyncResult(KindResult, frozen=True, kw_only=True):
-    metastore: Annotated[str | UnsetType, Spec("The metastore")] = UNSET
-    changed: Annotated[bool | UnsetType, Spec("Whether there was anything to do")] = UNSET
-    tables: Annotated[tuple[SyncedTable, ...] | UnsetType, Spec("The tables in the metastore")] = UNSET
+    metastore: Annotated[Text, Spec("The metastore")] = UNSET
+    changed: Annotated[Flag, Spec("Whether there was anything to do")] = UNSET
+    tables: Annotated[Many[SyncedTable], Spec("The tables in the metastore")] = UNSET
     last_instant: Annotated[SomeInstant | UnsetType | None, Spec("The last instant that it knows")] = UNSET
 
     @property

@@ -72,7 +72,7 @@ class ExecutesPlans(Parameters, frozen=True, kw_only=True):
     take_over: TakeOver = None
 
 
-class BesideWriters(Parameters, frozen=True, kw_only=True):
+class ActiveWriterParams(Parameters, frozen=True, kw_only=True):
     """Parameters of a job that replaces file groups beside live writers."""
 
     on_active_writers: Annotated[

@@ -27,7 +27,7 @@ from jobs.hudi.records import INGESTION, REPLACE
 from jobs.job_params import OnActiveWriters
 from jobs.lock_errors import LockLostError
 from jobs.protocol.replacement_outcome import Replaced
-from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.protocol.writers import Writers, quiet_seconds, seconds_until_next_write
 
 if TYPE_CHECKING:
@@ -202,14 +202,14 @@ class Replacement:
             logger.warning("the table's lock was lost while %s was committed", outcome.instant)
             outcome.lock_lost = True
 
-    def _known(self, outcome: Replaced) -> Before:
+    def _known(self, outcome: Replaced) -> KnownInstants:
         """Returns the timeline as of taking the lock.
 
         So instants of writers that start later without the lock are judged.
         """
         at_lock = self._timeline_at_lock
         unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"} - {outcome.instant}
-        return Before(frozenset(item.requested for item in at_lock), frozenset(unfinished))
+        return KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
 
     def _require_lock(self) -> None:
         """Raises `LockLostError` unless the lock is ours and has been since it was taken.

@@ -9,7 +9,7 @@ from jobs.job_params import OnActiveWriters
 from jobs.kinds.words import LOCK_SECONDS, WAIT_SECONDS
 
 if TYPE_CHECKING:
-    from jobs.kinds.words import BesideWriters
+    from jobs.kinds.words import ActiveWriterParams
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ReplacementConfig:
     beside_plans: bool = False
 
     @classmethod
-    def of(cls, params: BesideWriters, **more: bool) -> ReplacementConfig:
+    def of(cls, params: ActiveWriterParams, **more: bool) -> ReplacementConfig:
         """Returns the configuration by a job's parameters `on_active_writers`, `wait_seconds` and `lock_seconds`."""
         is_abort = params.on_active_writers is OnActiveWriters.ABORT
         wait = 0 if is_abort else params.wait_seconds

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jobs.dataplane.key_digest import KeyDigest
 from jobs.kinds.results import FileGroupNumbers, ReplacementResult
-from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.stale_writer_watch import KnownInstants
 
 if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
@@ -34,7 +34,7 @@ class Replaced:
     waited_seconds: float = 0.0
     locked_seconds: float = 0.0
     fenced: Fenced = field(default_factory=dict)
-    before: Before = field(default_factory=Before)
+    before: KnownInstants = field(default_factory=KnownInstants)
     lock_lost: bool = False
 
     @property

@@ -43,7 +43,7 @@ WATCHED = INGESTION | {REPLACE}
 
 
 @dataclass(frozen=True)
-class Before:
+class KnownInstants:
     """The timeline at the commit, read under the lock before the commit.
 
     `known` are the instants that existed. Of them `in_flight` were not completed; they are not stopped, since Hudi
@@ -61,7 +61,7 @@ class Before:
         return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight))}
 
     @classmethod
-    def of_commit(cls, instant: str, commits: Sequence[Commit], on_timeline: Sequence[Instant]) -> Before:
+    def of_commit(cls, instant: str, commits: Sequence[Commit], on_timeline: Sequence[Instant]) -> KnownInstants:
         """Returns that of a replacement that another attempt committed.
 
         Instants that were not completed at its commit are judged if they complete.
@@ -96,7 +96,7 @@ class StaleWriterWatch:
         context: JobContext,
         switch: Switch,
         *,
-        before: Before,
+        before: KnownInstants,
     ) -> None:
         self._table = table
         self._lock = lock

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.errors import RefusedError
+from jobs.errors import refuse
 from jobs.hudi import indexes, rows
 from jobs.problems.plans import KEYS_NOT_UNIQUE
 
@@ -43,5 +43,4 @@ def refusals(
 
 def require(table: HudiTable, partitions: Collection[str]) -> None:
     """Raises RefusedError for keys that are there twice in these partitions."""
-    if problems := refusals(table, partitions):
-        raise RefusedError(problems)
+    refuse(refusals(table, partitions))

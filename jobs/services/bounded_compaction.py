@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Result
-from jobs.errors import EngineRefusedError, RefusedError
+from jobs.errors import RefusedError
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans, pending_plans
 from jobs.hudi.records import COMPACTION
-from jobs.kinds.compaction import CompactionResult, WithheldPlan
+from jobs.kinds.compaction import CompactionParams, CompactionResult
 from jobs.kinds.results import EstimatedCost
 from jobs.protocol import preflight
 from jobs.services import compaction_engines
 from jobs.services.compaction_bounds import PendingPlan, left_of
-from jobs.services.compaction_plans import PlanRunner, withheld_for
+from jobs.services.compaction_plans import PlanRunner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.compaction import CompactionParams
     from jobs.services.compaction_bounds import Bounds
 
 
@@ -49,7 +48,7 @@ def run(
         plans = bounds.plans(pending, order.earlier_instants)
         choice = bounds.choose(_due(table), plans)
         left = left_of(choice.left, [plan for plan in pending if plan not in plans])
-        whole = _measured(choice.slices, plans)
+        whole = measured(choice.slices, plans)
         foreseen = whole.having(
             left=left,
             nothing_to_do=not choice.slices and not plans,
@@ -61,19 +60,10 @@ def run(
         return Result(Outcome.SUCCEEDED, details=compaction_engines.forecast(foreseen, table, order))
     runner = PlanRunner(table, order, context)
     executed: list[PendingPlan] = []
-    withheld: dict[str, list[WithheldPlan]] = {}
     with WriteClient(table, UNDER_OUR_LOCK, compaction_engines.options(order)) as client:
         for plan in pending:
-            if not bounds.takes(plan, executed, order.earlier_instants):
-                continue
-            try:
-                runner.run(client, plan.instant)
-            except EngineRefusedError:
-                raise
-            except RefusedError as error:
-                withheld[plan.instant] = withheld_for(plan.instant, error)
-                continue
-            executed.append(plan)
+            if bounds.takes(plan, executed, order.earlier_instants) and runner.executes(client, plan.instant):
+                executed.append(plan)
         context.step("scheduling")
         with runner.lock.held(context.checkpoint):
             # Hudi's planner finds the same files as we do, because the lock is held.
@@ -86,15 +76,11 @@ def run(
     groups = {group for plan in planned for group in plan.groups}
     done = [item for item in due if item.key in groups]
     remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
+    instants = [plan.instant for plan in (*executed, *planned)]
     # A withheld plan is not left by the limit, and no later job executes it either.
-    settled = {*withheld, *(plan.instant for plan in (*executed, *planned))}
-    result = _measured(done, executed).having(
-        left=left_of(remaining, [plan for plan in pending if plan.instant not in settled]),
-        withheld_plans=tuple(each for reasons in withheld.values() for each in reasons),
-        nothing_to_do=not executed and not planned and not withheld,
-    )
-    instants = tuple(plan.instant for plan in (*executed, *planned))
-    return Result(Outcome.SUCCEEDED, instants=instants, details=runner.result(result))
+    settled = {*instants, *(each.instant for each in runner.withheld)}
+    left = left_of(remaining, [plan for plan in pending if plan.instant not in settled])
+    return runner.result(measured(done, executed).having(left=left), instants)
 
 
 def _schedule(table: HudiTable, runner: PlanRunner, options: Mapping[str, str]) -> str | None:
@@ -112,7 +98,7 @@ def _due(table: HudiTable) -> list[FileSlice]:
     return [item for item in table.file_slices() if item.log_files and item.key not in planned]
 
 
-def _measured(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> CompactionResult:
+def measured(slices: Sequence[FileSlice], plans: Sequence[PendingPlan] = ()) -> CompactionResult:
     return CompactionResult(
         file_groups=len(slices) + sum(len(plan.groups) for plan in plans),
         files=sum(bool(item.base_file) + len(item.log_files) for item in slices),

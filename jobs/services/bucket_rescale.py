@@ -23,13 +23,13 @@ from jobs.format.stale_writes import RESCALED_KEY
 from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.kinds.bucket_expansion import BucketRulesChange, RescaleResult
-from jobs.kinds.results import EstimatedCost, FileGroupNumbers
+from jobs.kinds.bucket_expansion import BucketRulesChange, RescaleParams, RescaleResult
+from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
 from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
 from jobs.protocol.replacement_config import ReplacementConfig
-from jobs.protocol.stale_writer_watch import Before
+from jobs.protocol.stale_writer_watch import KnownInstants
 from jobs.services import repair, rewrite_engines
 from jobs.services.rewrite_engines import RewriteEngines
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.bucket_expansion import RescaleParams
-    from jobs.kinds.results import KindResult
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def _settled(
         order,
         context,
         switch,
-        before=Before.of_commit(instant, table.commits(), table.instants()),
+        before=KnownInstants.of_commit(instant, table.commits(), table.instants()),
         seconds=_settle_seconds(order),
     )
     found = watched.result(RescaleResult(found_completed=instant))

@@ -11,7 +11,7 @@ from jobs.errors import EngineRefusedError, HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of
 from jobs.job_params import CompactionEngine
-from jobs.kinds.compaction import EngineOfPlan
+from jobs.kinds.compaction import CompactionParams, EngineOfPlan
 from jobs.kinds.results import KindResult
 from jobs.protocol import arrow_merge, older_hudi
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.hudi.write_stats import WriteStat
     from jobs.job_context import JobContext
-    from jobs.kinds.compaction import CompactionParams
-    from jobs.kinds.words import BesideWriters
+    from jobs.kinds.words import ActiveWriterParams
 
 _MOST_REASONS = 5
 
@@ -103,7 +102,7 @@ class Engines:
             raise EngineRefusedError(explained(self._table, reasons))
 
 
-def asked(table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> CompactionEngine:
+def asked(table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> CompactionEngine:
     """Returns the engine that the job's parameters name; Arrow instead of either, where only it proves that an older
     Hudi merges the logs alike."""
     engine = order.params.engine or CompactionEngine.AUTO
@@ -123,7 +122,7 @@ def options(order: WorkOrder[CompactionParams]) -> dict[str, str]:
     return {CODEC: codec} if codec else {}
 
 
-def forecast(planned: Planned, table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> Planned:
+def forecast(planned: Planned, table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> Planned:
     """Returns the result of a dry run with the `engine` of plans in which no file slice tells something else, and why
     it is Hudi's own."""
     reasons = [] if asked(table, order) is CompactionEngine.HUDI else arrow_merge.reasons_against(table)
@@ -132,7 +131,7 @@ def forecast(planned: Planned, table: HudiTable, order: WorkOrder[CompactionPara
     return planned.having(engine=engine, engine_reasons=tuple(reasons))
 
 
-def refusals(table: HudiTable, order: WorkOrder[CompactionParams | BesideWriters]) -> list[Problem]:
+def refusals(table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> list[Problem]:
     """Returns the reasons against a job that needs Arrow, and against one that asks for Hudi where only Arrow may."""
     if asked(table, order) is CompactionEngine.ARROW:
         return explained(table, arrow_merge.reasons_against(table))

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from jobs.contract import Outcome, Result
 from jobs.errors import EngineRefusedError, LeaseLostError, RefusedError
 from jobs.hudi.lock import TableLock
 from jobs.hudi.plans import plan_of
-from jobs.kinds.compaction import CompactionResult, WithheldPlan
+from jobs.kinds.compaction import CompactionParams, CompactionResult, WithheldPlan
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.unplanned_logs import UnplannedLogs, may_miss_logs
 from jobs.protocol.writers import dead_writes
@@ -18,13 +19,12 @@ from jobs.services.compaction_engines import Engines
 from jobs.services.key_proof import KeyProof
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.hudi.client import WriteClient
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.compaction import CompactionParams
     from jobs.services.compaction_engines import Execution
 
 # Writers are not kept waiting meanwhile.
@@ -43,27 +43,30 @@ class PlanRunner:
         self.lock = TableLock(table, order.job_id)
         self.lock.break_stale()
         self.proof = KeyProof()
+        self.withheld: list[WithheldPlan] = []
         self._unplanned = UnplannedLogs(table, context) if may_miss_logs(table) else None
         self.engines = Engines(table, order, context)
 
-    def run_all(self, client: WriteClient, pending: Iterable[str]) -> tuple[list[str], list[WithheldPlan]]:
-        """Returns the plans that were executed, and the reasons of those that would harm the table: their file groups
-        stay as they are, and the others need not wait for them."""
-        executed: list[str] = []
-        withheld: list[WithheldPlan] = []
-        for instant in pending:
-            try:
-                self.run(client, instant)
-                executed.append(instant)
-            except EngineRefusedError:
-                raise
-            except RefusedError as error:
-                withheld += withheld_for(instant, error)
-        return executed, withheld
+    def executes(self, client: WriteClient, instant: str) -> bool:
+        """Executes a plan unless it would harm the table: then it is withheld, its file groups stay as they are, and
+        the others need not wait for it. Returns whether it was executed."""
+        try:
+            self.run(client, instant)
+        except EngineRefusedError:
+            raise
+        except RefusedError as error:
+            self.withheld += [WithheldPlan(instant=instant, **asdict(reason)) for reason in error.reasons]
+            return False
+        return True
 
-    def result(self, found: CompactionResult) -> CompactionResult:
-        """Returns the job's result with what it says of the executed plans."""
-        return self.proof.result(found.having(engines=self.engines.of_plans()))
+    def result(self, found: CompactionResult, executed: Sequence[str]) -> Result[CompactionResult]:
+        """Returns the job's result with what it says of the plans."""
+        found = found.having(
+            engines=self.engines.of_plans(),
+            withheld_plans=tuple(self.withheld),
+            nothing_to_do=not executed and not self.withheld,
+        )
+        return Result(Outcome.SUCCEEDED, instants=tuple(executed), details=self.proof.result(found))
 
     def schedule(self, client: WriteClient) -> str | None:
         """Plans a compaction of what is due; None if nothing is. The lock must be held."""
@@ -137,7 +140,3 @@ class PlanRunner:
                 is_waiting = True
             context.checkpoint()
             time.sleep(_POLL_SECONDS)
-
-
-def withheld_for(instant: str, error: RefusedError) -> list[WithheldPlan]:
-    return [WithheldPlan(instant=instant, **asdict(reason)) for reason in error.reasons]

@@ -19,14 +19,13 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import REPLACE
 from jobs.kinds.registry import KINDS
-from jobs.kinds.results import FoundBeside, LockFound
+from jobs.kinds.results import FoundBeside, KindResult, LockFound
 from jobs.problems.tables import LOCK_NOT_ATOMIC
 from jobs.protocol.writers import dead_writes
 
 if TYPE_CHECKING:
     from jobs.contract import Result, WorkOrder
     from jobs.hudi.table import HudiTable
-    from jobs.kinds.results import KindResult
 
 _NAMED = 5
 

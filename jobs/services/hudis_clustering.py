@@ -22,7 +22,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans
 from jobs.job_params import ClusteringLayout
-from jobs.kinds.clustering import ClusteringResult
+from jobs.kinds.clustering import ClusteringParams, ClusteringResult
 from jobs.kinds.results import FileGroupNumbers
 from jobs.protocol import unique_keys
 from jobs.protocol.file_group_change import Switch
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds import results
-    from jobs.kinds.clustering import ClusteringParams
     from jobs.protocol.replacement_outcome import Replaced
 
 HOLDING = COMPACTION_ACTIONS | CLUSTERING_ACTIONS

@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import FilesGoneError, HudiError, RefusedError, WritersActiveError
+from jobs.errors import FilesGoneError, HudiError, WritersActiveError, refuse
 from jobs.hudi import index_note
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.kinds.metadata_table import MetadataTableResult
+from jobs.kinds.metadata_table import MetadataTableParams, MetadataTableResult
 from jobs.problems.plans import FILES_WITHOUT_COMMIT
 from jobs.protocol import preflight, table_parts, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.metadata_table import MetadataTableParams
-    from jobs.kinds.results import DamageFound
+    from jobs.services.checks.finding import Finding
 
 REBUILD, VALIDATE = "rebuild", "validate"
 
@@ -41,7 +40,9 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     """
     context.step("comparing it with the storage")
     findings = _findings(table)
-    found = MetadataTableResult(partitions=tuple(sorted(table.metadata_partitions)), findings=findings)
+    found = MetadataTableResult(
+        partitions=tuple(sorted(table.metadata_partitions)), findings=tuple(each.result() for each in findings)
+    )
     if order.params.action == "validate":
         return Result(Outcome.SUCCEEDED, details=found)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
@@ -54,8 +55,7 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     problems += table_parts.of_folders(table)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems)))
-    if problems:
-        raise RefusedError(problems)
+    refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     with lock.held(context.checkpoint):
@@ -79,7 +79,7 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     return Result(Outcome.SUCCEEDED, details=found.having(partitions=tuple(sorted(table.metadata_partitions))))
 
 
-def _of_files(table: HudiTable, findings: Sequence[DamageFound]) -> list[Problem]:
+def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
     """Refuses to hide that files are gone, and to list files that no commit names: readers would see their rows."""
     if gone := [finding for finding in findings if finding.cure is None]:
         return [
@@ -94,7 +94,7 @@ def _of_files(table: HudiTable, findings: Sequence[DamageFound]) -> list[Problem
     return [FILES_WITHOUT_COMMIT.because(some(strays))]
 
 
-def _findings(table: HudiTable) -> tuple[DamageFound, ...]:
+def _findings(table: HudiTable) -> list[Finding]:
     """Compares twice: what writers change meanwhile differs only once."""
     with ExitStack() as clients:
         # What is not there as a whole cannot be compared.
@@ -103,5 +103,5 @@ def _findings(table: HudiTable) -> tuple[DamageFound, ...]:
             if first:
                 table.reload()
             if found := confirmed(first, check(Examined(table, clients)) if first else ()):
-                return tuple(finding.result() for finding in found)
-    return ()
+                return found
+    return []

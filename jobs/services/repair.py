@@ -12,13 +12,15 @@ owner's overwrite replaced its file groups.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
 
 from jobs.contract import Outcome, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
-from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError
+from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketChange
 from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, stale_writes
 from jobs.hudi.client import WriteClient
@@ -45,10 +47,10 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.words import BesideWriters
+    from jobs.kinds.words import ActiveWriterParams
     from jobs.protocol.file_group_change import Switch
     from jobs.protocol.replacement import Rewriter
-    from jobs.protocol.stale_writer_watch import Before
+    from jobs.protocol.stale_writer_watch import KnownInstants
     from jobs.protocol.writers import Fenced
 
 Replacing = TypeVar("Replacing", bound=ReplacementResult)
@@ -56,15 +58,9 @@ Replacing = TypeVar("Replacing", bound=ReplacementResult)
 
 @dataclass
 class Repaired:
-    """The result of a repair: `stale` are the instants whose rows were recovered, `cleared` those that had no defect.
+    """What a repair has done so far, by the names of its result. `instants` are its commits."""
 
-    `left` are stale writes that were left alone, since nothing proves them and nobody named them; `waived` are those of
-    them whose rows shall stay where they are, by the order's word (`accepted`). `rows` counts rows
-    written again, `deletes` keys deleted again, `superseded` rows and deletes that newer commits have overtaken;
-    `moved` counts rows taken out of wrong buckets. `instants` are the commits of the repair.
-    """
-
-    stale: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
     cleared: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     waived: tuple[str, ...] = ()
@@ -72,19 +68,10 @@ class Repaired:
     deletes: int = 0
     superseded: int = 0
     moved: int = 0
-    instants: tuple[str, ...] = field(default=())
+    instants: tuple[str, ...] = ()
 
     def result(self) -> RepairResult:
-        return RepairResult(
-            repaired=self.stale,
-            cleared=self.cleared,
-            left=self.left,
-            waived=self.waived,
-            rows=self.rows,
-            deletes=self.deletes,
-            superseded=self.superseded,
-            moved=self.moved,
-        )
+        return msgspec.convert(self, RepairResult, from_attributes=True)
 
 
 def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result[RepairResult]:
@@ -117,8 +104,7 @@ def repair_writes(
     table: HudiTable, lock: TableLock, order: WorkOrder[RepairParams], context: JobContext, suspects: Sequence[str] = ()
 ) -> Repaired:
     """Repairs the table's stale writes; `suspects` are instants that may have used an old number of buckets."""
-    if problems := preflight.of_repair(table):
-        raise RefusedError(problems)
+    refuse(preflight.of_repair(table))
     commits = table.commits()
     accepted = set(order.params.accepted or ())
     stale, left = _chosen(table, commits, suspects, accepted)
@@ -175,17 +161,17 @@ class Watched:
 
     def result(self, found: Replacing) -> Replacing:
         """Returns the job's result with this outcome."""
-        return found.having(fenced=self.fenced, repaired=self.repaired.stale)
+        return found.having(fenced=self.fenced, repaired=self.repaired.repaired)
 
 
 def after_switch(
     table: HudiTable,
     lock: TableLock,
-    order: WorkOrder[BesideWriters],
+    order: WorkOrder[ActiveWriterParams],
     context: JobContext,
     switch: Switch,
     *,
-    before: Before,
+    before: KnownInstants,
     fenced: Fenced | None = None,
     seconds: float = 0.0,
 ) -> Watched:
@@ -235,7 +221,7 @@ def _recover_stale_rows(
         repaired.rows += decided.upsert_count
         repaired.deletes += decided.delete_count
         repaired.superseded += decided.superseded
-    repaired.stale += tuple(instants)
+    repaired.repaired += tuple(instants)
     if lost:
         counts = ", ".join(f"{count} of {instant}" for instant, count in lost.items())
         raise DeletesLostError(f"Lost deletes: {counts}.")
@@ -293,7 +279,7 @@ def _move_misplaced_rows(
     repaired.rows += decided.upsert_count
     repaired.moved += wrong.rows.count()
     _leave_out(table, lock, order, context, repaired, groups=wrong.groups, instants=instants)
-    repaired.stale += tuple(instants)
+    repaired.repaired += tuple(instants)
 
 
 def _leave_out(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jobs.format.written_file import WrittenFile
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
-    from jobs.kinds.words import BesideWriters
+    from jobs.kinds.words import ActiveWriterParams
 
 Planned = TypeVar("Planned", bound=ReplacementResult)
 
@@ -26,7 +26,7 @@ Planned = TypeVar("Planned", bound=ReplacementResult)
 class RewriteEngines:
     """Merges the slices of one job as its parameter `engine` says."""
 
-    def __init__(self, table: HudiTable, order: WorkOrder[BesideWriters]) -> None:
+    def __init__(self, table: HudiTable, order: WorkOrder[ActiveWriterParams]) -> None:
         self._table = table
         self._asked = asked(table, order)
         self._merging = Merging(only_arrow=self._asked is CompactionEngine.ARROW)
@@ -62,13 +62,13 @@ class RewriteEngines:
 
 
 def forecast(
-    planned: Planned, table: HudiTable, order: WorkOrder[BesideWriters], slices: Sequence[FileSlice]
+    planned: Planned, table: HudiTable, order: WorkOrder[ActiveWriterParams], slices: Sequence[FileSlice]
 ) -> Planned:
     """Returns the result of a dry run with who would merge those of these slices that have logs, if there are any."""
     return compaction_engines.forecast(planned, table, order) if _has_logs(slices) else planned
 
 
-def refusals(table: HudiTable, order: WorkOrder[BesideWriters], slices: Sequence[FileSlice]) -> list[Problem]:
+def refusals(table: HudiTable, order: WorkOrder[ActiveWriterParams], slices: Sequence[FileSlice]) -> list[Problem]:
     """Returns the reasons against a job that asks for Arrow, whatever the logs of these slices hold."""
     return compaction_engines.refusals(table, order) if _has_logs(slices) else []
 

@@ -63,7 +63,7 @@ class Azure:
         """Returns Arrow's file system, one per process. Its paths are `container/path`, without any encoding."""
         return _filesystem(self)
 
-    def hasty(self) -> Azure:
+    def with_short_timeouts(self) -> Azure:
         """Arrow's client of Azure has no limits that could be set."""
         return self
 

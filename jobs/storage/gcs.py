@@ -67,7 +67,7 @@ class Gcs:
         """Returns Arrow's file system, one per process. Its paths are `bucket/key`, without any encoding."""
         return _filesystem(self)
 
-    def hasty(self) -> Gcs:
+    def with_short_timeouts(self) -> Gcs:
         return replace(self, seconds=10)
 
 

@@ -63,7 +63,7 @@ class Hdfs:
         """Returns Arrow's file system, one per process. Its paths are absolute, without any encoding."""
         return _filesystem(self)
 
-    def hasty(self) -> Hdfs:
+    def with_short_timeouts(self) -> Hdfs:
         return replace(self, connect_seconds=3.0, request_seconds=10.0, attempts=2)
 
 

@@ -127,7 +127,7 @@ class S3:
         """Returns Arrow's file system, one per process. Its paths are `bucket/key`, without any encoding."""
         return _filesystem(self)
 
-    def hasty(self) -> S3:
+    def with_short_timeouts(self) -> S3:
         return replace(self, attempts=3, request_seconds=10.0)
 
 

@@ -22,5 +22,5 @@ class Store(Protocol):
     def filesystem(self) -> fs.FileSystem:
         """Returns Arrow's file system, one per process."""
 
-    def hasty(self) -> Self:
+    def with_short_timeouts(self) -> Self:
         """Returns the same access with short times and few attempts, for when a caller waits for the answer."""

@@ -178,7 +178,7 @@ class Attempt:
         except Exception as error:
             if isinstance(self.context.must_end, LeaseLostError) or isinstance(error, LeaseLostError):
                 raise LeaseLostError from error
-            return self._told(self._failed(error))
+            return self._with_leftovers(self._failed(error))
         finally:
             self.context.steps.end()
             with suppress(Exception):  # the JVM may be gone
@@ -219,7 +219,7 @@ class Attempt:
         detail = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return Result(Outcome.FAILED, details=nothing, error=JobError.because(detail[:300]))
 
-    def _told(self, failed: Result[KindResult]) -> Result[KindResult]:
+    def _with_leftovers(self, failed: Result[KindResult]) -> Result[KindResult]:
         """Adds what the attempt could not undo."""
         if failed.error is None or not self.context.left_behind:
             return failed

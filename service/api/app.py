@@ -20,6 +20,7 @@ from service.api import (
     entity_tags,
     events,
     health,
+    health_problems,
     incidents,
     jobs,
     lineage,
@@ -31,7 +32,6 @@ from service.api import (
     problem_pages,
     problems,
     session,
-    standing_problems,
     table_by_path,
     tables,
     webhooks,
@@ -116,7 +116,7 @@ def create_app(context: AppContext) -> FastAPI:
         commits,
         consumers,
         incidents,
-        standing_problems,
+        health_problems,
         overview,
         policies,
         decisions,
@@ -149,6 +149,14 @@ def create_app(context: AppContext) -> FastAPI:
     app.add_middleware(RequestIds)
     _document_problems(app)
     return app
+
+
+def complete_routes(app: FastAPI) -> None:
+    """Makes what a route needs to answer, which FastAPI 0.165 otherwise does in its event loop at the first call of
+    each router, while every other call waits. Safe to run beside calls."""
+    unknown = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in app.routes:
+        route.matches(dict(unknown))
 
 
 def _document_problems(app: FastAPI) -> None:

@@ -37,7 +37,7 @@ _OF_DATABASE = {DatabaseUnavailableError.type, DatabaseDamagedError.type}
 
 class CallRecord:
     """The entry of one call. It is added by the first transaction that the call commits, as if the call had succeeded,
-    with its object as it was at both ends of the transaction (`service.db.audit_record.Companion`)."""
+    with its object as it was at both ends of the transaction (`service.db.audit_record.Recorder`)."""
 
     def __init__(self, database: Database, route: APIRoute, scope: Scope, values: dict[str, Any]) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class CallRecord:
         self._is_named = False
         self._before: tuple[str | None, Any] = (None, None)
         # What the call itself states; counts instead of what the database shows.
-        self._told: tuple[Any, Any] | None = None
+        self._stated: tuple[Any, Any] | None = None
         self._connection: Connection | None = None
         self._condition = entity_tags.condition_of(scope["method"], dict(scope["headers"]))
         self.entry_id: int | None = None
@@ -72,8 +72,8 @@ class CallRecord:
     def about(self, kind: str, object_id: str) -> None:
         self._object, self._is_named, self._before = (kind, object_id), True, (None, None)
 
-    def told(self, before: Any, after: Any) -> None:
-        self._told = (before, after)
+    def state_object(self, before: Any, after: Any) -> None:
+        self._stated = (before, after)
 
     def sibling(self) -> CallRecord:
         return CallRecord(self._database, self._route, self._scope, {})
@@ -83,13 +83,13 @@ class CallRecord:
 
     def ends(self, connection: Connection) -> None:
         if self._connection is not connection:
-            if self.entry_id is not None and self._told:
-                audit_store.set_members(connection, self.entry_id, *map(shown, self._told))
+            if self.entry_id is not None and self._stated:
+                audit_store.set_members(connection, self.entry_id, *map(shown, self._stated))
             return
         self._connection = None
         after = look(connection, self._database.cipher, *self._object) if self._object else (None, None)
-        name, (before, now) = after[0] or self._before[0], self._told or (self._before[1], after[1])
-        self.entity_tag = self._tag(after[1]) if after != (None, None) and self._told is None else None
+        name, (before, now) = after[0] or self._before[0], self._stated or (self._before[1], after[1])
+        self.entity_tag = self._tag(after[1]) if after != (None, None) and self._stated is None else None
         if before == now:
             before = now = None
         entry = dataclasses.replace(self.entry(), object_name=name, before=shown(before), after=shown(now))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from pydantic import StringConstraints
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, LakeDep, needs
-from service.api.filters import OfTable, Since, Until
+from service.api.filters import Listed, OfTable
 from service.api.observed import (
     BucketsOfPartition,
     BucketsOut,
-    CommitOut,
     CommitPage,
     HistoryOut,
     SampleOut,
@@ -22,25 +21,20 @@ from service.api.observed import (
 )
 from service.api.patterns import ACTION
 from service.api.requests import Moment
-from service.api.statuses import documented
-from service.api.tables import CursorText, Limit, TableId
+from service.api.routes import Routes
+from service.api.tables import TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
 from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
 from service.model import errors, storage_errors, table_errors
 
-router = APIRouter(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
+router = Routes(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
 Partitions = Annotated[int, Query(ge=0, le=10_000, description="Maximum number of partitions, largest first")]
 
 
-@router.get(
-    "/commits",
-    operation_id="listCommits",
-    summary="List commits, latest first",
-    responses=documented(errors.ParamsInvalidError),
-)
+@router.on("GET /commits", "List commits, latest first", errors.ParamsInvalidError)
 def list_commits(
     database: DatabaseDep,
     *,
@@ -49,32 +43,24 @@ def list_commits(
         list[Annotated[str, StringConstraints(max_length=32, pattern=ACTION)]],
         Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
     ] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> CommitPage:
     """Lists every completed instant of every table, of writers and table services, by the time of completion."""
     with reading(database.engine) as connection:
-        page = commit_store.page(
-            connection, limit=limit, cursor=cursor, table_id=table_id, actions=action, since=since, until=until
-        )
-    return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
+        page = commit_store.page(connection, table_id=table_id, actions=action, **listed)
+    return CommitPage.of(page)
 
 
-@router.get(
-    "/tables/{table_id}/timeline",
-    operation_id="getTimeline",
-    summary="Show a table's active timeline",
-    responses=documented(
-        table_errors.TableNotFoundError,
-        storage_errors.PathNotFoundError,
-        storage_errors.PathForbiddenError,
-        storage_errors.StorageError,
-        storage_errors.ReadersBusyError,
-    ),
+@router.on(
+    "GET /tables/{table_id}/timeline",
+    "Show a table's active timeline",
+    table_errors.TableNotFoundError,
+    storage_errors.PathNotFoundError,
+    storage_errors.PathForbiddenError,
+    storage_errors.StorageError,
+    storage_errors.ReadersBusyError,
 )
-def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
+def get_timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
@@ -82,13 +68,13 @@ def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> Timelin
     return TimelineOut.of(found, watch, database.clock())
 
 
-@router.get(
-    "/tables/{table_id}/snapshot",
-    operation_id="getSnapshot",
-    summary="Show the state of a table",
-    responses=documented(table_errors.TableNotFoundError, table_errors.SnapshotNotTakenError),
+@router.on(
+    "GET /tables/{table_id}/snapshot",
+    "Show the state of a table",
+    table_errors.TableNotFoundError,
+    table_errors.SnapshotNotTakenError,
 )
-def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
+def get_snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
     """Returns the state as of the last observed change of the timeline."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
@@ -98,13 +84,13 @@ def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 
     return SnapshotOut.of(found, watch, database.clock(), partitions)
 
 
-@router.get(
-    "/tables/{table_id}/history",
-    operation_id="getHistory",
-    summary="Show how a table's backlog and files have developed",
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
+@router.on(
+    "GET /tables/{table_id}/history",
+    "Show how a table's backlog and files have developed",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
 )
-def history(
+def get_history(
     table_id: TableId,
     database: DatabaseDep,
     *,
@@ -120,13 +106,13 @@ def history(
     return HistoryOut(items=[SampleOut.of(sample) for sample in found])
 
 
-@router.get(
-    "/tables/{table_id}/buckets",
-    operation_id="getBuckets",
-    summary="Show the size of each bucket",
-    responses=documented(table_errors.TableNotFoundError, table_errors.SnapshotNotTakenError),
+@router.on(
+    "GET /tables/{table_id}/buckets",
+    "Show the size of each bucket",
+    table_errors.TableNotFoundError,
+    table_errors.SnapshotNotTakenError,
 )
-def buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
+def get_buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
     """Returns bytes, rows and skew of the buckets of each partition."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)

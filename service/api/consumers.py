@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import Path, Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from service.access.token import Role
-from service.api.dependencies import DatabaseDep, needs
+from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.patterns import COMMIT_TIME, NAME
 from service.api.requests import Request
-from service.api.statuses import CREATED, NOTHING, documented
+from service.api.routes import Routes
+from service.api.shown import made
+from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import consumer_store, decision_times, table_store
 from service.catalog.consumer import Consumer
@@ -26,7 +28,7 @@ from service.policies.policy_registry import effective_of
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-router = APIRouter(prefix="/v1/tables/{table_id}/consumers", tags=["tables"])
+router = Routes(prefix="/v1/tables/{table_id}/consumers", tags=["tables"])
 
 Name = Annotated[str, Path(pattern=NAME, examples=["orders-to-warehouse"])]
 
@@ -50,27 +52,14 @@ class ConsumerOut(BaseModel):
 
     @classmethod
     def of(cls, consumer: Consumer, hours: int, now: datetime) -> ConsumerOut:
-        return cls(
-            name=consumer.name,
-            instant=consumer.instant,
-            created_at=consumer.created_at,
-            seen_at=consumer.seen_at,
-            expires_at=consumer.expires_at(hours),
-            stale=consumer.is_stale(hours, now),
-        )
+        return made(cls, consumer, expires_at=consumer.expires_at(hours), stale=consumer.is_stale(hours, now))
 
 
 class ConsumerList(BaseModel):
     items: list[ConsumerOut]
 
 
-@router.get(
-    "",
-    operation_id="listConsumers",
-    summary="List the consumers of a table",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(table_errors.TableNotFoundError),
-)
+@router.on("GET ", "List the consumers of a table", table_errors.TableNotFoundError, role=Role.READER)
 def list_consumers(table_id: TableId, database: DatabaseDep) -> ConsumerList:
     with reading(database.engine) as connection:
         hours = _hours(connection, table_id)
@@ -78,12 +67,13 @@ def list_consumers(table_id: TableId, database: DatabaseDep) -> ConsumerList:
     return ConsumerList(items=[_shown(each, hours, database) for each in found])
 
 
-@router.get(
-    "/{name}",
-    operation_id="getConsumer",
-    summary="Show a consumer",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
+@router.on(
+    "GET /{name}",
+    "Show a consumer",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    ConsumerNotFoundError,
+    role=Role.READER,
 )
 def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response: Response) -> ConsumerOut:
     with reading(database.engine) as connection:
@@ -92,15 +82,13 @@ def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response:
         return _shown(consumer_store.get(connection, table_id, name), hours, database)
 
 
-@router.put(
-    "/{name}",
-    operation_id="putConsumer",
-    summary="Report how far a consumer has come",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses={
-        int(CREATED): {"model": ConsumerOut, "description": "The table had no consumer of this name before"},
-        **documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
-    },
+@router.on(
+    "PUT /{name}",
+    "Report how far a consumer has come",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    role=Role.OPERATOR,
+    responses={int(CREATED): {"model": ConsumerOut, "description": "The table had no consumer of this name before"}},
 )
 def put_consumer(
     table_id: TableId, name: Name, wanted: ConsumerIn, database: DatabaseDep, response: Response
@@ -115,13 +103,14 @@ def put_consumer(
     return _shown(found, hours, database)
 
 
-@router.delete(
-    "/{name}",
-    operation_id="deleteConsumer",
-    summary="Delete a consumer, so that nothing is kept for it",
+@router.on(
+    "DELETE /{name}",
+    "Delete a consumer, so that nothing is kept for it",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    ConsumerNotFoundError,
+    role=Role.OPERATOR,
     status_code=NOTHING,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError, ConsumerNotFoundError),
 )
 def delete_consumer(table_id: TableId, name: Name, database: DatabaseDep) -> None:
     with writing(database.engine) as connection:

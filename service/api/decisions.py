@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, QueueDep, needs
-from service.api.filters import OfKinds, Since, Until
+from service.api.filters import CursorText, Limit, OfKinds, Since, Until
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
-from service.api.statuses import documented
-from service.api.tables import CursorText, Limit, TableId
+from service.api.routes import Routes
+from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
 from service.model import errors, table_errors
 from service.scheduling import decision_store, scheduler
 from service.scheduling.decision import DECIDED, Verdict
 
-router = APIRouter(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
+router = Routes(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
 
 
-@router.get(
-    "/{table_id}/decisions",
-    operation_id="listDecisions",
-    summary="List the decisions about a table, newest first",
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
+@router.on(
+    "GET /{table_id}/decisions",
+    "List the decisions about a table, newest first",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
 )
 def list_decisions(
     table_id: TableId,
@@ -64,16 +64,13 @@ def list_decisions(
             since=since,
             until=until,
         )
-    return DecisionPage(items=[DecisionOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+    return DecisionPage.of(page)
 
 
-@router.post(
-    "/{table_id}/evaluate",
-    operation_id="evaluateTable",
-    summary="Show the decisions that a table would get now",
-    responses=documented(table_errors.TableNotFoundError),
+@router.on(
+    "POST /{table_id}/evaluate", "Show the decisions that a table would get now", table_errors.TableNotFoundError
 )
-def evaluate(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
+def evaluate_table(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
     """Starts nothing and stores nothing."""
     found = scheduler.evaluate(database, table_id, queue.planning)
     return EvaluationOut(looked_at=found.polled_at, decisions=[DecisionOut.of(each) for each in found.decisions])

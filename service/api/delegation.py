@@ -6,25 +6,26 @@ import logging
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep, needs
-from service.api.filters import Since, Until
+from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
+from service.api.filters import Listed
 from service.api.patterns import SOME_TEXT
 from service.api.query_parameters import TOLERANT
-from service.api.statuses import ACCEPTED, documented
-from service.api.tables import CursorText, Limit
+from service.api.routes import Routes
+from service.api.shown import made
+from service.api.statuses import ACCEPTED
 from service.db.engine import reading
 from service.delegation import inbox, plan_store
 from service.delegation.plan import (
     DelegatedPlan,
     DelegatedService,
+    ExecutionHints,
     PlanRequest,
     PlanState,
-    Wishes,
     data_table_of,
     instants_of,
 )
@@ -33,7 +34,7 @@ from service.policies.policy import GROUP_PATTERN
 
 log = logging.getLogger(__name__)
 
-router = APIRouter(prefix="/v1", tags=["delegation"])
+router = Routes(prefix="/v1", tags=["delegation"])
 
 # 1000 instants of 20 digits fit; the client sends them in the URL.
 _MOST_INSTANT_TEXT = 24_000
@@ -71,28 +72,8 @@ class PlanOut(BaseModel):
 
     @classmethod
     def of(cls, plan: DelegatedPlan) -> PlanOut:
-        return cls(
-            id=plan.id,
-            base_path=plan.base_path,
-            table_id=plan.table_id,
-            table_name=plan.table_name,
-            service=plan.service,
-            instant=plan.instant,
-            is_metadata=plan.is_metadata,
-            state=plan.state,
-            because=plan.because,
-            hint=inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None,
-            job_id=plan.job_id,
-            queue=plan.wishes.queue,
-            resource=plan.wishes.resource,
-            parallelism=plan.wishes.parallelism,
-            engine=plan.wishes.engine,
-            username=plan.wishes.username,
-            requested_by=plan.requested_by,
-            requested_at=plan.requested_at,
-            last_requested_at=plan.last_requested_at,
-            ended_at=plan.ended_at,
-        )
+        hint = inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None
+        return made(cls, plan, hint=hint, **vars(plan.hints))
 
 
 class PlanPage(BaseModel):
@@ -100,17 +81,16 @@ class PlanPage(BaseModel):
     next_cursor: str | None
 
 
-@router.get(
-    f"{DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
-    operation_id="delegatePlans",
-    summary="Delegate the pending plans of a table (called by Hudi's writers)",
-    openapi_extra=TOLERANT,
+@router.on(
+    f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
+    "Delegate the pending plans of a table (called by Hudi's writers)",
+    errors.ParamsInvalidError,
     responses={
-        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"},
-        **documented(errors.ParamsInvalidError),
+        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
     },
+    openapi_extra=TOLERANT,
 )
-def delegate(
+def delegate_plans(
     service: Annotated[DelegatedService, Path()],
     database: DatabaseDep,
     lake: LakeDep,
@@ -140,7 +120,7 @@ def delegate(
             f"instant: {message}", extensions={"errors": [{"field": "instant", "message": message}]}
         ) from error
     data_table, is_metadata = data_table_of(base_path)
-    wishes = Wishes.parse(
+    hints = ExecutionHints.parse(
         queue=queue,
         resource=resource,
         parallelism=parallelism,
@@ -149,7 +129,7 @@ def delegate(
         group_pattern=GROUP_PATTERN,
     )
     name = table_name or data_table.rstrip("/").rpartition("/")[2]
-    request = PlanRequest(service, data_table, is_metadata, name, instants, wishes)
+    request = PlanRequest(service, data_table, is_metadata, name, instants, hints)
     try:
         received = inbox.receive(database.engine, database.notifier, database.clock, request, caller=caller.name)
     except errors.DatabaseUnavailableError as error:
@@ -162,27 +142,21 @@ def delegate(
     return DelegationOut(table_id=received.table_id, stored=list(received.new))
 
 
-@router.get(
-    "/delegated-plans",
-    operation_id="listDelegatedPlans",
-    summary="List the plans that writers have delegated, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET /delegated-plans",
+    "List the plans that writers have delegated, newest first",
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
-def list_plans(
+def list_delegated_plans(
     database: DatabaseDep,
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
     state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> PlanPage:
     """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
     request."""
     with reading(database.engine) as connection:
-        page = plan_store.page(
-            connection, limit=limit, cursor=cursor, table_id=table_id, states=state, since=since, until=until
-        )
+        page = plan_store.page(connection, table_id=table_id, states=state, **listed)
     return PlanPage(items=[PlanOut.of(plan) for plan in page.items], next_cursor=page.next_cursor)

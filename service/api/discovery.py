@@ -7,18 +7,19 @@ import time
 from enum import StrEnum
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from jobs.contract import Problem
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api import tables
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.errors import ServiceBusyError
 from service.api.filters import Glob
 from service.api.problems import problem_uri
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
-from service.api.statuses import documented
+from service.api.routes import Routes
+from service.api.shown import made
 from service.catalog import table_store
 from service.db import audit_record
 from service.db.engine import reading
@@ -30,7 +31,7 @@ from service.observation.lake_access import LakeAccess
 from service.registration import discovery
 from service.registration.discovery import Glance
 
-router = APIRouter(prefix="/v1", tags=["tables"])
+router = Routes(prefix="/v1", tags=["tables"])
 
 # Clients wait a minute for an answer.
 _SECONDS = 40.0
@@ -103,8 +104,8 @@ class ReasonOut(BaseModel):
     )
 
     @classmethod
-    def of(cls, error: GroundskeeperError) -> ReasonOut:
-        return cls(type=problem_uri(error.type), title=error.title, detail=error.detail, hint=error.hint)
+    def of(cls, error: GroundskeeperError | Problem) -> ReasonOut:
+        return made(cls, error, type=problem_uri(error.type))
 
 
 class FoundTable(BaseModel):
@@ -168,12 +169,12 @@ class DiscoveryOut(BaseModel):
     )
 
 
-@router.post(
-    "/discover",
-    operation_id="discoverTables",
-    summary="Find the tables below a folder, and register them",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(*tables.REGISTRATION_ERRORS, ServiceBusyError),
+@router.on(
+    "POST /discover",
+    "Find the tables below a folder, and register them",
+    *tables.REGISTRATION_ERRORS,
+    ServiceBusyError,
+    role=Role.ADMIN,
 )
 def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> DiscoveryOut:
     """Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops none of
@@ -209,18 +210,7 @@ def discover(wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: C
         else:
             left -= 1
             items.append(_new(base_path, wanted, database, lake, caller))
-    skipped = [
-        SkippedFolder(
-            path=each.path,
-            reason=ReasonOut(
-                type=problem_uri(each.problem.type),
-                title=each.problem.title,
-                detail=each.problem.detail,
-                hint=each.problem.hint,
-            ),
-        )
-        for each in walked.skipped
-    ]
+    skipped = [SkippedFolder(path=each.path, reason=ReasonOut.of(each.problem)) for each in walked.skipped]
     return DiscoveryOut(items=items, skipped=skipped, is_complete=is_complete)
 
 

@@ -13,18 +13,18 @@ from typing import Annotated, Any
 
 import anyio.to_thread
 from anyio import CapacityLimiter
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.access import session_store, token_store
 from service.access.token import Role
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep
 from service.api.document import event_schemas
 from service.api.event_catalogue import CATALOGUE, Entry
 from service.api.exposure import Exposure
 from service.api.filters import OfTable, Since, Until
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.api.webhook_forms import EventTypeList, EventTypeOut
 from service.db.engine import reading
 from service.delivery import outbox
@@ -33,7 +33,7 @@ from service.events.database import Database
 from service.events.event import Event, EventType, Published, event_id
 from service.model import errors
 
-router = APIRouter(prefix="/v1", tags=["webhooks"])
+router = Routes(prefix="/v1", tags=["webhooks"])
 
 _STREAM = "text/event-stream"
 _AT_ONCE = 100
@@ -82,12 +82,12 @@ class Streams:
         return await anyio.to_thread.run_sync(_read, database, caller, seq, limiter=self._limiter)
 
 
-@router.get(
-    "/events",
-    operation_id="streamEvents",
-    summary="Stream the events",
-    response_class=Response,
-    dependencies=[Depends(needs(Role.READER))],
+@router.on(
+    "GET /events",
+    "Stream the events",
+    errors.ParamsInvalidError,
+    errors.TooManyStreamsError,
+    role=Role.READER,
     responses={
         200: {
             "description": "Server-sent events, each a CloudEvent; with `Accept: application/json` a page of them",
@@ -95,11 +95,11 @@ class Streams:
                 _STREAM: {"schema": {"type": "string"}, "example": event_schemas.STREAM},
                 "application/json": {"schema": event_schemas.PAGE},
             },
-        },
-        **documented(errors.ParamsInvalidError, errors.TooManyStreamsError),
+        }
     },
+    response_class=Response,
 )
-async def events(
+async def stream_events(
     request: Request,
     database: DatabaseDep,
     exposure: ExposureDep,
@@ -198,13 +198,8 @@ async def _stream(
                 await listener.wait(_RELAYED_POLL_SECONDS if database.notifier.relay else _POLL_SECONDS)
 
 
-@router.get(
-    "/event-types",
-    operation_id="listEventTypes",
-    summary="List the types of events",
-    dependencies=[Depends(needs(Role.READER))],
-)
-def event_types(exposure: ExposureDep) -> EventTypeList:
+@router.on("GET /event-types", "List the types of events", role=Role.READER)
+def list_event_types(exposure: ExposureDep) -> EventTypeList:
     """Returns each type with the JSON Schema of its `data` and an example of the whole event."""
     return EventTypeList(items=[_described(type_, entry, exposure.event_source) for type_, entry in CATALOGUE.items()])
 

@@ -1,4 +1,4 @@
-"""How the service shows itself to its callers: its address, who may call it, and how much they may send."""
+"""The address of the service, who may call it, and how much callers may send."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from service.access.token import Token
 
 @dataclass(frozen=True)
 class Exposure:
-    """`local_worker` is the token of the workers that this process starts; it is not in the database, so it ends with
-    the process. With `open_metrics` anybody may scrape. `event_source` is the `source` of the CloudEvents."""
+    """The part of the settings that calls see."""
 
     is_loopback: bool = True
     public_url: str | None = None
     callback_key: str | None = field(default=None, repr=False)
+    # The token of the workers that this process starts: not in the database, so it ends with the process.
     local_worker: Token | None = None
     session_lifetime: timedelta = timedelta(hours=12)
     max_request_bytes: int = 8 * 1024 * 1024
-    open_metrics: bool = False
-    event_source: str = "/groundskeeper"
+    open_metrics: bool = False  # Whether anybody may scrape.
+    event_source: str = "/groundskeeper"  # The `source` of the CloudEvents.
 
     def url_for(self, request: Request) -> str:
         """Returns the public URL of this service, without a trailing slash: the setting, or else that of the request.

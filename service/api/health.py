@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from service.api.dependencies import MonitoringDep
 from service.api.readiness import Check, Checks, Readiness, unknown
 from service.api.responses import HealthOut
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
 from service.model.task_health import TaskHealth
 
-router = APIRouter(tags=["health"])
+router = Routes(tags=["health"])
 
 _SECONDS = 5.0
 
 
 # No thread is needed for either call, so they are answered also when calls that wait for tables take all.
-@router.get("/healthz", operation_id="isAlive", summary="Check that the process is alive")
-async def healthz() -> HealthOut:
+@router.on("GET /healthz", "Check that the process is alive")
+async def is_alive() -> HealthOut:
     return HealthOut()
 
 
-@router.get(
-    "/readyz",
-    operation_id="isReady",
-    summary="Check that the database can be used, and that no background task fails or stands still",
-    responses=documented(NotReadyError, DatabaseUnavailableError, DatabaseDamagedError),
+@router.on(
+    "GET /readyz",
+    "Check that the database can be used, and that no background task fails or stands still",
+    NotReadyError,
+    DatabaseUnavailableError,
+    DatabaseDamagedError,
 )
-async def readyz(request: Request, monitoring: MonitoringDep) -> Readiness:
+async def is_ready(request: Request, monitoring: MonitoringDep) -> Readiness:
     """Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it also
     checks that its files are still those that were opened, intact, and on a disk with space left. `checks` says what
     was found, also with status 503. A service without workers is ready: it takes calls."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Path, Query
+from fastapi import Body, Depends, Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import CallerDep, DatabaseDep, needs
-from service.api.filters import OfTable, Since, Until
+from service.api.dependencies import CallerDep, DatabaseDep
+from service.api.filters import Listed, OfTable
 from service.api.patterns import SOME_TEXT
 from service.api.requests import Request
-from service.api.statuses import documented
-from service.api.tables import CursorText, Limit, TableId
+from service.api.routes import Routes
+from service.api.shown import made
+from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
 from service.db.page import Page
@@ -23,7 +24,7 @@ from service.incidents import store, tracker
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model import errors, job_errors, table_errors
 
-router = APIRouter(prefix="/v1", tags=["incidents"])
+router = Routes(prefix="/v1", tags=["incidents"])
 
 IncidentId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["inc_8c1d0e5f2a7b4963"])]
 KindQuery = Annotated[
@@ -66,21 +67,7 @@ class IncidentOut(BaseModel):
     @classmethod
     def of(cls, incident: Incident) -> IncidentOut:
         problem = incident.problem()
-        return cls(
-            id=incident.id,
-            table_id=incident.table_id,
-            kind=incident.kind,
-            instant=incident.instant,
-            operation=incident.operation,
-            state=incident.state,
-            title=problem.title,
-            detail=problem.detail,
-            hint=problem.hint,
-            details=dict(incident.details),
-            opened_at=incident.opened_at,
-            closed_at=incident.closed_at,
-            because=incident.because,
-        )
+        return made(cls, incident, title=problem.title, detail=problem.detail, hint=problem.hint)
 
 
 class IncidentPage(BaseModel):
@@ -106,62 +93,46 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 
 
 def _wanted(
+    listed: Listed,
     *,
     kind: KindQuery = [],  # noqa: B006 - FastAPI's way; never changed
     state: StateQuery = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
 ) -> dict[str, Any]:
-    return {"kinds": kind, "states": state, "since": since, "until": until, "limit": limit, "cursor": cursor}
+    return {"kinds": kind, "states": state, **listed}
 
 
 Wanted = Annotated[dict[str, Any], Depends(_wanted)]
 
 
-@router.get(
-    "/incidents",
-    operation_id="listIncidents",
-    summary="List incidents, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
-)
-def list_incidents(
-    database: DatabaseDep,
-    wanted: Wanted,
-    table_id: OfTable = None,
-) -> IncidentPage:
+@router.on("GET /incidents", "List incidents, newest first", errors.ParamsInvalidError, role=Role.READER)
+def list_incidents(database: DatabaseDep, wanted: Wanted, table_id: OfTable = None) -> IncidentPage:
     """`since` and `until` are times of opening."""
     with reading(database.engine) as connection:
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
 
-@router.get(
-    "/tables/{table_id}/incidents",
-    operation_id="listIncidentsOfTable",
-    summary="List the incidents of a table, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
+@router.on(
+    "GET /tables/{table_id}/incidents",
+    "List the incidents of a table, newest first",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
-def list_incidents_of_table(
-    table_id: TableId,
-    database: DatabaseDep,
-    wanted: Wanted,
-) -> IncidentPage:
+def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wanted) -> IncidentPage:
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
 
-@router.post(
-    "/incidents/{incident_id}/close",
-    operation_id="closeIncident",
-    summary="Close an incident by hand",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(job_errors.IncidentNotFoundError, job_errors.IncidentClosedError, errors.ParamsInvalidError),
+@router.on(
+    "POST /incidents/{incident_id}/close",
+    "Close an incident by hand",
+    job_errors.IncidentNotFoundError,
+    job_errors.IncidentClosedError,
+    errors.ParamsInvalidError,
+    role=Role.OPERATOR,
 )
-def close(
+def close_incident(
     incident_id: IncidentId,
     wanted: Annotated[IncidentCloseIn, Body(openapi_examples=_CLOSE_EXAMPLES)],
     database: DatabaseDep,

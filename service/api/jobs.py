@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response
+from fastapi import Body, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
-from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
-from service.api.filters import OfKinds, OfTable, Since, Until
+from service.api.filters import Limit, Listed, OfKinds, OfTable
 from service.api.forecasts import Prospects
 from service.api.job_waits import MOST_SECONDS, JobWaits
 from service.api.log_lines import JobLog, as_text
@@ -22,8 +22,9 @@ from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.patterns import SOME_TEXT
 from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
-from service.api.statuses import ACCEPTED, REPEATED, documented
-from service.api.tables import CursorText, Limit, TableId
+from service.api.routes import Routes
+from service.api.statuses import ACCEPTED, REPEATED
+from service.api.tables import TableId
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.events.database import Database
@@ -38,7 +39,7 @@ from service.queue.job import Job, JobState
 from service.queue.submission import JobRequest
 from service.queue.waiting import Wait, waits_of
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = Routes(prefix="/v1", tags=["jobs"])
 
 JobId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["job_4be1c0d2f6a89b37"])]
 IdempotencyKey = Annotated[
@@ -47,30 +48,32 @@ IdempotencyKey = Annotated[
 ]
 
 
-@router.post(
-    "/tables/{table_id}/jobs",
-    operation_id="submitJob",
-    summary="Submit a job",
-    status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses={
-        int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"},
-        **documented(
-            table_errors.TableNotFoundError,
-            errors.ParamsInvalidError,
-            table_errors.OptionNotAllowedError,
-            storage_errors.PathForbiddenError,
-            MetastoreForbiddenError,
-            job_errors.JobConflictError,
-            job_errors.IncidentOpenError,
-            job_errors.IdempotencyKeyReusedError,
-            job_errors.FenceLosesFlinkError,
-            *REFUSALS_OF_CLUSTERING,
-            SecretUnreadableError,
-        ),
-    },
+_SUBMISSION_ERRORS: tuple[type[errors.GroundskeeperError], ...] = (
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    table_errors.OptionNotAllowedError,
+    storage_errors.PathForbiddenError,
+    MetastoreForbiddenError,
+    job_errors.JobConflictError,
+    job_errors.IncidentOpenError,
+    job_errors.IdempotencyKeyReusedError,
+    job_errors.FenceLosesFlinkError,
+    *REFUSALS_OF_CLUSTERING,
+    SecretUnreadableError,
 )
-def submit(
+
+
+@router.on(
+    "POST /tables/{table_id}/jobs",
+    "Submit a job",
+    *_SUBMISSION_ERRORS,
+    role=Role.OPERATOR,
+    responses={
+        int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"}
+    },
+    status_code=ACCEPTED,
+)
+def submit_job(
     table_id: TableId,
     wanted: Annotated[JobIn, Body(openapi_examples=EXAMPLES)],
     *,
@@ -98,19 +101,10 @@ def submit(
             requested_by=caller.name,
         ),
     )
-    if not submission.is_new:
-        response.status_code = REPEATED
-    response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return _out(database, monitoring, submission.job)
+    return _submitted(database, monitoring, submission, response)
 
 
-@router.get(
-    "/jobs",
-    operation_id="listJobs",
-    summary="List jobs, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
-)
+@router.on("GET /jobs", "List jobs, newest first", errors.ParamsInvalidError, role=Role.READER)
 def list_jobs(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -120,37 +114,27 @@ def list_jobs(
     state: Annotated[
         list[JobState], Query(description="May be repeated. Default: any", max_length=10, examples=[["queued"]])
     ] = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> JobPage:
     """`since` and `until` are times of submission."""
     with reading(database.engine) as connection:
-        page = job_store.page(
-            connection,
-            limit=limit,
-            cursor=cursor,
-            table_id=table_id,
-            kinds=kind,
-            states=state,
-            since=since,
-            until=until,
-        )
+        page = job_store.page(connection, table_id=table_id, kinds=kind, states=state, **listed)
         waits = waits_of(connection, page.items, database.clock())
     prospects = _prospects(database, monitoring, page.items, waits)
     return JobPage(items=[JobOut.of(job, prospects) for job in page.items], next_cursor=page.next_cursor)
 
 
-@router.get(
-    "/jobs/{job_id}",
-    operation_id="getJob",
-    summary="Show a job, its attempts, and what it waits for",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(job_errors.JobNotFoundError, errors.ParamsInvalidError, TooManyWaitsError),
+@router.on(
+    "GET /jobs/{job_id}",
+    "Show a job, its attempts, and what it waits for",
+    job_errors.JobNotFoundError,
+    errors.ParamsInvalidError,
+    TooManyWaitsError,
+    role=Role.READER,
 )
 async def get_job(
     job_id: JobId,
+    *,
     database: DatabaseDep,
     monitoring: MonitoringDep,
     caller: CallerDep,
@@ -176,45 +160,32 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
     return JobDetail.with_attempts(job, attempts, _prospects(database, monitoring, [job], waits), now)
 
 
-@router.post(
-    "/jobs/{job_id}/cancel",
-    operation_id="cancelJob",
-    summary="Cancel a job",
+@router.on(
+    "POST /jobs/{job_id}/cancel",
+    "Cancel a job",
+    job_errors.JobNotFoundError,
+    job_errors.JobNotCancellableError,
+    role=Role.OPERATOR,
     status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(job_errors.JobNotFoundError, job_errors.JobNotCancellableError),
 )
-def cancel(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
+def cancel_job(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
     return _out(database, monitoring, submitting.cancel(database, job_id))
 
 
-@router.post(
-    "/jobs/{job_id}/retry",
-    operation_id="retryJob",
-    summary="Submit a job again that failed or was cancelled",
-    status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
+@router.on(
+    "POST /jobs/{job_id}/retry",
+    "Submit a job again that failed or was cancelled",
+    job_errors.JobNotFoundError,
+    JobNotRetriableError,
+    *_SUBMISSION_ERRORS,
+    role=Role.OPERATOR,
     responses={
-        int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"},
-        **documented(
-            job_errors.JobNotFoundError,
-            table_errors.TableNotFoundError,
-            errors.ParamsInvalidError,
-            table_errors.OptionNotAllowedError,
-            storage_errors.PathForbiddenError,
-            MetastoreForbiddenError,
-            JobNotRetriableError,
-            job_errors.JobConflictError,
-            job_errors.IncidentOpenError,
-            job_errors.IdempotencyKeyReusedError,
-            job_errors.FenceLosesFlinkError,
-            *REFUSALS_OF_CLUSTERING,
-            SecretUnreadableError,
-        ),
+        int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"}
     },
+    status_code=ACCEPTED,
 )
-def retry(
+def retry_job(
     job_id: JobId,
     *,
     database: DatabaseDep,
@@ -234,24 +205,19 @@ def retry(
         job, max_attempts=queue.planning.max_attempts, idempotency_key=idempotency_key, requested_by=caller.name
     )
     submission = submitting.submit(database, lake.permissions, asked)
-    if not submission.is_new:
-        response.status_code = REPEATED
-    response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return _out(database, monitoring, submission.job)
+    return _submitted(database, monitoring, submission, response)
 
 
-@router.get(
-    "/jobs/{job_id}/log",
-    operation_id="getJobLog",
-    summary="Read the log of a job",
-    dependencies=[Depends(needs(Role.READER))],
+@router.on(
+    "GET /jobs/{job_id}/log",
+    "Read the log of a job",
+    job_errors.JobNotFoundError,
+    errors.ParamsInvalidError,
+    role=Role.READER,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_model=JobLog,
-    responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-        **documented(job_errors.JobNotFoundError, errors.ParamsInvalidError),
-    },
 )
-def get_log(
+def get_job_log(
     job_id: JobId,
     database: DatabaseDep,
     *,
@@ -278,17 +244,18 @@ def get_log(
     return JobLog.of(page)
 
 
-@router.post(
-    "/jobs/{job_id}/writers-stopped",
-    operation_id="confirmWritersStopped",
-    summary="Confirm that the writers were stopped, for a job that waits for it",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(
-        job_errors.JobNotFoundError, job_errors.JobNotWaitingError, FlinkStateReturnsError, errors.ParamsInvalidError
-    ),
+@router.on(
+    "POST /jobs/{job_id}/writers-stopped",
+    "Confirm that the writers were stopped, for a job that waits for it",
+    job_errors.JobNotFoundError,
+    job_errors.JobNotWaitingError,
+    FlinkStateReturnsError,
+    errors.ParamsInvalidError,
+    role=Role.OPERATOR,
 )
 def confirm_writers_stopped(
     job_id: JobId,
+    *,
     database: DatabaseDep,
     lake: LakeDep,
     monitoring: MonitoringDep,
@@ -297,18 +264,27 @@ def confirm_writers_stopped(
 ) -> JobOut:
     """Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call changes
     nothing."""
-    told = confirmation or WritersStopped.model_validate({})
+    stopped = confirmation or WritersStopped.model_validate({})
     job = coordinator.confirm(
         database.engine,
         database.notifier,
         database.clock,
         job_id,
         by=caller.name,
-        savepoint=told.savepoint,
-        restart=told.restart,
+        savepoint=stopped.savepoint,
+        restart=stopped.restart,
     )
     lake.poll_requests.ask(job.table_id)
     return _out(database, monitoring, job)
+
+
+def _submitted(
+    database: Database, monitoring: Monitoring, submission: submitting.Submission, response: Response
+) -> JobOut:
+    if not submission.is_new:
+        response.status_code = REPEATED
+    response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
+    return _out(database, monitoring, submission.job)
 
 
 def _out(database: Database, monitoring: Monitoring, job: Job) -> JobOut:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
 from service.access.token import Role
-from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
 from service.api.patterns import A_REASON, SOME_TEXT
-from service.api.statuses import documented
+from service.api.routes import Routes
+from service.api.shown import made
 from service.api.tables import TableId
 from service.events.database import Database
 from service.locks import errors as reasons
@@ -25,7 +26,7 @@ from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
 from service.scheduling.queue_settings import QueueSettings
 
-router = APIRouter(prefix="/v1/tables", tags=["tables"])
+router = Routes(prefix="/v1/tables", tags=["tables"])
 
 MOST_WRITERS = 100
 
@@ -55,13 +56,8 @@ class WriterBesideOut(BaseModel):
 
     @classmethod
     def of(cls, writer: Writer, now: datetime) -> WriterBesideOut:
-        return cls(
-            instant=writer.instant,
-            heartbeat_at=writer.heartbeat_at,
-            heartbeat_age_seconds=(now - writer.heartbeat_at).total_seconds(),
-            is_alive=writer.is_alive(now),
-            job_id=writer.job_id,
-        )
+        age = (now - writer.heartbeat_at).total_seconds()
+        return made(cls, writer, heartbeat_age_seconds=age, is_alive=writer.is_alive(now))
 
 
 class JobBesideOut(BaseModel):
@@ -76,14 +72,9 @@ class JobBesideOut(BaseModel):
 
     @classmethod
     def of(cls, job: Job, holding: Job | None) -> JobBesideOut:
-        return cls(
-            id=job.id,
-            kind=job.kind,
-            state=job.state,
-            holds=holding is not None and job.id == holding.id,
-            waits=awaits_lock(job),
-            step=job.progress.step if job.progress else None,
-        )
+        holds = holding is not None and job.id == holding.id
+        step = job.progress.step if job.progress else None
+        return made(cls, job, holds=holds, waits=awaits_lock(job), step=step)
 
 
 class RefusalOut(BaseModel):
@@ -136,21 +127,18 @@ class HeldLockOut(BaseModel):
     def of(cls, lock: HeldLock, desk: LockDesk) -> HeldLockOut:
         now, file, holding = desk.database.clock(), lock.file, lock.holding_job()
         age, why_not = lock.age(now), refusal(lock, now, desk.break_after)
-        return cls(
+        return made(
+            cls,
+            file,
             table_id=lock.table_id,
             provider=lock.provider,
             state=lock.state,
             detail=file.detail or None,
-            id=file.id,
-            path=file.path,
-            since=file.since,
             age_seconds=None if age is None else age.total_seconds(),
-            holder=file.holder,
-            ends_at=file.ends_at,
             ending=lock.ending,
             break_after_seconds=desk.break_after.total_seconds(),
             is_breakable=why_not is None,
-            refusal=RefusalOut.model_validate(why_not.problem(), from_attributes=True) if why_not else None,
+            refusal=why_not.problem() if why_not else None,
             writers=[WriterBesideOut.of(each, now) for each in lock.writers[:MOST_WRITERS]],
             pending=[PendingOut.of(each, now) for each in lock.pending],
             jobs=[JobBesideOut.of(each, holding) for each in lock.jobs],
@@ -175,35 +163,26 @@ def desk_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockD
     return LockDesk(database, lake, queue.lock_break_after)
 
 
-@router.get(
-    "/{table_id}/lock",
-    operation_id="getLock",
-    summary="Show the table's lock, and who may hold it",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(*_READING),
-)
+@router.on("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *_READING, role=Role.READER)
 def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: QueueDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
     desk = desk_of(database, lake, queue)
     return HeldLockOut.of(desk.look(table_id), desk)
 
 
-@router.delete(
-    "/{table_id}/lock",
-    operation_id="breakLock",
-    summary="Break a lock that a dead writer has left",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(
-        errors.ParamsInvalidError,
-        *_READING,
-        reasons.LockFreeError,
-        reasons.LockNotRemovableError,
-        reasons.LockEndsError,
-        reasons.LockTooYoungError,
-        reasons.LockHeldByJobError,
-        reasons.WritersAliveError,
-        reasons.LockChangedError,
-    ),
+@router.on(
+    "DELETE /{table_id}/lock",
+    "Break a lock that a dead writer has left",
+    errors.ParamsInvalidError,
+    *_READING,
+    reasons.LockFreeError,
+    reasons.LockNotRemovableError,
+    reasons.LockEndsError,
+    reasons.LockTooYoungError,
+    reasons.LockHeldByJobError,
+    reasons.WritersAliveError,
+    reasons.LockChangedError,
+    role=Role.OPERATOR,
 )
 def break_lock(
     table_id: TableId,

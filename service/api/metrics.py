@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from service.access.token import Role
 from service.api.dependencies import METRICS_PATH, ExposureDep, bearer, caller_of, needs
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.model.errors import NotReadyError
 
-router = APIRouter(tags=["health"])
+router = Routes(tags=["health"])
 
 _SECONDS = 5.0
 _EXAMPLE = """# HELP groundskeeper_tables Registered tables
@@ -29,19 +29,18 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
 
 
 # No thread of the pool is needed, so scrapes are answered also when calls that wait for tables take all.
-@router.get(
-    METRICS_PATH,
-    operation_id="getMetrics",
-    summary="Show the metrics in the text format of Prometheus",
-    dependencies=[Depends(may_scrape)],
-    response_class=Response,
+@router.on(
+    f"GET {METRICS_PATH}",
+    "Show the metrics in the text format of Prometheus",
+    NotReadyError,
     responses={
         200: {
             "description": "Metrics; `groundskeeper_database_up` is 0 if those of the database could not be read",
             "content": {"text/plain": {"schema": {"type": "string"}, "example": _EXAMPLE}},
-        },
-        **documented(NotReadyError),
+        }
     },
+    dependencies=[Depends(may_scrape)],
+    response_class=Response,
 )
 async def get_metrics(request: Request) -> Response:
     """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:

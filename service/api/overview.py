@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
-from service.api.dependencies import DatabaseDep, MonitoringDep, needs
+from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.forecasts import Prospects
+from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.overview_models import (
     ActiveJob,
     ActiveJobs,
@@ -24,14 +25,13 @@ from service.api.overview_models import (
 )
 from service.api.policy_models import PauseOut
 from service.api.responses import IncidentCounts
-from service.api.standing_problems import SeverityCounts, StandingProblemOut
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
 from service.health import overview, overview_store
 from service.health.overview import Filter, Health, Order, TableState
-from service.health.problem import StandingKind
+from service.health.problem import ProblemKind
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
@@ -41,7 +41,7 @@ from service.queue import worker_store
 from service.queue.job import JobState
 from service.queue.waiting import waits_of
 
-router = APIRouter(prefix="/v1", tags=["problems"])
+router = Routes(prefix="/v1", tags=["problems"])
 
 _TOP_PROBLEMS = 20
 _ACTIVE_JOBS = 50
@@ -49,12 +49,11 @@ _JOBS_OF_TABLE = 20
 _SUGGESTIONS = 20
 
 
-@router.get(
-    "/overview",
-    operation_id="getOverview",
-    summary="Show the state of everything, and a page of tables with their last jobs",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET /overview",
+    "Show the state of everything, and a page of tables with their last jobs",
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
 def get_overview(
     database: DatabaseDep,
@@ -68,7 +67,7 @@ def get_overview(
         list[Health], Query(max_length=10, description="The most serious problem. May be repeated. Default: any")
     ] = [],  # noqa: B006 - FastAPI's way; never changed
     kind: Annotated[
-        list[StandingKind], Query(max_length=50, description="A problem of this kind. May be repeated. Default: any")
+        list[ProblemKind], Query(max_length=50, description="A problem of this kind. May be repeated. Default: any")
     ] = [],  # noqa: B006
     table_type: Annotated[list[TableType], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
     state: Annotated[list[TableState], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
@@ -101,7 +100,7 @@ def get_overview(
         shapes = overview_store.shapes(connection, ids)
         past = overview_store.last_jobs(connection, ids, _JOBS_OF_TABLE)
         of_tables = incident_store.counts(connection, ids)
-        standing = incident_store.count_standing(connection)
+        unresolved = incident_store.count_unresolved(connection)
         jobs = overview_store.active_jobs(connection, _ACTIVE_JOBS)
         suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
         webhooks = overview_store.webhooks(connection)
@@ -109,7 +108,7 @@ def get_overview(
         prospects = Prospects(waits_of(connection, [job for job, _ in jobs], now, workers), outlook)
         pause = pause_store.pause_of(connection)
     incidents: Counter[IncidentState] = Counter()
-    for (_, incident_state), number in standing.items():
+    for (_, incident_state), number in unresolved.items():
         incidents[incident_state] += number
     alive = [worker for worker in workers if worker.is_alive(now)]
     ready = [worker for worker in alive if worker.is_ready]
@@ -119,7 +118,7 @@ def get_overview(
         problems=ProblemsNow(
             as_of=known.as_of,
             counts=SeverityCounts(**{severity.value: number for severity, number in known.counts.items()}),
-            items=[StandingProblemOut.of(each) for each in known.problems[:_TOP_PROBLEMS]],
+            items=[HealthProblemOut.of(each) for each in known.problems[:_TOP_PROBLEMS]],
         ),
         pause=PauseOut.of(pause),
         jobs=ActiveJobs(

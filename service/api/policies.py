@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Path, Response
+from fastapi import Body, Path, Response
 
 from service.access.token import Role
-from service.api.dependencies import CallerDep, DatabaseDep, needs
+from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.patterns import SOME_TEXT
 from service.api.policy_models import EffectivePolicyOut, PatternPolicyList, PatternPolicyOut, PauseIn, PauseOut
 from service.api.policy_requests import EXAMPLES, PatternPolicyIn, PolicyIn
-from service.api.statuses import CREATED, NOTHING, documented
+from service.api.routes import Routes
+from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -20,7 +21,7 @@ from service.model import errors, table_errors
 from service.policies import pause_store, policy_registry, store
 from service.scheduling import pausing
 
-router = APIRouter(prefix="/v1", tags=["policies"])
+router = Routes(prefix="/v1", tags=["policies"])
 
 # The name of a table may contain slashes, and so may a pattern.
 Pattern = Annotated[
@@ -34,39 +35,27 @@ Pattern = Annotated[
     ),
 ]
 
-_reader = Depends(needs(Role.READER))
-_operator = Depends(needs(Role.OPERATOR))
 
-
-@router.get("/policies", operation_id="listPolicies", summary="List the policies of patterns", dependencies=[_reader])
+@router.on("GET /policies", "List the policies of patterns", role=Role.READER)
 def list_policies(database: DatabaseDep) -> PatternPolicyList:
     with reading(database.engine) as connection:
         return PatternPolicyList(items=[PatternPolicyOut.of(policy) for policy in store.every(connection)])
 
 
-@router.get(
-    "/policies/{pattern:path}",
-    operation_id="getPolicy",
-    summary="Show the policy of a pattern",
-    dependencies=[_reader],
-    responses=documented(errors.PolicyNotFoundError),
-)
+@router.on("GET /policies/{pattern:path}", "Show the policy of a pattern", errors.PolicyNotFoundError, role=Role.READER)
 def get_policy(pattern: Pattern, database: DatabaseDep, response: Response) -> PatternPolicyOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "policy", pattern)
         return PatternPolicyOut.of(store.get(connection, pattern))
 
 
-@router.put(
-    "/policies/{pattern:path}",
-    operation_id="putPolicy",
-    summary="Set the policy of all tables whose name matches",
-    dependencies=[_operator],
-    responses={
-        int(CREATED): {"model": PatternPolicyOut, "description": "The pattern had no policy before"},
-        # A line break is part of no address.
-        **documented(errors.ParamsInvalidError, errors.RouteNotFoundError),
-    },
+@router.on(
+    "PUT /policies/{pattern:path}",
+    "Set the policy of all tables whose name matches",
+    errors.ParamsInvalidError,
+    errors.RouteNotFoundError,
+    role=Role.OPERATOR,
+    responses={int(CREATED): {"model": PatternPolicyOut, "description": "The pattern had no policy before"}},
 )
 def put_policy(
     pattern: Pattern,
@@ -84,24 +73,22 @@ def put_policy(
     return PatternPolicyOut.of(policy)
 
 
-@router.delete(
-    "/policies/{pattern:path}",
-    operation_id="deletePolicy",
-    summary="Delete the policy of a pattern",
+@router.on(
+    "DELETE /policies/{pattern:path}",
+    "Delete the policy of a pattern",
+    errors.PolicyNotFoundError,
+    role=Role.OPERATOR,
     status_code=NOTHING,
-    dependencies=[_operator],
-    responses=documented(errors.PolicyNotFoundError),
 )
 def delete_policy(pattern: Pattern, database: DatabaseDep) -> None:
     policy_registry.delete_pattern(database.engine, database.clock, pattern)
 
 
-@router.get(
-    "/tables/{table_id}/policy",
-    operation_id="getTablePolicy",
-    summary="Show the effective policy of a table",
-    dependencies=[_reader],
-    responses=documented(table_errors.TableNotFoundError),
+@router.on(
+    "GET /tables/{table_id}/policy",
+    "Show the effective policy of a table",
+    table_errors.TableNotFoundError,
+    role=Role.READER,
 )
 def get_table_policy(table_id: TableId, database: DatabaseDep, response: Response) -> EffectivePolicyOut:
     """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level."""
@@ -110,12 +97,12 @@ def get_table_policy(table_id: TableId, database: DatabaseDep, response: Respons
         return EffectivePolicyOut.of(policy_registry.effective_of(connection, table_store.get(connection, table_id)))
 
 
-@router.put(
-    "/tables/{table_id}/policy",
-    operation_id="putTablePolicy",
-    summary="Set the policy of one table",
-    dependencies=[_operator],
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
+@router.on(
+    "PUT /tables/{table_id}/policy",
+    "Set the policy of one table",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    role=Role.OPERATOR,
 )
 def put_table_policy(
     table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], database: DatabaseDep
@@ -124,32 +111,26 @@ def put_table_policy(
     return EffectivePolicyOut.of(policy_registry.put_table(database.engine, database.clock, table_id, wanted))
 
 
-@router.delete(
-    "/tables/{table_id}/policy",
-    operation_id="deleteTablePolicy",
-    summary="Delete the policy of one table",
+@router.on(
+    "DELETE /tables/{table_id}/policy",
+    "Delete the policy of one table",
+    table_errors.TableNotFoundError,
+    errors.PolicyNotFoundError,
+    role=Role.OPERATOR,
     status_code=NOTHING,
-    dependencies=[_operator],
-    responses=documented(table_errors.TableNotFoundError, errors.PolicyNotFoundError),
 )
 def delete_table_policy(table_id: TableId, database: DatabaseDep) -> None:
     policy_registry.delete_table(database.engine, database.clock, table_id)
 
 
-@router.get("/pause", operation_id="getPause", summary="Show whether automatic jobs are paused", dependencies=[_reader])
+@router.on("GET /pause", "Show whether automatic jobs are paused", role=Role.READER)
 def get_pause(database: DatabaseDep, response: Response) -> PauseOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "pause", "all")
         return PauseOut.of(pause_store.pause_of(connection))
 
 
-@router.put(
-    "/pause",
-    operation_id="pause",
-    summary="Pause automatic jobs on all tables",
-    dependencies=[_operator],
-    responses=documented(errors.ParamsInvalidError),
-)
+@router.on("PUT /pause", "Pause automatic jobs on all tables", errors.ParamsInvalidError, role=Role.OPERATOR)
 def pause(
     database: DatabaseDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]
 ) -> PauseOut:
@@ -159,7 +140,7 @@ def pause(
     )
 
 
-@router.delete("/pause", operation_id="resume", summary="End the pause", status_code=NOTHING, dependencies=[_operator])
+@router.on("DELETE /pause", "End the pause", role=Role.OPERATOR, status_code=NOTHING)
 def resume(database: DatabaseDep) -> None:
     """Decides about every table anew, and starts a few jobs at a time."""
     pausing.resume(database.engine, database.notifier, database.clock)

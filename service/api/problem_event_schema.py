@@ -1,15 +1,15 @@
-"""The JSON Schema of the events about standing problems, with an example."""
+"""The JSON Schema of the events about open problems, with an example."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from service.api.json_schemas import COUNT, MOMENT, TEXT, object_of, or_null
-from service.health.problem import ObjectType, Severity, StandingKind
+from service.health.problem import ObjectType, ProblemKind, Severity
 
 OPEN_PROBLEM = object_of(
     id={**TEXT, "description": "The same when it opens, when it is resolved, and in GET /v1/problems"},
-    kind={"enum": [kind.value for kind in StandingKind]},
+    kind={"enum": [kind.value for kind in ProblemKind]},
     severity={"enum": [severity.value for severity in Severity]},
     about=object_of(type={"enum": [each.value for each in ObjectType]}, id=TEXT, name=TEXT),
     since={**MOMENT, "description": "As exact as the data allows; often before it was found"},

@@ -9,7 +9,7 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
@@ -17,7 +17,8 @@ from jobs import lock_errors, storage_errors, table_errors  # noqa: F401 - their
 from jobs.errors import JobError
 from jobs.problems import problem_type
 from service.api.problems import problem_uri
-from service.api.statuses import documented, status_of
+from service.api.routes import Routes
+from service.api.statuses import status_of
 from service.model.errors import GroundskeeperError, RouteNotFoundError
 from service.queue import problem_types  # noqa: F401 - they have pages
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _Error = TypeVar("_Error", GroundskeeperError, JobError)
 
-router = APIRouter(prefix="/problems", tags=["health"])
+router = Routes(prefix="/problems", tags=["health"])
 
 _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
@@ -90,27 +91,21 @@ def every_type() -> dict[str, ProblemType]:
     return dict(sorted(found.items()))
 
 
-@router.get(
-    "",
-    operation_id="listProblemTypes",
-    summary="List the types of problems",
-    response_model=ProblemTypeList,
-    responses={200: _AS_HTML},
-)
-async def list_types(request: Request, response: Response) -> ProblemTypeList | Response:
+@router.on("GET ", "List the types of problems", responses={200: _AS_HTML}, response_model=ProblemTypeList)
+async def list_problem_types(request: Request, response: Response) -> ProblemTypeList | Response:
     types = every_type()
     response.headers.update(_VARIES)
     return _page("Problems", _index(types)) if _wants_html(request) else ProblemTypeList(items=list(types.values()))
 
 
-@router.get(
-    "/{name}",
-    operation_id="explainProblem",
-    summary="Explain a type of problem",
+@router.on(
+    "GET /{name}",
+    "Explain a type of problem",
+    RouteNotFoundError,
+    responses={200: _AS_HTML},
     response_model=ProblemType,
-    responses={200: _AS_HTML, **documented(RouteNotFoundError)},
 )
-async def explain(
+async def explain_problem(
     name: Annotated[str, Path(max_length=100, description="The type's name", examples=["job-conflict"])],
     request: Request,
     response: Response,

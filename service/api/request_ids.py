@@ -6,7 +6,7 @@ import re
 import secrets
 from typing import TYPE_CHECKING
 
-from jobs.logs import note
+from jobs.logs import add_log_context
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -39,7 +39,7 @@ class RequestIds:
 
         about = _ABOUT.match(scope["path"], 3) or _ABOUT.match(scope["path"], len("/v1/worker"))
         # Not only while the application runs: the server logs an error of its own afterwards, in the same task.
-        note(request_id=request_id.decode(), **_ids(about))
+        add_log_context(request_id=request_id.decode(), **_ids(about))
         await self._app(scope, receive, name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
 from service.access import session_store
@@ -13,12 +13,13 @@ from service.access.errors import NoLoginError, UnencryptedLoginError
 from service.access.session import opened
 from service.access.token import Role
 from service.api import session_cookie
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep, needs
-from service.api.statuses import CREATED, NOTHING, documented
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep
+from service.api.routes import Routes
+from service.api.statuses import CREATED, NOTHING
 from service.db import audit_record
 from service.db.engine import writing
 
-router = APIRouter(prefix="/v1/session", tags=["access"])
+router = Routes(prefix="/v1/session", tags=["access"])
 
 
 class Way(StrEnum):
@@ -48,13 +49,13 @@ class SessionOut(BaseModel):
         return cls(who=token.name, token_id=token.id, role=token.role, way=way, expires_at=end)
 
 
-@router.post(
-    "",
-    operation_id="logIn",
-    summary="Log in: exchange a token for a cookie",
+@router.on(
+    "POST ",
+    "Log in: exchange a token for a cookie",
+    NoLoginError,
+    UnencryptedLoginError,
+    role=Role.READER,
     status_code=CREATED,
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(NoLoginError, UnencryptedLoginError),
 )
 def log_in(
     request: Request, response: Response, database: DatabaseDep, exposure: ExposureDep, caller: CallerDep
@@ -72,23 +73,12 @@ def log_in(
     return SessionOut.of(caller, expires_at=session.expires_at)
 
 
-@router.get(
-    "",
-    operation_id="getSession",
-    summary="Show who you are",
-    dependencies=[Depends(needs(Role.READER))],
-)
+@router.on("GET ", "Show who you are", role=Role.READER)
 def get_session(caller: CallerDep) -> SessionOut:
     return SessionOut.of(caller)
 
 
-@router.delete(
-    "",
-    operation_id="logOut",
-    summary="Log out: end the session of the cookie",
-    status_code=NOTHING,
-    dependencies=[Depends(needs(Role.READER))],
-)
+@router.on("DELETE ", "Log out: end the session of the cookie", role=Role.READER, status_code=NOTHING)
 def log_out(request: Request, response: Response, database: DatabaseDep, caller: CallerDep) -> None:
     """A copy of the cookie is worth nothing afterwards. Without a session it changes nothing."""
     if caller.session is not None:

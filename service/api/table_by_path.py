@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Request, Response
 
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api import entity_tags, tables
 from service.api.audit_objects import look
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.requests import TableIn
 from service.api.responses import TableOut
-from service.api.statuses import CREATED, documented
+from service.api.routes import Routes
+from service.api.statuses import CREATED
 from service.catalog import table_secrets, table_store
 from service.catalog.registration import Registration, Writers
 from service.db import audit_record
@@ -26,21 +27,18 @@ from service.model import table_errors
 from service.observation.lake_access import LakeAccess
 from service.registration import registry
 
-router = APIRouter(prefix="/v1/tables", tags=["tables"])
+router = Routes(prefix="/v1/tables", tags=["tables"])
 
 
-@router.put(
-    "/by-path",
-    operation_id="putTableByPath",
-    summary="Register a table, or change it to these declarations",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses={
-        int(CREATED): {"model": TableOut, "description": "No table was registered with this base path before"},
-        **documented(*tables.REGISTRATION_ERRORS),
-    },
+@router.on(
+    "PUT /by-path",
+    "Register a table, or change it to these declarations",
+    *tables.REGISTRATION_ERRORS,
+    role=Role.ADMIN,
+    responses={int(CREATED): {"model": TableOut, "description": "No table was registered with this base path before"}},
 )
 def put_table_by_path(
-    wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep, request: Request, response: Response
+    wanted: TableIn, *, database: DatabaseDep, lake: LakeDep, caller: CallerDep, request: Request, response: Response
 ) -> TableOut:
     """The same body again changes nothing, and returns the same table. The base path may be spelt in any way. `name`
     and `index` keep their values if left out, as they were detected; everything else gets its default then."""
@@ -59,7 +57,7 @@ def put_table_by_path(
             response.status_code = CREATED
             response.headers["Location"] = f"/v1/tables/{table.id}"
             return tables.shown(database, table)
-    table = _changed(table_id, wanted, database, lake, caller, condition)
+    table = _changed(table_id, wanted, database=database, lake=lake, caller=caller, condition=condition)
     response.headers["Location"] = f"/v1/tables/{table_id}"
     with reading(database.engine) as connection:
         entity_tags.set_tag(response, connection, database.cipher, "table", table_id)
@@ -67,7 +65,7 @@ def put_table_by_path(
 
 
 def _changed(
-    table_id: str, wanted: TableIn, database: Database, lake: LakeAccess, caller: Caller, condition: str | None
+    table_id: str, wanted: TableIn, *, database: Database, lake: LakeAccess, caller: Caller, condition: str | None
 ) -> Registration:
     with reading(database.engine) as connection:
         stored = table_store.get(connection, table_id)

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlalchemy import Connection
 
 from jobs.contract import TableLock
 from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Since, Until
+from service.api.filters import Glob, Listed
 from service.api.patterns import SOME_TEXT
 from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
-from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
+from service.api.routes import Routes
+from service.api.statuses import ACCEPTED, CREATED, NOTHING
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading, writing
@@ -31,10 +32,9 @@ from service.queue import breaker_store
 from service.queue.hand_over.flink_hosts import check_allowed
 from service.registration import registry
 
-router = APIRouter(prefix="/v1/tables", tags=["tables"])
+router = Routes(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0f3c2a9d5e7b1c44"])]
-Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
 EXAMINATION_ERRORS = (
     errors.ParamsInvalidError,
     table_errors.OptionNotAllowedError,
@@ -50,16 +50,16 @@ EXAMINATION_ERRORS = (
     storage_errors.ReadersBusyError,
 )
 REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
-CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
-@router.post(
-    "",
+@router.on(
+    "POST ",
+    "Register a Hudi table",
+    *REGISTRATION_ERRORS,
+    table_errors.TableAlreadyRegisteredError,
+    role=Role.ADMIN,
     operation_id="registerTable",
-    summary="Register a Hudi table",
     status_code=CREATED,
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(*REGISTRATION_ERRORS, table_errors.TableAlreadyRegisteredError),
 )
 def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep, response: Response) -> TableOut:
     """Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table."""
@@ -68,14 +68,8 @@ def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Call
     return shown(database, table)
 
 
-@router.post(
-    "/detect",
-    operation_id="detectTable",
-    summary="Show what a registration would find",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(*EXAMINATION_ERRORS),
-)
-def detect(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
+@router.on("POST /detect", "Show what a registration would find", *EXAMINATION_ERRORS, role=Role.ADMIN)
+def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
     declared = _declarations(wanted, database, lake)
     found = registry.detect(database, lake, wanted.base_path, declared, allowed_roots=caller.roots(lake))
@@ -89,12 +83,11 @@ def detect(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Caller
     )
 
 
-@router.get(
-    "",
-    operation_id="listTables",
-    summary="List the registered tables, in the order of their registration",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET ",
+    "List the registered tables, in the order of their registration",
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
 def list_tables(
     database: DatabaseDep,
@@ -113,56 +106,36 @@ def list_tables(
             examples=["s3a://lake/shop/"],
         ),
     ] = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> TablePage:
     """`since` and `until` are times of registration."""
     with reading(database.engine) as connection:
-        page = table_store.page(
-            connection,
-            limit=limit,
-            cursor=cursor,
-            name=name,
-            path=None if path is None else plain(path),
-            since=since,
-            until=until,
-        )
+        page = table_store.page(connection, name=name, path=None if path is None else plain(path), **listed)
         items = _outs(connection, page.items)
     return TablePage(items=items, next_cursor=page.next_cursor)
 
 
-@router.get(
-    "/{table_id}",
-    operation_id="getTable",
-    summary="Show a table",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(table_errors.TableNotFoundError),
-)
+@router.on("GET /{table_id}", "Show a table", table_errors.TableNotFoundError, role=Role.READER)
 def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> TableOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "table", table_id)
         return _outs(connection, [table_store.get(connection, table_id)])[0]
 
 
-@router.patch(
-    "/{table_id}",
-    operation_id="changeTable",
-    summary="Change the declarations of a table",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(
-        table_errors.TableNotFoundError,
-        errors.ParamsInvalidError,
-        SecretKeyMissingError,
-        table_errors.OptionNotAllowedError,
-        table_errors.LockUnavailableError,
-        storage_errors.PathForbiddenError,
-        table_errors.FlinkHostNotAllowedError,
-        table_errors.BucketIndexContradictedError,
-        storage_errors.StorageError,
-        storage_errors.ReadersBusyError,
-    ),
+@router.on(
+    "PATCH /{table_id}",
+    "Change the declarations of a table",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    SecretKeyMissingError,
+    table_errors.OptionNotAllowedError,
+    table_errors.LockUnavailableError,
+    storage_errors.PathForbiddenError,
+    table_errors.FlinkHostNotAllowedError,
+    table_errors.BucketIndexContradictedError,
+    storage_errors.StorageError,
+    storage_errors.ReadersBusyError,
+    role=Role.ADMIN,
 )
 def change_table(
     table_id: TableId, wanted: TableChange, database: DatabaseDep, lake: LakeDep, caller: CallerDep
@@ -176,15 +149,14 @@ def change_table(
     return shown(database, table)
 
 
-@router.post(
-    "/{table_id}/poll",
-    operation_id="pollTable",
-    summary="Have a table polled now",
+@router.on(
+    "POST /{table_id}/poll",
+    "Have a table polled now",
+    table_errors.TableNotFoundError,
+    role=Role.OPERATOR,
     status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(table_errors.TableNotFoundError),
 )
-def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
+def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
     has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
     snapshot and problems."""
@@ -195,15 +167,15 @@ def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     return PollOut(table_id=table_id, is_new=lake.poll_requests.ask(table_id, insists=True))
 
 
-@router.delete(
-    "/{table_id}",
-    operation_id="unregisterTable",
-    summary="Unregister a table",
+@router.on(
+    "DELETE /{table_id}",
+    "Unregister a table",
+    table_errors.TableNotFoundError,
+    table_errors.TableBusyError,
+    role=Role.ADMIN,
     status_code=NOTHING,
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(table_errors.TableNotFoundError, table_errors.TableBusyError),
 )
-def unregister(table_id: TableId, database: DatabaseDep) -> None:
+def unregister_table(table_id: TableId, database: DatabaseDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""
     registry.unregister(database.engine, table_id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs import tracing
-from jobs.logs import note
+from jobs.logs import add_log_context
 from jobs.trace_context import parsed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Traces:
         with tracing.span(method, parent=given.decode("latin-1") or None, kind="server") as span:
             span.set(http__request__method=method, url__path=scope["path"])
             if ids := parsed(span.traceparent):
-                note(trace_id=f"{ids[0]:032x}")
+                add_log_context(trace_id=f"{ids[0]:032x}")
 
             async def watch(message: Message) -> None:
                 if message["type"] == "http.response.start":

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlalchemy import Connection
 
 from service.access import errors as secret_errors
 from service.access.token import Role
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep, needs
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Since, Until
+from service.api.filters import Glob, Listed
 from service.api.patterns import SOME_TEXT
-from service.api.statuses import ACCEPTED, CREATED, NOTHING, documented
-from service.api.tables import CursorText, Limit
+from service.api.routes import Routes
+from service.api.statuses import ACCEPTED, CREATED, NOTHING
 from service.api.webhook_forms import (
     BlockedOut,
     DeliveryOut,
@@ -37,7 +37,7 @@ from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.events.database import Database
 from service.model import errors
 
-router = APIRouter(prefix="/v1", tags=["webhooks"])
+router = Routes(prefix="/v1", tags=["webhooks"])
 
 WebhookId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["wh_5d0c9b8a7f6e4d3c"])]
 DeliveryId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["dlv_9c1d3e5f7a2b4c6d"])]
@@ -53,15 +53,14 @@ _FORM_ERRORS = (
 )
 
 
-@router.post(
-    "/webhooks",
-    operation_id="createWebhook",
-    summary="Create a webhook: send events to a URL, or write them to a Kafka topic",
+@router.on(
+    "POST /webhooks",
+    "Create a webhook: send events to a URL, or write them to a Kafka topic",
+    *_FORM_ERRORS,
+    role=Role.ADMIN,
     status_code=CREATED,
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(*_FORM_ERRORS),
 )
-def create(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: Response) -> WebhookCreated:
+def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: Response) -> WebhookCreated:
     """Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery is at
     least once, with the same `webhook-id` in every attempt, and in the order of events for each table."""
     created = flows.create(
@@ -79,13 +78,7 @@ def create(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: 
     return WebhookCreated.with_secret(created.webhook, database.cipher, {}, created.secret)
 
 
-@router.get(
-    "/webhooks",
-    operation_id="listWebhooks",
-    summary="List the webhooks",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
-)
+@router.on("GET /webhooks", "List the webhooks", errors.ParamsInvalidError, role=Role.READER)
 def list_webhooks(
     database: DatabaseDep,
     caller: CallerDep,
@@ -96,35 +89,17 @@ def list_webhooks(
     ] = None,
     enabled: Annotated[bool | None, Query(description="Only those that are enabled, or disabled")] = None,
     failing: Annotated[bool | None, Query(description="Only those whose last delivery failed, or succeeded")] = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> WebhookPage:
     """`since` and `until` are times of creation."""
     with reading(database.engine) as connection:
-        page = webhook_store.page(
-            connection,
-            limit=limit,
-            cursor=cursor,
-            description=description,
-            enabled=enabled,
-            failing=failing,
-            since=since,
-            until=until,
-        )
+        page = webhook_store.page(connection, description=description, enabled=enabled, failing=failing, **listed)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
     items = [_out(webhook, database, caller, counts.get(webhook.id, {})) for webhook in page.items]
     return WebhookPage(items=items, next_cursor=page.next_cursor)
 
 
-@router.get(
-    "/webhooks/{webhook_id}",
-    operation_id="getWebhook",
-    summary="Show a webhook",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.WebhookNotFoundError),
-)
+@router.on("GET /webhooks/{webhook_id}", "Show a webhook", errors.WebhookNotFoundError, role=Role.READER)
 def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep, response: Response) -> WebhookDetail:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "webhook", webhook_id)
@@ -138,14 +113,10 @@ def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep,
     return WebhookDetail(**shown.model_dump(), blocked=blocked)
 
 
-@router.patch(
-    "/webhooks/{webhook_id}",
-    operation_id="changeWebhook",
-    summary="Change a webhook",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(errors.WebhookNotFoundError, *_FORM_ERRORS),
+@router.on(
+    "PATCH /webhooks/{webhook_id}", "Change a webhook", errors.WebhookNotFoundError, *_FORM_ERRORS, role=Role.ADMIN
 )
-def change(
+def change_webhook(
     webhook_id: WebhookId, wanted: WebhookChange, database: DatabaseDep, guard: GuardDep, caller: CallerDep
 ) -> WebhookOut:
     """Pending deliveries go to the new URL, with the new headers."""
@@ -158,67 +129,59 @@ def change(
         return _shown(connection, database, caller, webhook)
 
 
-@router.delete(
-    "/webhooks/{webhook_id}",
-    operation_id="deleteWebhook",
-    summary="Delete a webhook and its deliveries",
+@router.on(
+    "DELETE /webhooks/{webhook_id}",
+    "Delete a webhook and its deliveries",
+    errors.WebhookNotFoundError,
+    role=Role.ADMIN,
     status_code=NOTHING,
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(errors.WebhookNotFoundError),
 )
-def delete(webhook_id: WebhookId, database: DatabaseDep) -> None:
+def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
     flows.remove(database.engine, webhook_id)
 
 
-@router.post(
-    "/webhooks/{webhook_id}/enable",
-    operation_id="enableWebhook",
-    summary="Enable a webhook, and retry pending deliveries at once",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.WebhookNotFoundError),
+@router.on(
+    "POST /webhooks/{webhook_id}/enable",
+    "Enable a webhook, and retry pending deliveries at once",
+    errors.WebhookNotFoundError,
+    role=Role.OPERATOR,
 )
-def enable(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
+def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
     webhook = flows.enable(database.engine, database.notifier, database.clock, webhook_id)
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
 
-@router.post(
-    "/webhooks/{webhook_id}/disable",
-    operation_id="disableWebhook",
-    summary="Disable a webhook",
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.WebhookNotFoundError),
-)
-def disable(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
+@router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", errors.WebhookNotFoundError, role=Role.OPERATOR)
+def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     because = f"{caller.name} disabled it."
     webhook = flows.disable(database.engine, database.notifier, webhook_id, because=because, now=database.clock())
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
 
-@router.post(
-    "/webhooks/{webhook_id}/test",
-    operation_id="testWebhook",
-    summary="Send a test event to a webhook",
+@router.on(
+    "POST /webhooks/{webhook_id}/test",
+    "Send a test event to a webhook",
+    errors.WebhookNotFoundError,
+    delivery_errors.WebhookDisabledError,
+    role=Role.OPERATOR,
     status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.WebhookNotFoundError, delivery_errors.WebhookDisabledError),
 )
-def test(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
+def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
     """Sends one event of the type `webhook.test` once; GET /v1/deliveries/{id} shows the outcome."""
     return _delivery(database, flows.test(database.engine, database.notifier, database.clock, webhook_id))
 
 
-@router.post(
-    "/webhooks/{webhook_id}/rotate-secret",
-    operation_id="rotateWebhookSecret",
-    summary="Give a webhook a new secret",
-    dependencies=[Depends(needs(Role.ADMIN))],
-    responses=documented(errors.WebhookNotFoundError, secret_errors.SecretKeyMissingError),
+@router.on(
+    "POST /webhooks/{webhook_id}/rotate-secret",
+    "Give a webhook a new secret",
+    errors.WebhookNotFoundError,
+    secret_errors.SecretKeyMissingError,
+    role=Role.ADMIN,
 )
-def rotate_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
+def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""
     created = flows.rotate_secret(database.engine, database.clock, database.cipher, webhook_id)
     with reading(database.engine) as connection:
@@ -228,15 +191,16 @@ def rotate_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreate
     )
 
 
-@router.post(
-    "/webhooks/{webhook_id}/replay",
-    operation_id="replayWebhook",
-    summary="Send missed events to a webhook",
+@router.on(
+    "POST /webhooks/{webhook_id}/replay",
+    "Send missed events to a webhook",
+    errors.WebhookNotFoundError,
+    delivery_errors.WebhookDisabledError,
+    errors.ParamsInvalidError,
+    role=Role.OPERATOR,
     status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.WebhookNotFoundError, delivery_errors.WebhookDisabledError, errors.ParamsInvalidError),
 )
-def replay(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
+def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
     """Sends events that were given up, and those from before the webhook was created or while it was disabled. Does not
     touch pending deliveries, so a repeated call sends nothing twice."""
     replayed = flows.replay(
@@ -251,40 +215,31 @@ def replay(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> Re
     return ReplayOut(replayed=replayed.count, is_complete=replayed.is_complete)
 
 
-@router.get(
-    "/webhooks/{webhook_id}/deliveries",
-    operation_id="listDeliveries",
-    summary="List the deliveries to a webhook, newest first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.WebhookNotFoundError, errors.ParamsInvalidError),
+@router.on(
+    "GET /webhooks/{webhook_id}/deliveries",
+    "List the deliveries to a webhook, newest first",
+    errors.WebhookNotFoundError,
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
 def list_deliveries(
     webhook_id: WebhookId,
     database: DatabaseDep,
     *,
     state: Annotated[list[DeliveryState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> DeliveryPage:
     """`since` and `until` are times of the events."""
     with reading(database.engine) as connection:
         webhook_store.get(connection, webhook_id)
-        page = delivery_store.page(
-            connection, webhook_id, limit=limit, cursor=cursor, states=state, since=since, until=until
-        )
+        page = delivery_store.page(connection, webhook_id, states=state, **listed)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
     items = [DeliveryOut.of(delivery, attempts.get(delivery.id, [])) for delivery in page.items]
     return DeliveryPage(items=items, next_cursor=page.next_cursor)
 
 
-@router.get(
-    "/deliveries/{delivery_id}",
-    operation_id="getDelivery",
-    summary="Show a delivery and its attempts",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.DeliveryNotFoundError),
+@router.on(
+    "GET /deliveries/{delivery_id}", "Show a delivery and its attempts", errors.DeliveryNotFoundError, role=Role.READER
 )
 def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     with reading(database.engine) as connection:
@@ -292,26 +247,26 @@ def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     return _delivery(database, delivery)
 
 
-@router.post(
-    "/deliveries/{delivery_id}/replay",
-    operation_id="replayDelivery",
-    summary="Send an event again",
+@router.on(
+    "POST /deliveries/{delivery_id}/replay",
+    "Send an event again",
+    errors.DeliveryNotFoundError,
+    delivery_errors.WebhookDisabledError,
+    role=Role.OPERATOR,
     status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.DeliveryNotFoundError, delivery_errors.WebhookDisabledError),
 )
 def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     """Keeps the `webhook-id`, and starts a new schedule of attempts."""
     return _delivery(database, flows.replay_one(database.engine, database.notifier, database.clock, delivery_id))
 
 
-@router.post(
-    "/deliveries/{delivery_id}/skip",
-    operation_id="skipDelivery",
-    summary="Give up a delivery that holds others up",
+@router.on(
+    "POST /deliveries/{delivery_id}/skip",
+    "Give up a delivery that holds others up",
+    errors.DeliveryNotFoundError,
+    delivery_errors.DeliveryEndedError,
+    role=Role.OPERATOR,
     status_code=ACCEPTED,
-    dependencies=[Depends(needs(Role.OPERATOR))],
-    responses=documented(errors.DeliveryNotFoundError, delivery_errors.DeliveryEndedError),
 )
 def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     """The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends it

@@ -8,7 +8,7 @@ from functools import partial
 
 import anyio
 import anyio.to_thread
-from fastapi import APIRouter, BackgroundTasks, Depends, Request, Response
+from fastapi import BackgroundTasks, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from jobs.contract import Heartbeat, LogLine, Problem, Result, WorkerInfo, WorkOrder
@@ -16,7 +16,8 @@ from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, QueueDep, needs
 from service.api.jobs import JobId
 from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
-from service.api.statuses import NOTHING, documented
+from service.api.routes import Routes
+from service.api.statuses import NOTHING
 from service.api.worker_requests import AnnounceRequest, HeartbeatIn, LeaseRequest, ReportIn, WorkerInfoIn
 from service.events.database import Database
 from service.model import errors, job_errors
@@ -29,7 +30,7 @@ from service.scheduling.queue_settings import QueueSettings
 
 log = logging.getLogger(__name__)
 
-router = APIRouter(prefix="/v1/worker", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
+router = Routes(prefix="/v1/worker", tags=["worker"], dependencies=[Depends(needs(Role.WORKER))])
 
 # Nobody notifies of jobs whose back-off has ended, and notifications of other replicas may be lost.
 _POLL_SECONDS = 1.0
@@ -38,14 +39,8 @@ _POLL_SECONDS = 1.0
 _VERIFICATION_SECONDS = 5.0
 
 
-@router.post(
-    "/announcements",
-    operation_id="announceWorker",
-    summary="Say what a worker is and waits for",
-    status_code=NOTHING,
-    responses=documented(errors.ParamsInvalidError),
-)
-def announce(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
+@router.on("POST /announcements", "Say what a worker is and waits for", errors.ParamsInvalidError, status_code=NOTHING)
+def announce_worker(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
     """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
     The token must be made for the worker's group."""
     info = _info(wanted.worker, caller)
@@ -62,21 +57,23 @@ def _info(worker: WorkerInfoIn | None, caller: Caller) -> WorkerInfo:
     return info
 
 
-@router.post(
-    "/leases",
-    operation_id="leaseJob",
-    summary="Take the next job",
+@router.on(
+    "POST /leases",
+    "Take the next job",
+    errors.ParamsInvalidError,
+    responses={int(NOTHING): {"description": "No job is due"}},
     response_model=LeaseOut,
-    responses={int(NOTHING): {"description": "No job is due"}, **documented(errors.ParamsInvalidError)},
 )
-async def lease(
-    wanted: LeaseRequest, database: DatabaseDep, lake: LakeDep, queue: QueueDep, caller: CallerDep, request: Request
+async def lease_job(
+    wanted: LeaseRequest, *, database: DatabaseDep, lake: LakeDep, queue: QueueDep, caller: CallerDep, request: Request
 ) -> LeaseOut | Response:
     """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
     worker's group, and from then on the lease belongs to this token and worker."""
     info = _info(wanted.worker, caller)
     await run_in_threadpool(leasing.announce, database, wanted.worker_id, info)
-    order = await _next_order(wanted, info.group, database, lake, queue, caller, request)
+    order = await _next_order(
+        wanted, info.group, database=database, lake=lake, queue=queue, caller=caller, request=request
+    )
     if order is None:
         return Response(status_code=NOTHING)
     return LeaseOut(plan=order.to_json(), lease_seconds=queue.leases.lease.total_seconds())
@@ -85,6 +82,7 @@ async def lease(
 async def _next_order(
     wanted: LeaseRequest,
     group: str,
+    *,
     database: Database,
     lake: LakeAccess,
     queue: QueueSettings,
@@ -117,11 +115,11 @@ async def _next_order(
     return None
 
 
-@router.post(
-    "/leases/{job_id}/heartbeat",
+@router.on(
+    "POST /leases/{job_id}/heartbeat",
+    "Extend a lease, and report progress",
+    errors.ParamsInvalidError,
     operation_id="beatLease",
-    summary="Extend a lease, and report progress",
-    responses=documented(errors.ParamsInvalidError),
 )
 def heartbeat(
     job_id: JobId, beat: HeartbeatIn, database: DatabaseDep, queue: QueueDep, caller: CallerDep
@@ -134,15 +132,11 @@ def heartbeat(
     return HeartbeatOut(answer=answer.value)
 
 
-@router.post(
-    "/leases/{job_id}/result",
-    operation_id="reportResult",
-    summary="End an attempt",
-    responses=documented(errors.ParamsInvalidError, job_errors.LeaseLostError),
-)
-async def report(
+@router.on("POST /leases/{job_id}/result", "End an attempt", errors.ParamsInvalidError, job_errors.LeaseLostError)
+async def report_result(
     job_id: JobId,
     wanted: ReportIn,
+    *,
     database: DatabaseDep,
     lake: LakeDep,
     queue: QueueDep,

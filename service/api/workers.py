@@ -6,15 +6,15 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
 from service.api.attempt_models import JobProblem
-from service.api.dependencies import DatabaseDep, MonitoringDep, needs
+from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.filters import Since, Until
-from service.api.statuses import documented
+from service.api.routes import Routes
 from service.db.engine import reading
 from service.model import errors
 from service.policies.policy import GROUP_PATTERN
@@ -28,7 +28,7 @@ Groups = Annotated[
     Query(max_length=100, description="Worker group; may be repeated", examples=[["etl"]]),
 ]
 
-router = APIRouter(prefix="/v1/workers", tags=["jobs"])
+router = Routes(prefix="/v1/workers", tags=["jobs"])
 
 
 class WorkerOut(BaseModel):
@@ -113,13 +113,7 @@ class DemandByGroup(BaseModel):
     )
 
 
-@router.get(
-    "",
-    operation_id="listWorkers",
-    summary="List the workers, most recently seen first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
-)
+@router.on("GET ", "List the workers, most recently seen first", errors.ParamsInvalidError, role=Role.READER)
 def list_workers(
     database: DatabaseDep,
     *,
@@ -143,12 +137,8 @@ def list_workers(
     return WorkerList(items=[WorkerOut.of(worker) for worker in wanted])
 
 
-@router.get(
-    "/demand",
-    operation_id="getDemand",
-    summary="Show what each worker group needs, for a scaler",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET /demand", "Show what each worker group needs, for a scaler", errors.ParamsInvalidError, role=Role.READER
 )
 def get_demand(
     database: DatabaseDep,

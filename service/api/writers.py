@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import Depends, Header, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
 from service.access import token_store
 from service.access.token import Role
-from service.api.dependencies import CALLBACK_PATH, DatabaseDep, ExposureDep, LakeDep, caller_of, needs
+from service.api.dependencies import CALLBACK_PATH, DatabaseDep, ExposureDep, LakeDep, caller_of
 from service.api.exposure import Exposure
 from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER
 from service.api.query_parameters import TOLERANT
 from service.api.requests import Word
-from service.api.statuses import ACCEPTED, documented
+from service.api.routes import Routes
+from service.api.statuses import ACCEPTED
 from service.api.tables import TableId
 from service.catalog import snapshot_store, table_store, watch_store
-from service.catalog.known_options import LATEST
 from service.catalog.table_secrets import masked
-from service.catalog.writer_options import writer_options
-from service.catalog.written_table import Callback, Target
 from service.db.engine import reading
 from service.events.database import Database
 from service.lake.table import TableType
 from service.model import errors, table_errors
 from service.observation import callback as callbacks
+from service.writer_options.known_options import LATEST
+from service.writer_options.options import writer_options
+from service.writer_options.written_table import Callback, Target
 
-router = APIRouter(prefix="/v1", tags=["writers"])
+router = Routes(prefix="/v1", tags=["writers"])
 
 HudiVersionQuery = Annotated[
     str | None,
@@ -68,14 +69,14 @@ class CallbackIn(BaseModel):
     )
 
 
-@router.post(
-    CALLBACK_PATH.removeprefix(router.prefix),
-    operation_id="hudiCallback",
-    summary="Report a writer's commit",
+@router.on(
+    f"POST {CALLBACK_PATH.removeprefix(router.prefix)}",
+    "Report a writer's commit",
+    table_errors.CallbackUnknownTableError,
+    errors.ParamsInvalidError,
     openapi_extra=TOLERANT,
     status_code=ACCEPTED,
     dependencies=[Depends(caller_of)],
-    responses=documented(table_errors.CallbackUnknownTableError, errors.ParamsInvalidError),
 )
 def hudi_callback(
     wanted: CallbackIn,
@@ -92,12 +93,12 @@ def hudi_callback(
     return CallbackOut(table_id=received.table_id, is_new=received.is_new)
 
 
-@router.get(
-    "/tables/{table_id}/writer-options",
-    operation_id="getWriterOptions",
-    summary="Show the options that a writer of a table needs",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(table_errors.TableNotFoundError, errors.ParamsInvalidError),
+@router.on(
+    "GET /tables/{table_id}/writer-options",
+    "Show the options that a writer of a table needs",
+    table_errors.TableNotFoundError,
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
 def get_writer_options(
     table_id: TableId,
@@ -126,12 +127,11 @@ def get_writer_options(
     return _shown(target, engine, database, exposure, request, delegates=services == "delegated")
 
 
-@router.get(
-    "/writer-options",
-    operation_id="getWriterOptionsOfNewTable",
-    summary="Show the options for a table that does not exist yet",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET /writer-options",
+    "Show the options for a table that does not exist yet",
+    errors.ParamsInvalidError,
+    role=Role.READER,
 )
 def get_writer_options_of_new_table(
     database: DatabaseDep,

@@ -31,7 +31,7 @@ _WELL = {"failures": 0, "failing_since": None, "error": None}
 
 def is_any_due(connection: Connection, now: datetime) -> bool:
     """Returns whether any table is due, without taking a write lock."""
-    return connection.execute(sa.select(_w.c.table_id).where(_w.c.next_poll_at <= now).limit(1)).first() is not None
+    return connection.execute(_ANY_DUE, {"now": now}).first() is not None
 
 
 def claim(
@@ -68,7 +68,7 @@ def claim(
     claimed = list(connection.execute(claim_due).scalars())
     if not claimed:
         return []
-    return [_watch(row) for row in connection.execute(_joined().where(_w.c.table_id.in_(claimed)))]
+    return [_watch(row) for row in connection.execute(_CLAIMED, {"claimed": claimed})]
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:
@@ -158,6 +158,8 @@ def _joined() -> sa.Select[Any]:
 # Every poll executes these statements, so they are built once.
 _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
+_CLAIMED = _joined().where(_w.c.table_id.in_(sa.bindparam("claimed", expanding=True)))
+_ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
 _POLLED = ("timeline_path", "fingerprint", "looked_at", "active_from", "schema_digest", "has_pending", "gap_at")
 _UPDATE = _w.update().where(_w.c.table_id == sa.bindparam("of_table")).values(**_WELL)
 

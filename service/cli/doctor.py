@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from groundskeeper_client import calls
-from groundskeeper_client.generated.models import StandingKind
+from groundskeeper_client.generated.models import ProblemKind
 from service.cli.check import ABSENT, FAILED, OK, Check
 from service.cli.client.command import AsJson, TokenFile, Url, ended_properly
 from service.cli.client.connection import DEFAULT_URL, Connection, token_of
@@ -185,7 +185,7 @@ def _worker(service: Connection) -> Check:
 
 
 def _jobs(service: Connection) -> Iterator[Check]:
-    kinds = [StandingKind.JOB_FAILING, StandingKind.TABLE_NOT_WRITABLE]
+    kinds = [ProblemKind.JOB_FAILING, ProblemKind.TABLE_NOT_WRITABLE]
     page = service.send(calls.list_problems(kind=kinds, limit=_MOST_JOBS))
     for each in page["items"]:
         yield Check("jobs", FAILED, f"{each['about']['name']}: {each['detail']}", each["remedy"])

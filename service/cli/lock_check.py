@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from groundskeeper_client import calls
-from groundskeeper_client.generated.models import StandingKind
+from groundskeeper_client.generated.models import ProblemKind
 from service.cli.check import ABSENT, FAILED, OK, Check
 from service.cli.client.failure import CommandError, ExitCode
 from service.health.locks import HELD_AFTER
@@ -53,7 +53,7 @@ def check_locks(service: Connection) -> Iterator[Check]:
 
 def _tables(service: Connection) -> tuple[set[str], dict[str, str], bool]:
     """Returns the tables with a problem of the lock, the names of those to look at, and whether these are all."""
-    kinds = [StandingKind.LOCK_AWAITED, StandingKind.LOCK_HELD_LONG]
+    kinds = [ProblemKind.LOCK_AWAITED, ProblemKind.LOCK_HELD_LONG]
     problems = service.send(calls.list_problems(kind=kinds, limit=MOST_TABLES))["items"]
     page = service.send(calls.list_tables(limit=MOST_TABLES))
     stuck = {each["table_id"]: each["about"]["name"] for each in problems}

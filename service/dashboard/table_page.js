@@ -7,7 +7,7 @@ import { h } from "./dom.js";
 import { moment } from "./format.js";
 import { Incidents } from "./incidents.js";
 import { jobForm } from "./job_form.js";
-import { Lanes } from "./timeline_chart.js";
+import { TimelineChart } from "./timeline_chart.js";
 import { Latest } from "./last_jobs.js";
 import { Layout } from "./layout.js";
 import { Lock } from "./lock.js";
@@ -16,7 +16,7 @@ import { card, pairs, problem, time } from "./components.js";
 import { Problems } from "./problems.js";
 import { Recent } from "./recent.js";
 import { may } from "./role.js";
-import { Standing } from "./standing.js";
+import { TableState } from "./table_state.js";
 import { Trend } from "./trend.js";
 import { Upkeep } from "./upkeep.js";
 
@@ -27,8 +27,8 @@ export function tablePage(id, changed) {
   const incidents = new Incidents(id);
   const problems = new Problems({ table_id: id });
   const commits = new Commits(id);
-  const standing = new Standing(id);
-  const lanes = new Lanes(id);
+  const state = new TableState(id);
+  const timeline = new TimelineChart(id);
   const trend = new Trend(id);
   const layout = new Layout(id);
   const lock = new Lock(id, changed);
@@ -44,7 +44,7 @@ export function tablePage(id, changed) {
       active.load(),
       recent.load(),
       commits.load(),
-      standing.load().then(() => Promise.all([lanes, trend, layout].map((each) => each.load(standing.snapshot)))),
+      state.load().then(() => Promise.all([timeline, trend, layout].map((each) => each.load(state.snapshot)))),
       upkeep.load(),
       incidents.load(),
       problems.load(),
@@ -63,13 +63,13 @@ export function tablePage(id, changed) {
       problems.draw(active.jobs, changed, { isQuiet: true }),
       ...(table.profile.warnings ?? []).map((text) => problem({ title: text }, "warn")),
       active.jobs.length > 0 && active.draw(null, changed),
-      lanes.draw(changed),
+      timeline.draw(changed),
       trend.draw(changed),
       layout.draw(),
       h(
         "div",
         { class: "columns", "data-key": "columns" },
-        h("div", { class: "stack" }, standing.draw(), may("operator") && form.draw(table), lock.draw()),
+        h("div", { class: "stack" }, state.draw(), may("operator") && form.draw(table), lock.draw()),
         h("div", { class: "stack" }, upkeep.draw(changed), facts(), columns(table.profile)),
       ),
       commits.draw(),

@@ -25,7 +25,7 @@ const ACTIONS = {
 const ORDER = ["deltacommit", "commit", "replacecommit", "compaction", "logcompaction", "clustering", "bucket rescale", "clean", "rollback", "savepoint", "restore"];
 const HEADINGS = ["Action", "Instant", "State", "Completed", "Took", "Bytes"];
 
-export class Lanes {
+export class TimelineChart {
   constructor(tableId) {
     this.tableId = tableId;
     this.commits = null;

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-class Companion(Protocol):
+class Recorder(Protocol):
     """Takes part in the transactions that `service.db.engine.writing` opens. What it raises rolls them back."""
 
     def begun(self, connection: Connection) -> None:
@@ -24,18 +24,18 @@ class Companion(Protocol):
     def about(self, kind: str, object_id: str) -> None:
         """Names the object that the current transaction has created."""
 
-    def sibling(self) -> Companion:
+    def sibling(self) -> Recorder:
         """Returns another one, for a further transaction of the same call."""
 
     def exists(self, kind: str, object_id: str) -> None:
         """Names the object that the next transaction changes."""
 
-    def told(self, before: Any, after: Any) -> None:
+    def state_object(self, before: Any, after: Any) -> None:
         """States the object before and after the call, instead of what the database shows."""
 
 
 # Inherited by the threads in which the calls of the API run.
-current: ContextVar[Companion | None] = ContextVar("companion", default=None)
+current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
 
 @contextmanager
@@ -51,17 +51,17 @@ def separate() -> Iterator[None]:
 
 def exists(kind: str, object_id: str) -> None:
     """Names the object of the next transaction, if the body of the call names it."""
-    if (companion := current.get()) is not None:
-        companion.exists(kind, object_id)
+    if (recorder := current.get()) is not None:
+        recorder.exists(kind, object_id)
 
 
 def about(kind: str, object_id: str) -> None:
     """Names the object of the current transaction, if the address of the call does not: for one that is created."""
-    if (companion := current.get()) is not None:
-        companion.about(kind, object_id)
+    if (recorder := current.get()) is not None:
+        recorder.about(kind, object_id)
 
 
-def told(before: Any, after: Any) -> None:
+def state_object(before: Any, after: Any) -> None:
     """States the object before and after the call, if it is not in the database. The last statement counts."""
-    if (companion := current.get()) is not None:
-        companion.told(before, after)
+    if (recorder := current.get()) is not None:
+        recorder.state_object(before, after)

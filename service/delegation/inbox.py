@@ -115,7 +115,7 @@ def _plan(
         last_requested_at=now,
         state=PlanState.WAITING if table_id else PlanState.UNREGISTERED,
         table_id=table_id,
-        wishes=request.wishes,
+        hints=request.hints,
         because=None if table_id else "No table is registered with this base path.",
     )
 

@@ -69,7 +69,7 @@ OPEN = tuple(state for state in PlanState if state not in ENDED)
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ExecutionHints:
     """How the writer would like its plans to be executed (`hoodie.table.service.manager.deploy.*`).
 
     Everything that is not usable is None. `queue` is meant as the name of a worker group, `parallelism` as the most
@@ -85,7 +85,7 @@ class Wishes:
     @classmethod
     def parse(
         cls, *, queue: str, resource: str, parallelism: str, engine: str, username: str, group_pattern: str
-    ) -> Wishes:
+    ) -> ExecutionHints:
         """Never fails: a writer must not fail for a wish. `default` is what the client sends without a queue."""
         is_group = re.fullmatch(group_pattern, queue) is not None and queue != "default"
         number = int(parallelism) if parallelism.isascii() and parallelism.isdigit() and len(parallelism) < 10 else 0
@@ -103,7 +103,7 @@ class Wishes:
         return texts if self.parallelism is None else {**texts, "parallelism": self.parallelism}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, str | int]) -> Wishes:
+    def from_json(cls, data: Mapping[str, str | int]) -> ExecutionHints:
         def text(name: str) -> str | None:
             found = data.get(name)
             return found if isinstance(found, str) else None
@@ -128,7 +128,7 @@ class PlanRequest:
     is_metadata: bool
     table_name: str
     instants: tuple[str, ...]
-    wishes: Wishes = field(default_factory=Wishes)
+    hints: ExecutionHints = field(default_factory=ExecutionHints)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class DelegatedPlan:
     last_requested_at: datetime
     state: PlanState
     table_id: str | None = None
-    wishes: Wishes = field(default_factory=Wishes)
+    hints: ExecutionHints = field(default_factory=ExecutionHints)
     because: str | None = None
     job_id: str | None = None
     ended_at: datetime | None = None

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, page_of
-from service.delegation.plan import ENDED, OPEN, DelegatedPlan, DelegatedService, PlanState, Wishes
+from service.delegation.plan import ENDED, OPEN, DelegatedPlan, DelegatedService, ExecutionHints, PlanState
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -165,7 +165,7 @@ def _values(plan: DelegatedPlan) -> dict[str, Any]:
         "table_id": plan.table_id,
         "is_metadata": plan.is_metadata,
         "table_name": plan.table_name,
-        "wishes": plan.wishes.to_json(),
+        "wishes": plan.hints.to_json(),
         "requested_by": plan.requested_by,
         "requested_at": plan.requested_at,
         "last_requested_at": plan.last_requested_at,
@@ -189,7 +189,7 @@ def _plan(row: sa.Row[Any]) -> DelegatedPlan:
         last_requested_at=row.last_requested_at,
         state=PlanState(row.state),
         table_id=row.table_id,
-        wishes=Wishes.from_json(row.wishes),
+        hints=ExecutionHints.from_json(row.wishes),
         because=row.because,
         job_id=row.job_id,
         ended_at=row.ended_at,

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from service.health.next_step import compact
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.lake.table import TableType
 from service.model.formatting import count, duration, size
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
     from service.lake.backlog import Cycle
     from service.lake.snapshot import TableSnapshot
 
 GROWING = Definition(
-    StandingKind.COMPACTION_BACKLOG_GROWING,
+    ProblemKind.COMPACTION_BACKLOG_GROWING,
     Severity.WARNING,
     "The compaction backlog grows",
     "Logs are written faster than they are compacted: queries become slower, and each compaction takes longer.",
@@ -54,7 +54,7 @@ WITHOUT_EARLIER = 2
 """Multiple of the policy's number of commits, for a table that nothing has ever compacted."""
 
 
-def growing(table: TableFacts, now: datetime) -> StandingProblem | None:
+def growing(table: TableFacts, now: datetime) -> HealthProblem | None:
     """Returns the problem if compactions leave more each time, or if none runs and there are more logs than ever before
     earlier ones."""
     snapshot = table.snapshot
@@ -65,7 +65,7 @@ def growing(table: TableFacts, now: datetime) -> StandingProblem | None:
     return _although_compacted(table, snapshot, now) or _without_compaction(table, snapshot, now)
 
 
-def _although_compacted(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> StandingProblem | None:
+def _although_compacted(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> HealthProblem | None:
     cycles = [each for each in snapshot.cycles if each.is_whole and each.compacted_at][-COMPACTIONS:]
     left = [each.low_bytes for each in cycles]
     if len(left) < COMPACTIONS or any(later <= earlier for earlier, later in pairwise(left)):
@@ -88,7 +88,7 @@ def _although_compacted(table: TableFacts, snapshot: TableSnapshot, now: datetim
     )
 
 
-def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> StandingProblem | None:
+def _without_compaction(table: TableFacts, snapshot: TableSnapshot, now: datetime) -> HealthProblem | None:
     *earlier, cycle = snapshot.cycles
     commits, threshold = snapshot.since_compaction.commits, table.policy.compaction.commits
     if cycle.rises < RISES or now - cycle.rising_since < RISING_FOR:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.format.clock_frame import spoken
 from service.health.next_step import look_at_table
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.model.formatting import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
 
 CLOCKS_DISAGREE = Definition(
-    StandingKind.CLOCKS_DISAGREE,
+    ProblemKind.CLOCKS_DISAGREE,
     Severity.CRITICAL,
     "The clocks of the table's writers do not agree",
     "Hudi orders rows by the moments that writers name, so a later write may lose to an earlier one. Every job that"
@@ -27,7 +27,7 @@ CLOCKS_DISAGREE = Definition(
 )
 
 
-def disagree(table: TableFacts, now: datetime) -> StandingProblem | None:
+def disagree(table: TableFacts, now: datetime) -> HealthProblem | None:
     clock = table.snapshot.clock if table.snapshot is not None and table.is_readable else {}
     if (found := clock.get("disagreement")) is None:
         return _set_back(table, clock, now)
@@ -43,7 +43,7 @@ def disagree(table: TableFacts, now: datetime) -> StandingProblem | None:
     )
 
 
-def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> StandingProblem | None:
+def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> HealthProblem | None:
     """Returns the problem of a clock that was set back, also if it was set right since: what was written in between
     stays where it is in the order."""
     if (found := clock.get("set_back")) is None:

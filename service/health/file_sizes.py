@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.health.next_step import look_at_table, start
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.model.formatting import count, size
 from service.scheduling.bucket_expansion import factor_for
 from service.scheduling.decision import Verdict
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
     from service.lake.snapshot import PartitionState
 
 _MIB = 1024**2
 
 TOO_LARGE = Definition(
-    StandingKind.BUCKET_TOO_LARGE,
+    ProblemKind.BUCKET_TOO_LARGE,
     Severity.WARNING,
     "A bucket is larger than the policy allows",
     "Each compaction rewrites all of it in one task, which becomes slower and needs more memory with every commit.",
@@ -31,7 +31,7 @@ TOO_LARGE = Definition(
 )
 
 SKEWED = Definition(
-    StandingKind.BUCKETS_SKEWED,
+    ProblemKind.BUCKETS_SKEWED,
     Severity.NOTICE,
     "The buckets are uneven",
     "One task of each write and each compaction takes much longer than all others.",
@@ -52,7 +52,7 @@ SKEW_BYTES = 256 * _MIB
 """Size of the largest bucket below which skew does not matter."""
 
 SMALL_FILES = Definition(
-    StandingKind.SMALL_FILES,
+    ProblemKind.SMALL_FILES,
     Severity.NOTICE,
     "Most files are small",
     "Queries open many files for little data, and listings take longer.",
@@ -66,7 +66,7 @@ MANY_FILES = 100
 """Small files of a table below which they do not matter."""
 
 
-def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
+def too_large(table: TableFacts, _now: datetime) -> HealthProblem | None:
     allowed = table.policy.bucket_expansion.max_bucket_bytes
     large = table.snapshot.large if table.snapshot else None
     if table.snapshot is None or not table.is_readable or large is None or large.largest_bucket_bytes <= allowed:
@@ -93,7 +93,7 @@ def too_large(table: TableFacts, _now: datetime) -> StandingProblem | None:
     )
 
 
-def skewed(table: TableFacts, _now: datetime) -> StandingProblem | None:
+def skewed(table: TableFacts, _now: datetime) -> HealthProblem | None:
     found = table.snapshot.skewed if table.snapshot else None
     if table.snapshot is None or not table.is_readable or found is None or found.largest_bucket_bytes < SKEW_BYTES:
         return None
@@ -111,7 +111,7 @@ def skewed(table: TableFacts, _now: datetime) -> StandingProblem | None:
     )
 
 
-def small_files(table: TableFacts, _now: datetime) -> StandingProblem | None:
+def small_files(table: TableFacts, _now: datetime) -> HealthProblem | None:
     """Returns None for a table with a bucket index: a bucket is one file group, however small."""
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or snapshot.num_buckets:

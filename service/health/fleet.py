@@ -16,7 +16,7 @@ from service.health.next_step import (
     retry,
     start_worker,
 )
-from service.health.problem import About, Definition, ObjectType, Severity, StandingKind
+from service.health.problem import About, Definition, ObjectType, ProblemKind, Severity
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
 from service.queue.job import JobState
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import Facts, TableFacts
     from service.queue.job import Job
     from service.queue.worker import Worker
 
 FAILING = Definition(
-    StandingKind.JOB_FAILING,
+    ProblemKind.JOB_FAILING,
     Severity.WARNING,
     "The last job of a kind failed for good",
     "What the job was for is not done, and a policy tries it ever less often, at last once a day.",
@@ -44,7 +44,7 @@ FAILURES_SHOWN_FOR = timedelta(days=3)
 """Time after the last failure; later nobody seems to want such a job any more."""
 
 UNSETTLED = Definition(
-    StandingKind.JOB_UNSETTLED,
+    ProblemKind.JOB_UNSETTLED,
     Severity.WARNING,
     "The outcome of a job is unknown",
     "It may have committed. Until the timeline was read, it counts neither as done nor as failed.",
@@ -55,7 +55,7 @@ UNSETTLED_AFTER = timedelta(minutes=15)
 """A poll settles a job's outcome, and polls are about a minute apart."""
 
 LOCK_AWAITED = Definition(
-    StandingKind.LOCK_AWAITED,
+    ProblemKind.LOCK_AWAITED,
     Severity.WARNING,
     "A job waits for the table's lock",
     "It is not done; and a lock that is never given back stops the table's writers too.",
@@ -65,7 +65,7 @@ LOCK_AWAITED = Definition(
 LOCK_AFTER = timedelta(minutes=5)
 
 NO_WORKER = Definition(
-    StandingKind.GROUP_WITHOUT_WORKER,
+    ProblemKind.GROUP_WITHOUT_WORKER,
     Severity.CRITICAL,
     "Jobs wait, and their group has no worker",
     "None of the jobs of this group is done.",
@@ -76,7 +76,7 @@ NO_WORKER_AFTER = timedelta(minutes=2)
 """The wait of the oldest job that could start. A new worker needs some time to start Spark."""
 
 WORKER_LOST = Definition(
-    StandingKind.WORKER_LOST,
+    ProblemKind.WORKER_LOST,
     Severity.WARNING,
     "A worker disappeared with jobs in its hands",
     "Its slots are missing, and its jobs begin again from what it left on the timeline.",
@@ -85,7 +85,7 @@ WORKER_LOST = Definition(
 )
 
 WEBHOOK_FAILING = Definition(
-    StandingKind.WEBHOOK_FAILING,
+    ProblemKind.WEBHOOK_FAILING,
     Severity.WARNING,
     "A webhook's receiver does not accept events",
     "Later events of the same table wait behind the first one. After too many attempts each is given up.",
@@ -96,7 +96,7 @@ FAILING_AFTER = timedelta(minutes=10)
 """Time since the first failure after the last success; a receiver may be restarted."""
 
 WEBHOOK_DISABLED = Definition(
-    StandingKind.WEBHOOK_DISABLED,
+    ProblemKind.WEBHOOK_DISABLED,
     Severity.WARNING,
     "A webhook is disabled",
     "It receives nothing. Its deliveries wait, and events of this time are not sent unless they are replayed.",
@@ -104,7 +104,7 @@ WEBHOOK_DISABLED = Definition(
 )
 
 GIVEN_UP = Definition(
-    StandingKind.DELIVERIES_GIVEN_UP,
+    ProblemKind.DELIVERIES_GIVEN_UP,
     Severity.NOTICE,
     "Deliveries were given up",
     "The receiver never got these events.",
@@ -112,7 +112,7 @@ GIVEN_UP = Definition(
 )
 
 PAUSED = Definition(
-    StandingKind.JOBS_PAUSED,
+    ProblemKind.JOBS_PAUSED,
     Severity.NOTICE,
     "Automatic jobs are paused on all tables",
     "No policy starts anything.",
@@ -122,7 +122,7 @@ PAUSED = Definition(
 PAUSED_AFTER = timedelta(days=1)
 
 
-def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def failing_jobs(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each kind of job."""
     for failures in table.failures:
         if now - failures.last_at > FAILURES_SHOWN_FOR:
@@ -150,7 +150,7 @@ def failing_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
         )
 
 
-def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     for job in table.unsettled:
         since = job.finished_at or job.created_at
         if now - since >= UNSETTLED_AFTER:
@@ -165,7 +165,7 @@ def unsettled_jobs(table: TableFacts, now: datetime) -> Iterator[StandingProblem
             )
 
 
-def awaited_locks(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def awaited_locks(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     for job in table.held:
         was_locked_out = job.error is not None and job.error.type == TABLE_LOCKED
         lock = awaited_lock(job, table.lock, now)
@@ -199,7 +199,7 @@ def breaking_lock(table: TableFacts) -> str:
     return f"Find out whether its holder is alive. A lock that a dead writer left is broken by `{command}`."
 
 
-def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
+def groups_without_worker(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
     for backlog in facts.backlogs:
         of_group = [worker for worker in facts.workers if worker.info.group == backlog.group]
         alive = [worker for worker in of_group if worker.is_alive(now)]
@@ -234,7 +234,7 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[StandingProbl
         )
 
 
-def lost_workers(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
+def lost_workers(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each worker that fell silent while it held jobs: a worker that was stopped ends them first. The
     problem ends when another worker of the group starts, or an hour after the jobs' end."""
     for worker in facts.workers:
@@ -266,7 +266,7 @@ def _is_replaced(lost: Worker, facts: Facts, now: datetime) -> bool:
     )
 
 
-def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
+def webhooks(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
     """Yields at most two of each webhook: it fails or is disabled, and it has deliveries that were given up."""
     for each in facts.webhooks:
         hook = each.webhook
@@ -313,7 +313,7 @@ def webhooks(facts: Facts, now: datetime) -> Iterator[StandingProblem]:
             )
 
 
-def pause(facts: Facts, now: datetime) -> StandingProblem | None:
+def pause(facts: Facts, now: datetime) -> HealthProblem | None:
     found = facts.pause
     if found is None or now - found.since < PAUSED_AFTER:
         return None

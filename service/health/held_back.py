@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import TABLE_LOCKED
 from service.health.next_step import look_at_table
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.model.lock_state import LockState
 from service.queue.breaker import BreakerState
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
 
 HELD_BACK = Definition(
-    StandingKind.JOB_HELD_BACK,
+    ProblemKind.JOB_HELD_BACK,
     Severity.WARNING,
     "Attempts fail, and further ones are held back",
     "The table service does not happen. Failing work gets a tenth of the slots at most while other tables wait.",
@@ -30,7 +30,7 @@ AFTER = timedelta(seconds=15)
 """Age at which an open breaker with a single failure becomes a problem: most of them close by themselves before."""
 
 
-def held_back(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def held_back(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each kind of job that has failed twice in a row, or waits for its next try after a failure. A lock
     that others hold, and what a storage refuses, are problems of their own."""
     is_locked = table.lock is not None and table.lock.state is LockState.HELD and table.lock.is_in_the_way(now)

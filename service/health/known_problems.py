@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from service.health.problem import Severity, StandingProblem
+    from service.health.problem import HealthProblem, Severity
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Known:
     """The problems and backlogs at one time."""
 
     as_of: datetime
-    problems: Sequence[StandingProblem] = ()  # The most serious first.
+    problems: Sequence[HealthProblem] = ()  # The most serious first.
     backlogs: Mapping[str, TableBacklog] = field(default_factory=dict)  # Of polled tables, by table id.
     counts: Mapping[Severity, int] = field(default_factory=Counter)
-    of_tables: Mapping[str, Sequence[StandingProblem]] = field(default_factory=dict)
+    of_tables: Mapping[str, Sequence[HealthProblem]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from jobs.contract import JobKind
 from jobs.job_params import OnActiveWriters
 from service.access.errors import SecretUnreadableError
 from service.health.next_step import Step, clean, compact, look_at_table, roll_back, set_policy
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.lake.table import TableType
 from service.model.command_line import Choice, assigned, line
 from service.model.formatting import count, duration, size
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
     from service.lake.snapshot import Since, TableSnapshot
     from service.scheduling.decision import Decision
 
 COMPACTION_BEHIND = Definition(
-    StandingKind.COMPACTION_BEHIND,
+    ProblemKind.COMPACTION_BEHIND,
     Severity.WARNING,
     "Compaction is far behind",
     "Every query of the current rows merges the log files while it reads, and becomes slower with each commit.",
@@ -35,7 +35,7 @@ COMPACTION_BEHIND = Definition(
 )
 
 CLEANING_BEHIND = Definition(
-    StandingKind.CLEANING_BEHIND,
+    ProblemKind.CLEANING_BEHIND,
     Severity.WARNING,
     "Cleaning is far behind",
     "File versions that no retained commit needs take up space.",
@@ -55,7 +55,7 @@ LEAST_BYTES = GIB
 """Log bytes, or bytes out of use, below which these ratios do not count."""
 
 CANNOT_ACT = Definition(
-    StandingKind.POLICY_CANNOT_ACT,
+    ProblemKind.POLICY_CANNOT_ACT,
     Severity.WARNING,
     "The policy asks for something that can never happen",
     "The table service looks as if it were on, and never runs.",
@@ -66,7 +66,7 @@ _CANNOT_ACT = frozenset({"plan-unusable", SecretUnreadableError.type, FenceLoses
 """Codes of decisions that no time, worker or commit changes."""
 
 HELD_UP = Definition(
-    StandingKind.JOBS_HELD_UP,
+    ProblemKind.JOBS_HELD_UP,
     Severity.WARNING,
     "A job is due and does not start",
     "The table is not looked after meanwhile.",
@@ -79,7 +79,7 @@ _EXPLAINED = frozenset({"incident-open", "failed-before", "outside-window", "too
 """Codes of waits that are wanted, or that are problems of their own."""
 
 WARNED = Definition(
-    StandingKind.POLICY_WARNING,
+    ProblemKind.POLICY_WARNING,
     Severity.NOTICE,
     "A policy warns",
     "The policy goes on, but the owner of the table should know.",
@@ -90,7 +90,7 @@ CURRENT = timedelta(hours=3)
 """Age from which decisions do not count. A table is decided about at least every hour."""
 
 
-def compaction_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
+def compaction_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:
         return None
@@ -118,7 +118,7 @@ def compaction_behind(table: TableFacts, now: datetime) -> StandingProblem | Non
     )
 
 
-def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
+def cleaning_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or not snapshot.totals.freed_files:
         return None
@@ -148,7 +148,7 @@ def cleaning_behind(table: TableFacts, now: datetime) -> StandingProblem | None:
     )
 
 
-def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def cannot_act(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each table service. What the table's buckets contradict shows at once, without a decision."""
     snapshot, clustering = table.snapshot, table.policy.clustering
     is_idle = clustering.enabled and not clustering.sort_by and not clustering.expansion_factor
@@ -179,7 +179,7 @@ def cannot_act(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
             )
 
 
-def held_up(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def held_up(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each table service."""
     for kind, decision in _current(table, now):
         since = decision.wanted_since
@@ -196,7 +196,7 @@ def held_up(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
             )
 
 
-def warned(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def warned(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each table service. `service.health.timeline` has the problems of old plans and incidents."""
     for kind, decision in _current(table, now):
         if kind is not JobKind.REPAIR and decision.warning and "been pending for up to" not in decision.warning:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from service.health.fleet import awaited_locks, breaking_lock
 from service.health.next_step import look_at_lock
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.model.formatting import duration
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
 
 HELD_LONG = Definition(
-    StandingKind.LOCK_HELD_LONG,
+    ProblemKind.LOCK_HELD_LONG,
     Severity.WARNING,
     "The table's lock has been held for long",
     "No writer and no job can begin or commit. A writer that died may have left the lock, and nobody gives it back.",
@@ -28,7 +28,7 @@ HELD_AFTER = timedelta(minutes=15)
 """Writers hold a lock for seconds, or for some minutes when they build a metadata table."""
 
 
-def held_long(table: TableFacts, now: datetime) -> StandingProblem | None:
+def held_long(table: TableFacts, now: datetime) -> HealthProblem | None:
     """Returns None while jobs are listed that wait for the lock."""
     lock = table.snapshot.lock if table.snapshot else None
     if lock is None or not table.is_readable or now - lock.since < HELD_AFTER or any(awaited_locks(table, now)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from service.health.next_step import look_at_table
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.lake.commit import CLUSTERING, COMPACTION
 from service.model.formatting import duration
 from service.observation.other_runs import STOPPED_AFTER
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
 
 OTHER_RUNNER = Definition(
-    StandingKind.OTHER_RUNNER,
+    ProblemKind.OTHER_RUNNER,
     Severity.WARNING,
     "A writer also executes what this service executes",
     "Two runners of one plan corrupt a table. Groundskeeper leaves a plan to its runner; Hudi's own runners do not know"
@@ -34,7 +34,7 @@ _OFF = {
 }
 
 
-def other_runners(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def other_runners(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each table service that the policy has on, or that writers delegate to this service."""
     if table.snapshot is None:
         return

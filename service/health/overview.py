@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from service.health.known_problems import Known
-    from service.health.problem import StandingKind, StandingProblem
+    from service.health.problem import HealthProblem, ProblemKind
     from service.lake.table import TableType
 
 
@@ -81,7 +81,7 @@ class Filter:
 
     text: str = ""  # A part of the name or path, in capitals or not.
     health: Collection[Health] = ()
-    kinds: Collection[StandingKind] = ()
+    kinds: Collection[ProblemKind] = ()
     types: Collection[TableType] = ()
     states: Collection[TableState] = ()
 
@@ -175,7 +175,7 @@ def _number(table: ListedTable, known: Known, order: Order) -> float:
             return -table.registered_at.timestamp()
 
 
-def _rank(problems: Sequence[StandingProblem]) -> float:
+def _rank(problems: Sequence[HealthProblem]) -> float:
     """Returns the rank of a table: by its most serious problem, then by the number of those that are as serious.
 
     The problems come in this order.

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from jobs.kinds.registry import READING
 from service.health.next_step import Step, diagnose, look_at_table
-from service.health.problem import Definition, Severity, StandingKind
+from service.health.problem import Definition, ProblemKind, Severity
 from service.model.command_line import line
 from service.model.formatting import count, duration
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
 
 UNREADABLE = Definition(
-    StandingKind.TABLE_UNREADABLE,
+    ProblemKind.TABLE_UNREADABLE,
     Severity.CRITICAL,
     "The table cannot be read",
     "Its commits are not announced and no job is started with what is on the table now; its figures are old.",
@@ -26,7 +26,7 @@ UNREADABLE = Definition(
 )
 
 NOT_POLLED = Definition(
-    StandingKind.TABLE_NOT_POLLED,
+    ProblemKind.TABLE_NOT_POLLED,
     Severity.CRITICAL,
     "The table is not polled",
     "Its commits are announced late, and its figures are old.",
@@ -37,7 +37,7 @@ OVERDUE = timedelta(minutes=15)
 """The age of the last poll. Tables are polled, or glanced at after failures, about once a minute."""
 
 NOT_WRITABLE = Definition(
-    StandingKind.TABLE_NOT_WRITABLE,
+    ProblemKind.TABLE_NOT_WRITABLE,
     Severity.CRITICAL,
     "The workers may not write to the table",
     "Nothing is compacted, cleaned or archived: every job that writes ends before it has begun.",
@@ -45,7 +45,7 @@ NOT_WRITABLE = Definition(
 )
 
 MISSED = Definition(
-    StandingKind.COMMITS_MISSED,
+    ProblemKind.COMMITS_MISSED,
     Severity.WARNING,
     "Commits were archived before the service saw them",
     "They were not announced: whoever follows the table by webhooks or events lacks their rows.",
@@ -54,7 +54,7 @@ MISSED = Definition(
 )
 
 VANISHED = Definition(
-    StandingKind.COMMITS_VANISHED,
+    ProblemKind.COMMITS_VANISHED,
     Severity.CRITICAL,
     "Commits have vanished from the timeline",
     "Readers do not see their rows, and Hudi takes their files for those of failed writes, which may be deleted.",
@@ -71,7 +71,7 @@ SHOWN_FOR = timedelta(days=1)
 """Commits that were missed stay missed, so the problem ends by time."""
 
 
-def unreadable(table: TableFacts, now: datetime) -> StandingProblem | None:
+def unreadable(table: TableFacts, now: datetime) -> HealthProblem | None:
     watch, error = table.watch, table.watch.error
     if error is None or not table.is_unreadable:
         return None
@@ -93,7 +93,7 @@ def unreadable(table: TableFacts, now: datetime) -> StandingProblem | None:
     )
 
 
-def not_polled(table: TableFacts, now: datetime) -> StandingProblem | None:
+def not_polled(table: TableFacts, now: datetime) -> HealthProblem | None:
     due_at = table.watch.next_poll_at
     late = now - due_at
     if late < OVERDUE:
@@ -107,7 +107,7 @@ def not_polled(table: TableFacts, now: datetime) -> StandingProblem | None:
     )
 
 
-def not_writable(table: TableFacts, now: datetime) -> StandingProblem | None:
+def not_writable(table: TableFacts, now: datetime) -> HealthProblem | None:
     """Returns None for a table to which nobody wants the workers to write."""
     found = table.snapshot.not_writable if table.snapshot else None
     policy = table.policy
@@ -126,7 +126,7 @@ def not_writable(table: TableFacts, now: datetime) -> StandingProblem | None:
     )
 
 
-def vanished(table: TableFacts, now: datetime) -> StandingProblem | None:
+def vanished(table: TableFacts, now: datetime) -> HealthProblem | None:
     snapshot = table.snapshot
     since = snapshot.vanished_since if snapshot else None
     if snapshot is None or since is None or not table.is_readable or now - since < VANISHED_AFTER:
@@ -142,7 +142,7 @@ def vanished(table: TableFacts, now: datetime) -> StandingProblem | None:
     )
 
 
-def missed(table: TableFacts, now: datetime) -> StandingProblem | None:
+def missed(table: TableFacts, now: datetime) -> HealthProblem | None:
     gap_at = table.watch.gap_at
     if gap_at is None or now - gap_at > SHOWN_FOR:
         return None

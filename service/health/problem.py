@@ -1,6 +1,6 @@
-"""The model of standing problems: what is wrong now with a table, a worker, a worker group or a webhook.
+"""The model of problems: what is wrong now with a table, a worker, a worker group or a webhook.
 
-Standing problems are not the problem documents of RFC 9457, which describe one refused call or one failed job.
+They are not the problem documents of RFC 9457, which describe one refused call or one failed job.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Severity(StrEnum):
 RANKS: Mapping[Severity, int] = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-class StandingKind(StrEnum):
+class ProblemKind(StrEnum):
     """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds it."""
 
     TABLE_UNREADABLE = "table-unreadable"
@@ -87,11 +87,11 @@ Figure = str | int | float | bool | None | Sequence[str]
 
 
 @dataclass(frozen=True)
-class StandingProblem:
+class HealthProblem:
     """A problem that stands now. Detail, consequence and remedy are sentences; command and action do what the remedy
     says, or show what it needs (`service.health.next_step`)."""
 
-    kind: StandingKind
+    kind: ProblemKind
     severity: Severity
     about: About
     since: datetime  # As exact as the data allows.
@@ -120,7 +120,7 @@ class StandingProblem:
 class Definition:
     """The text of one kind. A problem may have another severity, or a remedy of its own."""
 
-    kind: StandingKind
+    kind: ProblemKind
     severity: Severity
     title: str
     consequence: str
@@ -137,8 +137,8 @@ class Definition:
         part: str = "",
         severity: Severity | None = None,
         remedy: str | None = None,
-    ) -> StandingProblem:
-        return StandingProblem(
+    ) -> HealthProblem:
+        return HealthProblem(
             kind=self.kind,
             severity=severity or self.severity,
             about=about,

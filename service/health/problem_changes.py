@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.health.problem import RANKS, StandingKind
+from service.health.problem import RANKS, ProblemKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_store import Known
 
 RESOLVED_AFTER = 2
@@ -40,10 +40,10 @@ class NotComputed:
     """What a round could not tell."""
 
     tables: Collection[str] = frozenset()  # No problem of these tables is known.
-    kinds_of_tables: Collection[tuple[str, StandingKind]] = frozenset()  # Table id and kind.
-    kinds: Collection[StandingKind] = frozenset()  # No problem of these kinds is known, of any table.
+    kinds_of_tables: Collection[tuple[str, ProblemKind]] = frozenset()  # Table id and kind.
+    kinds: Collection[ProblemKind] = frozenset()  # No problem of these kinds is known, of any table.
 
-    def covers(self, kind: StandingKind, table_id: str | None) -> bool:
+    def covers(self, kind: ProblemKind, table_id: str | None) -> bool:
         if kind in self.kinds:
             return True
         return table_id is not None and (table_id in self.tables or (table_id, kind) in self.kinds_of_tables)
@@ -53,19 +53,19 @@ class NotComputed:
 class Changes:
     """What a round writes."""
 
-    added: Sequence[StandingProblem] = ()
-    rewritten: Sequence[StandingProblem] = ()
+    added: Sequence[HealthProblem] = ()
+    rewritten: Sequence[HealthProblem] = ()
     missed: Mapping[int, list[str]] = field(default_factory=dict)
     back: Sequence[str] = ()
     ended: Sequence[str] = ()
     dropped: Sequence[str] = ()  # Deleted without an event, because they were never announced.
-    opened: Sequence[StandingProblem] = ()  # Announced.
+    opened: Sequence[HealthProblem] = ()  # Announced.
     risen: Sequence[str] = ()
     resolved: Sequence[str] = ()  # Announced, then deleted.
 
 
 def changes(
-    known: Mapping[str, Known], found: Iterable[StandingProblem], not_computed: NotComputed, now: datetime
+    known: Mapping[str, Known], found: Iterable[HealthProblem], not_computed: NotComputed, now: datetime
 ) -> Changes:
     """Returns what the round has to write; `found` are in the order of importance."""
     by_id = {problem.id: problem for problem in found}
@@ -123,7 +123,7 @@ def changes(
 
 def _is_absent(stored: Known, not_computed: NotComputed, now: datetime) -> bool:
     try:
-        kind = StandingKind(stored.kind)
+        kind = ProblemKind(stored.kind)
     except ValueError:
         # A replica of another version looks after it, and rewrites it while it is there.
         return now - stored.seen_at > _OF_ANOTHER_VERSION

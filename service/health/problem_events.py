@@ -1,4 +1,4 @@
-"""Events about standing problems."""
+"""Events about problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts that standing problems are computed from, as the database holds them."""
+"""Facts that problems are computed from, as the database holds them."""
 
 from __future__ import annotations
 

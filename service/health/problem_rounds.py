@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from service.events.notifier import Notifier
     from service.health.cached_problems import ProblemCache
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_changes import Changes
     from service.health.problem_store import Known
     from service.health.problems import Found
@@ -76,7 +76,7 @@ def _write(
     found: Found,
     paths: Mapping[str, str],
 ) -> None:
-    def stored(problem: StandingProblem) -> OpenProblem:
+    def stored(problem: HealthProblem) -> OpenProblem:
         before = known.get(problem.id)
         return OpenProblem(problem, before.opened_at if before else now, paths.get(problem.table_id or ""))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from service.db.engine import reading
 from service.health import fleet_store, problems, table_store
-from service.health.problem import StandingKind
+from service.health.problem import ProblemKind
 from service.health.problem_facts import Facts
 from service.model.errors import DatabaseUnavailableError
 from service.policies import pause_store
@@ -35,9 +35,9 @@ def look(
     """Returns what is found in the whole installation or about one table, and the tables that could be read. Failures
     to read or compute cost only the problems in question. `snapshots` are those of the last look, and are updated.
     Raises DatabaseUnavailableError."""
-    failed: set[StandingKind] = set()
+    failed: set[ProblemKind] = set()
 
-    def part(read: Callable[[Connection], _Part], kinds: Iterable[StandingKind]) -> _Part | None:
+    def part(read: Callable[[Connection], _Part], kinds: Iterable[ProblemKind]) -> _Part | None:
         try:
             with reading(engine) as connection:
                 return read(connection)
@@ -56,15 +56,15 @@ def look(
     tables, unread = _tables(engine, now, table_id, snapshots)
     if table_id is not None:
         return _found(Facts(tables), now, unread, ()), tables
-    facts = part(of_workers, (StandingKind.GROUP_WITHOUT_WORKER, StandingKind.WORKER_LOST)) or Facts()
-    of_webhooks = (StandingKind.WEBHOOK_FAILING, StandingKind.WEBHOOK_DISABLED, StandingKind.DELIVERIES_GIVEN_UP)
+    facts = part(of_workers, (ProblemKind.GROUP_WITHOUT_WORKER, ProblemKind.WORKER_LOST)) or Facts()
+    of_webhooks = (ProblemKind.WEBHOOK_FAILING, ProblemKind.WEBHOOK_DISABLED, ProblemKind.DELIVERIES_GIVEN_UP)
     webhooks = part(fleet_store.webhooks, of_webhooks) or ()
-    pause = part(pause_store.pause_of, (StandingKind.JOBS_PAUSED,))
+    pause = part(pause_store.pause_of, (ProblemKind.JOBS_PAUSED,))
     facts = replace(facts, tables=tables, webhooks=webhooks, pause=pause)
     return _found(facts, now, unread, failed), tables
 
 
-def _found(facts: Facts, now: datetime, unread: Collection[str], failed: Collection[StandingKind]) -> Found:
+def _found(facts: Facts, now: datetime, unread: Collection[str], failed: Collection[ProblemKind]) -> Found:
     found = problems.found_in(facts, now)
     kinds = {*found.not_computed.kinds, *failed}
     return replace(found, not_computed=replace(found.not_computed, tables=unread, kinds=kinds))

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from service.db import schema
 from service.db.page import Cursor, Page, not_a_cursor, page_of
 from service.health.next_step import Action
-from service.health.problem import RANKS, About, ObjectType, Severity, StandingKind, StandingProblem
+from service.health.problem import RANKS, About, HealthProblem, ObjectType, ProblemKind, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -28,14 +28,14 @@ _r = schema.problem_rounds
 _ROUND = 1
 
 _IS_OPEN = _p.c.resolved_at.is_(None)
-_KINDS = frozenset(kind.value for kind in StandingKind)
+_KINDS = frozenset(kind.value for kind in ProblemKind)
 
 
 @dataclass(frozen=True)
 class OpenProblem:
     """A stored problem."""
 
-    problem: StandingProblem
+    problem: HealthProblem
     opened_at: datetime  # When a round first found it; `problem.since` may be earlier.
     base_path: str | None = None  # That of the problem's table.
 
@@ -143,7 +143,7 @@ def page(
     limit: int,
     cursor: str | None = None,
     table_id: str | None = None,
-    kinds: Collection[StandingKind] = (),
+    kinds: Collection[ProblemKind] = (),
     severities: Collection[Severity] = (),
 ) -> Page[OpenProblem]:
     """Returns a page of the open problems, the most serious ones first, and of these the oldest. Raises
@@ -164,14 +164,14 @@ def page(
     return page_of([_open_problem(row) for row in rows], limit, _key)
 
 
-def counts(connection: Connection) -> dict[tuple[StandingKind, Severity], int]:
+def counts(connection: Connection) -> dict[tuple[ProblemKind, Severity], int]:
     """Counts the open problems."""
     query = (
         sa.select(_p.c.kind, _p.c.severity, sa.func.count().label("number"))
         .where(_IS_OPEN, _p.c.kind.in_(_KINDS))
         .group_by(_p.c.kind, _p.c.severity)
     )
-    return {(StandingKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
+    return {(ProblemKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
 
 
 def counts_of_tables(
@@ -227,8 +227,8 @@ def _values(found: OpenProblem) -> dict[str, Any]:
 
 def _open_problem(row: sa.Row[Any]) -> OpenProblem:
     data: Mapping[str, Any] = row.data
-    problem = StandingProblem(
-        kind=StandingKind(row.kind),
+    problem = HealthProblem(
+        kind=ProblemKind(row.kind),
         severity=Severity(row.severity),
         about=About(ObjectType(row.about_type), row.about_id, row.about_name),
         since=row.since,

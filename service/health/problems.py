@@ -1,4 +1,4 @@
-"""The standing problems of the installation, the most serious ones first."""
+"""The problems of the installation, the most serious ones first."""
 
 from __future__ import annotations
 
@@ -21,53 +21,53 @@ from service.health import (
     polling,
     timeline,
 )
-from service.health.problem import RANKS, Severity, StandingKind, StandingProblem
+from service.health.problem import RANKS, HealthProblem, ProblemKind, Severity
 from service.health.problem_changes import NotComputed
 from service.health.problem_facts import Facts, TableFacts
 
 log = logging.getLogger(__name__)
 
-_OfTable = Callable[[TableFacts, datetime], Iterable[StandingProblem] | StandingProblem | None]
-_OfAll = Callable[[Facts, datetime], Iterable[StandingProblem] | StandingProblem | None]
+_OfTable = Callable[[TableFacts, datetime], Iterable[HealthProblem] | HealthProblem | None]
+_OfAll = Callable[[Facts, datetime], Iterable[HealthProblem] | HealthProblem | None]
 
-OF_TABLES: Mapping[_OfTable, Collection[StandingKind]] = {
-    polling.unreadable: {StandingKind.TABLE_UNREADABLE},
-    polling.not_polled: {StandingKind.TABLE_NOT_POLLED},
-    polling.not_writable: {StandingKind.TABLE_NOT_WRITABLE},
-    polling.vanished: {StandingKind.COMMITS_VANISHED},
-    polling.missed: {StandingKind.COMMITS_MISSED},
-    timeline.incidents: {StandingKind.INCIDENT_STANDING},
-    timeline.dead_writer: {StandingKind.DEAD_WRITER},
-    timeline.stuck_plans: {StandingKind.PLAN_STUCK},
-    clocks.disagree: {StandingKind.CLOCKS_DISAGREE},
-    other_runners.other_runners: {StandingKind.OTHER_RUNNER},
-    timeline.timeline_long: {StandingKind.TIMELINE_LONG},
-    late_services.compaction_behind: {StandingKind.COMPACTION_BEHIND},
-    backlog.growing: {StandingKind.COMPACTION_BACKLOG_GROWING},
-    late_services.cleaning_behind: {StandingKind.CLEANING_BEHIND},
-    late_services.cannot_act: {StandingKind.POLICY_CANNOT_ACT},
-    late_services.held_up: {StandingKind.JOBS_HELD_UP},
-    late_services.warned: {StandingKind.POLICY_WARNING},
-    file_sizes.too_large: {StandingKind.BUCKET_TOO_LARGE},
-    file_sizes.skewed: {StandingKind.BUCKETS_SKEWED},
-    file_sizes.small_files: {StandingKind.SMALL_FILES},
-    fleet.failing_jobs: {StandingKind.JOB_FAILING},
-    held_back.held_back: {StandingKind.JOB_HELD_BACK},
-    fleet.unsettled_jobs: {StandingKind.JOB_UNSETTLED},
-    fleet.awaited_locks: {StandingKind.LOCK_AWAITED},
-    locks.held_long: {StandingKind.LOCK_HELD_LONG},
+OF_TABLES: Mapping[_OfTable, Collection[ProblemKind]] = {
+    polling.unreadable: {ProblemKind.TABLE_UNREADABLE},
+    polling.not_polled: {ProblemKind.TABLE_NOT_POLLED},
+    polling.not_writable: {ProblemKind.TABLE_NOT_WRITABLE},
+    polling.vanished: {ProblemKind.COMMITS_VANISHED},
+    polling.missed: {ProblemKind.COMMITS_MISSED},
+    timeline.incidents: {ProblemKind.INCIDENT_STANDING},
+    timeline.dead_writer: {ProblemKind.DEAD_WRITER},
+    timeline.stuck_plans: {ProblemKind.PLAN_STUCK},
+    clocks.disagree: {ProblemKind.CLOCKS_DISAGREE},
+    other_runners.other_runners: {ProblemKind.OTHER_RUNNER},
+    timeline.timeline_long: {ProblemKind.TIMELINE_LONG},
+    late_services.compaction_behind: {ProblemKind.COMPACTION_BEHIND},
+    backlog.growing: {ProblemKind.COMPACTION_BACKLOG_GROWING},
+    late_services.cleaning_behind: {ProblemKind.CLEANING_BEHIND},
+    late_services.cannot_act: {ProblemKind.POLICY_CANNOT_ACT},
+    late_services.held_up: {ProblemKind.JOBS_HELD_UP},
+    late_services.warned: {ProblemKind.POLICY_WARNING},
+    file_sizes.too_large: {ProblemKind.BUCKET_TOO_LARGE},
+    file_sizes.skewed: {ProblemKind.BUCKETS_SKEWED},
+    file_sizes.small_files: {ProblemKind.SMALL_FILES},
+    fleet.failing_jobs: {ProblemKind.JOB_FAILING},
+    held_back.held_back: {ProblemKind.JOB_HELD_BACK},
+    fleet.unsettled_jobs: {ProblemKind.JOB_UNSETTLED},
+    fleet.awaited_locks: {ProblemKind.LOCK_AWAITED},
+    locks.held_long: {ProblemKind.LOCK_HELD_LONG},
 }
 """Functions that find problems of one table, with the kinds that each finds."""
 
-OF_THE_REST: Mapping[_OfAll, Collection[StandingKind]] = {
-    fleet.groups_without_worker: {StandingKind.GROUP_WITHOUT_WORKER},
-    fleet.lost_workers: {StandingKind.WORKER_LOST},
+OF_THE_REST: Mapping[_OfAll, Collection[ProblemKind]] = {
+    fleet.groups_without_worker: {ProblemKind.GROUP_WITHOUT_WORKER},
+    fleet.lost_workers: {ProblemKind.WORKER_LOST},
     fleet.webhooks: {
-        StandingKind.WEBHOOK_FAILING,
-        StandingKind.WEBHOOK_DISABLED,
-        StandingKind.DELIVERIES_GIVEN_UP,
+        ProblemKind.WEBHOOK_FAILING,
+        ProblemKind.WEBHOOK_DISABLED,
+        ProblemKind.DELIVERIES_GIVEN_UP,
     },
-    fleet.pause: {StandingKind.JOBS_PAUSED},
+    fleet.pause: {ProblemKind.JOBS_PAUSED},
 }
 
 
@@ -75,7 +75,7 @@ OF_THE_REST: Mapping[_OfAll, Collection[StandingKind]] = {
 class Found:
     """What a search has found."""
 
-    problems: Sequence[StandingProblem]  # The most serious first, among equals the oldest.
+    problems: Sequence[HealthProblem]  # The most serious first, among equals the oldest.
     not_computed: NotComputed = field(default_factory=NotComputed)
 
 
@@ -84,12 +84,12 @@ class Wanted:
     """A filter. Empty collections select everything."""
 
     table_id: str | None = None
-    kinds: Collection[StandingKind] = ()
+    kinds: Collection[ProblemKind] = ()
     severities: Collection[Severity] = ()
     since: datetime | None = None  # The problem began then or later.
     until: datetime | None = None  # The problem began before.
 
-    def selects(self, problem: StandingProblem) -> bool:
+    def selects(self, problem: HealthProblem) -> bool:
         return (
             (self.table_id is None or problem.table_id == self.table_id)
             and (not self.kinds or problem.kind in self.kinds)
@@ -103,15 +103,15 @@ class Wanted:
 class Listed:
     """A page of problems, and the number of all that match the filter, by severity."""
 
-    page: Page[StandingProblem]
+    page: Page[HealthProblem]
     counts: Mapping[Severity, int]
 
 
 def found_in(facts: Facts, now: datetime) -> Found:
     """Returns all problems. A computation that fails costs only its own problems, of one table or other object."""
-    found: list[StandingProblem] = []
-    of_tables: set[tuple[str, StandingKind]] = set()
-    at_all: set[StandingKind] = set()
+    found: list[HealthProblem] = []
+    of_tables: set[tuple[str, ProblemKind]] = set()
+    at_all: set[ProblemKind] = set()
     logged: set[object] = set()
 
     def failed(find: object, about: str) -> None:
@@ -136,7 +136,7 @@ def found_in(facts: Facts, now: datetime) -> Found:
     return Found(sorted(found, key=_place), NotComputed(kinds_of_tables=of_tables, kinds=at_all))
 
 
-def page(found: Iterable[StandingProblem], wanted: Wanted, *, limit: int, cursor: str | None = None) -> Listed:
+def page(found: Iterable[HealthProblem], wanted: Wanted, *, limit: int, cursor: str | None = None) -> Listed:
     """Returns a page of `found`, which are in the order of `found_in`. A problem that begins or ends between two pages
     neither repeats nor hides others. Raises ParamsInvalidError."""
     selected = [problem for problem in found if wanted.selects(problem)]
@@ -150,7 +150,7 @@ def page(found: Iterable[StandingProblem], wanted: Wanted, *, limit: int, cursor
     )
 
 
-def _place(problem: StandingProblem) -> tuple[int, datetime, str]:
+def _place(problem: HealthProblem) -> tuple[int, datetime, str]:
     return RANKS[problem.severity], problem.since, problem.id
 
 
@@ -161,7 +161,7 @@ def _after(cursor: Cursor) -> tuple[int, datetime, str]:
     return int(rank), cursor.created_at, problem_id
 
 
-def _each(found: Iterable[StandingProblem] | StandingProblem | None) -> list[StandingProblem]:
+def _each(found: Iterable[HealthProblem] | HealthProblem | None) -> list[HealthProblem]:
     if found is None:
         return []
-    return [found] if isinstance(found, StandingProblem) else list(found)
+    return [found] if isinstance(found, HealthProblem) else list(found)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
 from service.health.next_step import clean, compact, diagnose, roll_back, start
-from service.health.problem import Definition, Severity, StandingKind
-from service.incidents.incident import ASTRAY, IncidentKind, IncidentState
+from service.health.problem import Definition, ProblemKind, Severity
+from service.incidents.incident import MISPLACING_ROWS, IncidentKind, IncidentState
 from service.model.formatting import count, duration
 from service.scheduling.pending_plans import ACTIONS
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from service.health.next_step import Step
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from service.health.problem_facts import TableFacts
 
 INCIDENT = Definition(
-    StandingKind.INCIDENT_STANDING,
+    ProblemKind.INCIDENT_STANDING,
     Severity.CRITICAL,
     "Rows are astray, or may be",
     "Readers miss rows or find them twice, and nothing is cleaned or archived meanwhile.",
@@ -30,7 +30,7 @@ INCIDENT = Definition(
 )
 
 DEAD_WRITER = Definition(
-    StandingKind.DEAD_WRITER,
+    ProblemKind.DEAD_WRITER,
     Severity.WARNING,
     "A writer died, and its write was not rolled back",
     "The instant keeps the timeline from being archived, and its files take up space.",
@@ -41,7 +41,7 @@ DEAD_AFTER = timedelta(hours=1)
 """Time without a heartbeat. Writers send one every minute, and the table's next writer cleans up after a dead one."""
 
 PLAN_STUCK = Definition(
-    StandingKind.PLAN_STUCK,
+    ProblemKind.PLAN_STUCK,
     Severity.WARNING,
     "A plan on the timeline is not executed",
     "Its file groups are not compacted or clustered again, log files grow, and the timeline is not archived past it.",
@@ -49,7 +49,7 @@ PLAN_STUCK = Definition(
 )
 
 TIMELINE_LONG = Definition(
-    StandingKind.TIMELINE_LONG,
+    ProblemKind.TIMELINE_LONG,
     Severity.WARNING,
     "The active timeline is too long",
     "Every reader and writer lists all of its instants each time, so each becomes slower.",
@@ -65,7 +65,7 @@ ARCHIVAL_BEHIND = 2
 _NAMED = 5
 
 
-def incidents(table: TableFacts, _now: datetime) -> Iterator[StandingProblem]:
+def incidents(table: TableFacts, _now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each kind of incident."""
     by_kind = defaultdict(list)
     for each in table.incidents:
@@ -94,7 +94,7 @@ def incidents(table: TableFacts, _now: datetime) -> Iterator[StandingProblem]:
 
 
 def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> Step:
-    if kind in ASTRAY:
+    if kind in MISPLACING_ROWS:
         return start(table.id, "Repair", JobKind.REPAIR, {"instants": instants[:1000]})
     if kind is IncidentKind.LATE_FILES:
         return clean(table.id, table.policy.cleaning)
@@ -102,7 +102,7 @@ def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> St
     return diagnose(table.id)
 
 
-def dead_writer(table: TableFacts, now: datetime) -> StandingProblem | None:
+def dead_writer(table: TableFacts, now: datetime) -> HealthProblem | None:
     if table.snapshot is None or not table.is_readable:
         return None
     beats = {
@@ -124,7 +124,7 @@ def dead_writer(table: TableFacts, now: datetime) -> StandingProblem | None:
     )
 
 
-def stuck_plans(table: TableFacts, now: datetime) -> Iterator[StandingProblem]:
+def stuck_plans(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one for each table service. The policy says after which time a plan counts as stuck."""
     if table.snapshot is None or not table.is_readable:
         return
@@ -166,7 +166,7 @@ def _executing(table: TableFacts, kind: JobKind, instants: list[str]) -> Step:
     return start(table.id, "Cluster", kind, {})
 
 
-def timeline_long(table: TableFacts, _now: datetime) -> StandingProblem | None:
+def timeline_long(table: TableFacts, _now: datetime) -> HealthProblem | None:
     if table.snapshot is None or not table.is_readable:
         return None
     archival = table.policy.archival

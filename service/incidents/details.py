@@ -1,4 +1,4 @@
-"""The details of incidents by their kinds, as they are stored and sent."""
+"""The details of incidents, as they are stored and sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from jobs.kinds.parameters import Spec
-from jobs.kinds.results import DamageFound, Part, SomeInstant
+from jobs.kinds.results import Count, DamageFound, Many, Part, SomeInstant, Text
 
 
 class GroupWrittenTo(Part, frozen=True, kw_only=True):
@@ -27,27 +27,16 @@ class SuspectedPartition(Part, frozen=True, kw_only=True):
     since: Annotated[SomeInstant, Spec("The instant that changed the number")]
 
 
-class AstrayDetails(Part, frozen=True, kw_only=True):
-    """A commit whose rows are, or may be, astray"""
+class IncidentDetails(DamageFound, frozen=True, kw_only=True):
+    """Figures of an incident; which of them it has depends on its kind"""
 
-    rows: Annotated[int | None, Spec("Rows that are astray; null if not known")]
-    partitions: Annotated[int, Spec("Number of partitions that it wrote to")]
-    file_groups: Annotated[int | UnsetType, Spec("Replaced file groups that the commit wrote to")] = UNSET
-    groups: Annotated[tuple[GroupWrittenTo, ...] | UnsetType, Spec("The first of these file groups")] = UNSET
-    doubt: Annotated[
-        str | UnsetType, Spec("Why nothing proves that the commit came after the replacement; absent on proof")
-    ] = UNSET
-    by_partition: Annotated[tuple[SuspectedPartition, ...] | UnsetType, Spec("The first of the partitions")] = UNSET
-
-
-class LateFilesDetails(Part, frozen=True, kw_only=True):
-    """A write that a job has fenced"""
-
-    job_id: Annotated[str, Spec("The job that found it, or fenced the write")]
-    job_kind: Annotated[str, Spec("Kind of the job that fenced the write")]
-
-
-class DamageDetails(DamageFound, frozen=True, kw_only=True):
-    """A damage that a job has found"""
-
-    job_id: Annotated[str, Spec("The job that found it, or fenced the write")]
+    rows: Annotated[int | UnsetType | None, Spec("Rows that are astray; null if not known")] = UNSET
+    file_groups: Annotated[Count, Spec("Replaced file groups that the commit wrote to")] = UNSET
+    partitions: Annotated[Count, Spec("Number of partitions that it wrote to")] = UNSET
+    groups: Annotated[Many[GroupWrittenTo], Spec("The first of these file groups")] = UNSET
+    doubt: Annotated[Text, Spec("Why nothing proves that the commit came after the replacement; absent on proof")] = (
+        UNSET
+    )
+    by_partition: Annotated[Many[SuspectedPartition], Spec("The first of the partitions")] = UNSET
+    job_id: Annotated[Text, Spec("The job that found it, or fenced the write")] = UNSET
+    job_kind: Annotated[Text, Spec("Kind of the job that fenced the write")] = UNSET

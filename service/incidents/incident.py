@@ -47,9 +47,9 @@ class IncidentState(StrEnum):
 DOUBT = "doubt"
 """Key in the details of a stale write that nothing proves, so that only a person may have it repaired: a `Doubt`."""
 
-STANDING = (IncidentState.SUSPECTED, IncidentState.OPEN)
+UNRESOLVED = (IncidentState.SUSPECTED, IncidentState.OPEN)
 
-ASTRAY = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
+MISPLACING_ROWS = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
 """The kinds that a repair resolves."""
 
 HELD_BACK = frozenset(kind for kind, declared in KINDS.items() if declared.waits_for_repair)
@@ -110,8 +110,8 @@ class Incident:
     because: str | None = None
 
     @property
-    def is_standing(self) -> bool:
-        return self.state in STANDING
+    def is_unresolved(self) -> bool:
+        return self.state in UNRESOLVED
 
     @property
     def doubt(self) -> Doubt | None:
@@ -140,6 +140,6 @@ class Incident:
         return dataclasses.replace(self, state=state, because=because, closed_at=at)
 
 
-def astray(incidents: Iterable[Incident]) -> list[Incident]:
-    """Returns the standing incidents that a repair resolves."""
-    return [each for each in incidents if each.is_standing and each.kind in ASTRAY]
+def with_misplaced_rows(incidents: Iterable[Incident]) -> list[Incident]:
+    """Returns the unresolved incidents that a repair resolves."""
+    return [each for each in incidents if each.is_unresolved and each.kind in MISPLACING_ROWS]

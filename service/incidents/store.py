@@ -54,7 +54,7 @@ def get(connection: Connection, incident_id: str) -> Incident:
     return _incident(row)
 
 
-def standing(connection: Connection, table_id: str, *, of: Collection[str] | None = None) -> list[Incident]:
+def unresolved(connection: Connection, table_id: str, *, of: Collection[str] | None = None) -> list[Incident]:
     """Returns the table's open and suspected incidents, oldest first; `of` restricts them to these instants."""
     query = _STANDING if of is None else _STANDING.where(_i.c.instant.in_(of))
     return [_incident(row) for row in connection.execute(query, {"of_table": table_id})]
@@ -85,7 +85,7 @@ def count_open(connection: Connection, table_id: str) -> int:
 
 
 def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, Counter[IncidentState]]:
-    """Returns the number of standing incidents of each of these tables, by state."""
+    """Returns the number of unresolved incidents of each of these tables, by state."""
     query = (
         sa.select(_i.c.table_id, _i.c.state, sa.func.count())
         .where(_i.c.table_id.in_(table_ids), schema.INCIDENT_IS_STANDING)
@@ -97,8 +97,8 @@ def counts(connection: Connection, table_ids: Collection[str]) -> Mapping[str, C
     return found
 
 
-def count_standing(connection: Connection) -> Counter[tuple[IncidentKind, IncidentState]]:
-    """Counts the standing incidents of all tables by kind and state."""
+def count_unresolved(connection: Connection) -> Counter[tuple[IncidentKind, IncidentState]]:
+    """Counts the unresolved incidents of all tables by kind and state."""
     keys = (_i.c.kind, _i.c.state)
     query = sa.select(*keys, sa.func.count()).where(schema.INCIDENT_IS_STANDING).group_by(*keys)
     rows = connection.execute(query)

@@ -17,7 +17,7 @@ from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
 from service.incidents.events import incident_closed, incident_opened
-from service.incidents.incident import ASTRAY, Incident, IncidentState
+from service.incidents.incident import MISPLACING_ROWS, Incident, IncidentState
 from service.model.job_errors import IncidentClosedError
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping
         for each in judged.findings
     ]
     closing: list[Incident] = []
-    for each in store.standing(connection, table_id):
-        if each.kind in ASTRAY and each.instant in judged.repaired:
+    for each in store.unresolved(connection, table_id):
+        if each.kind in MISPLACING_ROWS and each.instant in judged.repaired:
             because = f"{judged.repaired[each.instant]} moved its rows to where they belong"
             closing.append(each.closed(IncidentState.REPAIRED, because, now))
-        elif each.kind in ASTRAY and each.instant in judged.undone:
+        elif each.kind in MISPLACING_ROWS and each.instant in judged.undone:
             closing.append(each.closed(IncidentState.CLEARED, "the commit was rolled back", now))
         elif each.id in over:
             closing.append(each.closed(IncidentState.CLEARED, over[each.id], now))
@@ -77,8 +77,8 @@ def close(engine: Engine, notifier: Notifier, clock: Clock, incident_id: str, *,
         incident = store.get(connection, incident_id)
         closed = incident.closed(IncidentState.CLEARED, f"{by}: {reason}", now)
         changed = change(connection, incident.table_id, [], [closed], now)
-        if (standing := store.get(connection, incident_id)) != closed:
-            raise IncidentClosedError(f"It is {standing.state.value}: {standing.because}.")
+        if (unresolved := store.get(connection, incident_id)) != closed:
+            raise IncidentClosedError(f"It is {unresolved.state.value}: {unresolved.because}.")
         decision_times.wake(connection, incident.table_id, now)
         outbox.publish(connection, changed.events, now=now)
     notifier.notify()
@@ -101,16 +101,16 @@ def change(
     if can_be_polled is None:
         can_be_polled = watch.failures < UNHEALTHY_AFTER
     open_before = store.count_open(connection, table_id)
-    standing = {each.id: each for each in store.standing(connection, table_id)}
+    unresolved = {each.id: each for each in store.unresolved(connection, table_id)}
     opened = tuple(store.add(connection, found))
     closed = [each for each in closing if store.close(connection, each)]
     still_open = store.count_open(connection, table_id)
     table = table_store.get(connection, table_id)
     events = [incident_opened(each, table, now) for each in opened if each.state is IncidentState.OPEN]
     for each in closed:
-        was_open = standing[each.id].state is IncidentState.OPEN
+        was_open = unresolved[each.id].state is IncidentState.OPEN
         if not was_open and each.state is IncidentState.REPAIRED:
-            confirmed = dataclasses.replace(standing[each.id], state=IncidentState.OPEN)
+            confirmed = dataclasses.replace(unresolved[each.id], state=IncidentState.OPEN)
             events.append(incident_opened(confirmed, table, now))
         if was_open or each.state is IncidentState.REPAIRED:
             events.append(incident_closed(each, table, now))

@@ -1,4 +1,4 @@
-"""What a registration wants to know of a table before it is stored."""
+"""The examination of a table before it is registered."""
 
 from __future__ import annotations
 

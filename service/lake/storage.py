@@ -167,7 +167,7 @@ def open_storage(base_path: str, options: Mapping[str, str], allowed_roots: Sequ
     with _translated_errors(base_path):
         try:
             # A caller is waiting for the answer.
-            store = store_of(base_path, options).hasty()
+            store = store_of(base_path, options).with_short_timeouts()
         except NotReproducibleError as error:
             raise StorageUnsupportedError(str(error), hint=_HINT) from error
         return Storage(base_path, store.filesystem(), path_of(base_path))

@@ -94,7 +94,7 @@ class LockDesk:
             lock = replace(lock, jobs=job_store.begun(connection, table_id))
             if job := lock.holding_job():
                 raise held_by(job)
-            audit_record.told(before, {"state": "being removed", "reason": reason})
+            audit_record.state_object(before, {"state": "being removed", "reason": reason})
         self._remove(table, seen)
         log.warning(
             "%s broke the lock of table %s, held since %s by %s: %r",
@@ -106,7 +106,7 @@ class LockDesk:
         )
         with writing(self.database.engine) as connection:
             held_store.hasten_locked_out(connection, table_id, self.database.clock())
-            audit_record.told(before, {"state": "removed", "reason": reason})
+            audit_record.state_object(before, {"state": "removed", "reason": reason})
         self.database.notifier.notify()
         return lock
 

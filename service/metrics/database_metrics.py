@@ -12,8 +12,8 @@ from jobs.contract import JobKind
 from service.delivery.delivery_statistics import MOST_COUNTED
 from service.events import tally
 from service.events.event import EventType
-from service.health.problem import Severity, StandingKind
-from service.incidents.incident import STANDING, IncidentKind
+from service.health.problem import ProblemKind, Severity
+from service.incidents.incident import UNRESOLVED, IncidentKind
 from service.queue import job_tally
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_tally import BUCKETS
@@ -53,7 +53,7 @@ def _jobs(reading: Reading) -> Iterator[Metric]:
     )
     for (kind,) in _KINDS:
         for state in _STANDING_JOBS:
-            jobs.add_metric([kind, state.value], queue.standing.get((kind, state.value), 0))
+            jobs.add_metric([kind, state.value], queue.active.get((kind, state.value), 0))
     yield jobs
     ages = {group: _seconds(due, reading.at) for group, due in queue.oldest.items()}
     for worker in reading.workers:
@@ -159,7 +159,7 @@ def _tables(reading: Reading) -> Iterator[Metric]:
         f"{_PREFIX}incidents", "Incidents of tables that are not closed", labels=["kind", "state"]
     )
     for kind in IncidentKind:
-        for state in STANDING:
+        for state in UNRESOLVED:
             incidents.add_metric([kind.value, state.value], reading.incidents.get((kind, state), 0))
     yield incidents
 
@@ -168,7 +168,7 @@ def _problems(reading: Reading) -> GaugeMetricFamily:
     problems = GaugeMetricFamily(
         f"{_PREFIX}problems", "Problems that are open, as the last check found them", labels=["kind", "severity"]
     )
-    for kind in StandingKind:
+    for kind in ProblemKind:
         for severity in Severity:
             problems.add_metric([kind.value, severity.value], reading.problems.get((kind, severity), 0))
     return problems

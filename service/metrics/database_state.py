@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from service.catalog.table_statistics import TableStatistics
     from service.delivery.delivery_statistics import DeliveryStatistics
     from service.events.tally import Tallies
-    from service.health.problem import Severity, StandingKind
+    from service.health.problem import ProblemKind, Severity
     from service.incidents.incident import IncidentKind, IncidentState
     from service.model.clock import Clock
     from service.queue.forecaster import Forecaster
@@ -45,7 +45,7 @@ class Reading:
     deliveries: DeliveryStatistics
     workers: Sequence[Worker]
     is_paused: bool
-    problems: Mapping[tuple[StandingKind, Severity], int]
+    problems: Mapping[tuple[ProblemKind, Severity], int]
     outlook: Outlook
 
 
@@ -74,7 +74,7 @@ def _read(engine: Engine, now: datetime, tables: TableStatistics, outlook: Outlo
             tallies=tally.every(connection),
             queue=queue_statistics.statistics(connection, now),
             tables=tables,
-            incidents=incident_store.count_standing(connection),
+            incidents=incident_store.count_unresolved(connection),
             deliveries=delivery_statistics.statistics(connection),
             workers=worker_store.every(connection),
             is_paused=pause_store.pause_of(connection) is not None,

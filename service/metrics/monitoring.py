@@ -1,4 +1,4 @@
-"""What a process knows of its own work, and of the work that is to come."""
+"""The knowledge of a process about its own work, and about the work that is to come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the service reads tables, and what it may reach for that."""
+"""The access to the storage of tables, and what the service may reach there."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from jobs.logs import noted
+from jobs.logs import log_context
 from service.catalog import watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -172,7 +172,7 @@ class Observer:
             self._poll_requests.notified.set()
 
     def _poll(self, watch: Watch) -> None:
-        with noted(table_id=watch.table_id):
+        with log_context(table_id=watch.table_id):
             seen = self._seen(watch) if watch.failures else None
             if seen is not None and self._would_fail_again(watch, seen):
                 return

@@ -15,7 +15,7 @@ from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import tracker
 from service.incidents.finding import Judged
-from service.incidents.incident import astray
+from service.incidents.incident import with_misplaced_rows
 from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, Commit
 from service.lake.snapshot import Since, TableSnapshot
 from service.observation import other_runs, poll_events
@@ -102,7 +102,7 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
         decision_times.wake(connection, watch.table_id, watch.looked_at)
         events = poll_events.of_poll(connection, watch, added, change.still_open, watch.looked_at)
         events += settle(connection, watch.table_id, watch.looked_at, watch.looked_at)
-        if astray(change.opened):
+        if with_misplaced_rows(change.opened):
             events += withdraw_beside_incidents(connection, watch.table_id, watch.looked_at)
         outbox.publish(connection, [*events, *change.events], now=watch.looked_at)
         job_tally.add(connection, job_tally.of_commits(added))
@@ -155,8 +155,8 @@ def _is_overtaken(connection: Connection, polled: ChangedTable) -> bool:
 
     Locks the table's watch, so that none of that happens until the end of the transaction.
     """
-    standing = watch_store.get(connection, polled.watch.table_id, for_update=True)
-    if standing.looked_at and polled.watch.looked_at and standing.looked_at > polled.watch.looked_at:
+    stored = watch_store.get(connection, polled.watch.table_id, for_update=True)
+    if stored.looked_at and polled.watch.looked_at and stored.looked_at > polled.watch.looked_at:
         return True
     if table_store.get(connection, polled.watch.table_id).index != polled.index:
         return True

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from jobs.format.file_names import bucket_of
 from jobs.format.stale_writes import CompletedWrite, hits_by, stale_writes
-from service.incidents.details import AstrayDetails, GroupWrittenTo, SuspectedPartition
+from service.incidents.details import GroupWrittenTo, IncidentDetails, SuspectedPartition
 from service.incidents.finding import Finding, Judged
 from service.incidents.incident import IncidentKind, IncidentState
 
@@ -75,7 +75,7 @@ def judge(
 
 
 def _stale(write: StaleWrite, metadata: InstantMetadata) -> Finding:
-    details = AstrayDetails(
+    details = IncidentDetails(
         rows=sum(metadata.written[path][file_id] for path, file_id in write.groups),
         file_groups=len(write.groups),
         partitions=len({path for path, _ in write.groups}),
@@ -156,7 +156,7 @@ def _suspicion(seen: ObservedInstant, suspected: Sequence[tuple[str, Rescale, in
         SuspectedPartition(partition=path, rows=rows, buckets=(rescale.before, rescale.after), since=rescale.instant)
         for path, rescale, rows in sorted(suspected, key=lambda each: each[0])[:_MAX_NAMED]
     )
-    details = AstrayDetails(
+    details = IncidentDetails(
         rows=sum(rows for _, _, rows in suspected), partitions=len(suspected), by_partition=named
     ).to_json()
     return Finding(

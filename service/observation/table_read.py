@@ -262,5 +262,5 @@ def _is_unfinished(entry: Entry, now: datetime) -> bool:
 
 def _late(engine: Engine, table_id: str) -> list[Incident]:
     with reading(engine) as connection:
-        standing = store.standing(connection, table_id)
-    return [each for each in standing if each.kind is IncidentKind.LATE_FILES]
+        unresolved = store.unresolved(connection, table_id)
+    return [each for each in unresolved if each.kind is IncidentKind.LATE_FILES]

@@ -136,8 +136,8 @@ def in_order_of_completion(
     order = CompletionOrder.of(
         {name: int(file.modified_at.timestamp() * 1000) for name, file in files.items() if file.modified_at}
     )
-    told = [replace(each, is_ordered=order.is_known(each.instant.requested_time)) for each in seen]
-    return sorted(told, key=lambda each: order.key(each.instant.requested_time))
+    ordered = [replace(each, is_ordered=order.is_known(each.instant.requested_time)) for each in seen]
+    return sorted(ordered, key=lambda each: order.key(each.instant.requested_time))
 
 
 def commits_of(

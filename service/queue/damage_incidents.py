@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import Examination, KindResult
 from service.incidents import store, tracker
-from service.incidents.details import DamageDetails
+from service.incidents.details import IncidentDetails
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
 from service.queue.job import JobState
 
@@ -37,14 +37,14 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     examined = Examination.told(told) if examines else KindResult.told(told).audit
     if job.state is not JobState.SUCCEEDED or "index" in job.params or not examined:
         return [], []
-    findings = {each.type: each for each in examined.findings}
-    standing = [each for each in store.standing(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
+    findings = {each.type: each for each in examined.findings if each.type}
+    unresolved = [each for each in store.unresolved(connection, job.table_id) if each.kind is IncidentKind.DAMAGE]
     closing = [
         each.closed(IncidentState.CLEARED, f"{job.kind} {job.id} {NO_LONGER_FOUND}", now)
-        for each in standing
+        for each in unresolved
         if each.details.get("type") not in findings and each.details.get("check") in examined.checked
     ]
-    known = {str(each.details.get("type")) for each in standing}
+    known = {str(each.details.get("type")) for each in unresolved}
     dismissed = [each.details for each in store.dismissed(connection, job.table_id, IncidentKind.DAMAGE)]
     found = [each for name, each in findings.items() if name not in known and not _is_among(each, dismissed)]
     return [_incident(job, finding, number, now) for number, finding in enumerate(found)], closing
@@ -60,7 +60,7 @@ def _incident(job: Job, finding: DamageFound, number: int, now: datetime) -> Inc
         instant=f"{at:%Y%m%d%H%M%S}{at.microsecond // 1000:03d}",
         state=IncidentState.OPEN,
         opened_at=now,
-        details=DamageDetails(**asdict(finding), job_id=job.id).to_json(),
+        details=IncidentDetails(**asdict(finding), job_id=job.id).to_json(),
     )
 
 

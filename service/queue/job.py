@@ -181,7 +181,7 @@ class Job:
 
     @property
     def told(self) -> KindResult:
-        """Its result as far as this version knows it; no member is set without one."""
+        """The result as far as this version knows it; no member is set without a result."""
         return KINDS[self.kind].result.told(self.result)
 
     @property

@@ -8,8 +8,8 @@ from jobs.contract import JobKind
 from jobs.kinds.repair import RepairResult
 from jobs.kinds.results import ReplacementResult
 from service.incidents import store, tracker
-from service.incidents.details import LateFilesDetails
-from service.incidents.incident import ASTRAY, Incident, IncidentKind, IncidentState
+from service.incidents.details import IncidentDetails
+from service.incidents.incident import MISPLACING_ROWS, Incident, IncidentKind, IncidentState
 from service.queue import damage_incidents
 from service.queue.job import JobState
 
@@ -39,7 +39,7 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
             instant=instant,
             state=IncidentState.OPEN,
             opened_at=now,
-            details=LateFilesDetails(job_id=before.id, job_kind=before.kind).to_json(),
+            details=IncidentDetails(job_id=before.id, job_kind=before.kind).to_json(),
         )
         for instant in ReplacementResult.told(result.details).fenced or ()
     ]
@@ -53,8 +53,8 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
         closing = [
             each.closed(IncidentState.CLEARED, because, now)
             for instants, because in reasons
-            for each in store.standing(connection, before.table_id, of=instants)
-            if each.kind in ASTRAY
+            for each in store.unresolved(connection, before.table_id, of=instants)
+            if each.kind in MISPLACING_ROWS
         ]
     damages, gone = damage_incidents.of_report(connection, after, result, now)
     return list(tracker.change(connection, before.table_id, found + damages, closing + gone, now).events)

@@ -346,7 +346,5 @@ def _excluding(connection: Connection, job: Job) -> Job | None:
 
 
 def _conflict(other: Job) -> JobConflictError:
-    return JobConflictError(
-        f"Job {other.id} ({other.kind.value}) is {other.state.value}.",
-        extensions={"job_id": other.id},
-    )
+    detail = f"Job {other.id} ({other.kind.value}) is {other.state.value}."
+    return JobConflictError(detail, extensions={"job_id": other.id})

@@ -97,12 +97,12 @@ class GroupOutlook:
             parts.append(f"about {duration(self.done_seconds)} with {count(self.slots, 'slot')}")
         elif due:
             parts.append(f"about {duration(self.work_seconds)} of work, no worker is ready")
-        told = ", ".join(parts)
+        text = ", ".join(parts)
         if held_back:
-            told += f"; {held_back} held back ({', '.join(f'{n} {_WORDS[why]}' for why, n in self.held_back.items())})"
+            text += f"; {held_back} held back ({', '.join(f'{n} {_WORDS[why]}' for why, n in self.held_back.items())})"
         if self.guesses:
-            told += "; a guess" if self.guesses == due else f"; {self.guesses} of the durations are guesses"
-        return told
+            text += "; a guess" if self.guesses == due else f"; {self.guesses} of the durations are guesses"
+        return text
 
 
 _WORDS = {

@@ -21,10 +21,10 @@ _j = schema.jobs
 
 @dataclass(frozen=True)
 class QueueStatistics:
-    """`standing` counts the jobs that have not ended or are of unknown outcome, by kind and state. `oldest` is since
+    """`active` counts the jobs that have not ended or are of unknown outcome, by kind and state. `oldest` is since
     when the oldest queued job of a worker group is due: those that wait for a retry or for the writers are left out."""
 
-    standing: Mapping[tuple[str, str], int]
+    active: Mapping[tuple[str, str], int]
     oldest: Mapping[str, datetime]
 
 
@@ -37,17 +37,17 @@ def groups(connection: Connection, now: datetime) -> list[str]:
 
 def statistics(connection: Connection, now: datetime) -> QueueStatistics:
     """Reads only the jobs that have not ended, by the partial indexes."""
-    standing: dict[tuple[str, str], int] = {}
+    active: dict[tuple[str, str], int] = {}
     # A query for each index, with literals: only then does SQLite use one.
     for states in ((JobState.QUEUED,), HELD, (JobState.UNKNOWN,)):
         literals: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state.value}'") for state in states]
         is_in = _j.c.state == literals[0] if len(literals) == 1 else _j.c.state.in_(literals)
         query = sa.select(_j.c.kind, _j.c.state, sa.func.count()).where(is_in).group_by(_j.c.kind, _j.c.state)
-        standing |= {(kind, state): number for kind, state, number in connection.execute(query)}
+        active |= {(kind, state): number for kind, state, number in connection.execute(query)}
     is_queued = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
     query = (
         sa.select(_j.c.worker_group, sa.func.min(_j.c.not_before).label("due"))
         .where(is_queued, _j.c.not_before <= now, sa.not_(_j.c.waits_for_writers))
         .group_by(_j.c.worker_group)
     )
-    return QueueStatistics(standing, {row.worker_group: row.due for row in connection.execute(query)})
+    return QueueStatistics(active, {row.worker_group: row.due for row in connection.execute(query)})

@@ -24,8 +24,8 @@ def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
 
     `consumers` are those that count, each with its last instant. `seen` is the last instant that the service has
     recorded, and so announced: a commit that is archived before a poll has seen it is announced late, and of table
-    version 6 never. `keep` are limits of `jobs.protocol.archival_limits`: standing incidents, which are closed by what
-    the timeline says.
+    version 6 never. `keep` are limits of `jobs.protocol.archival_limits`: unresolved incidents, which are closed by
+    what the timeline says.
     """
     wanted = KINDS[job.kind].by_service()
     if not wanted:
@@ -37,7 +37,7 @@ def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
         return consumers
     keep = [
         {"type": "incident", "instant": each.instant, "reason": f"incident {each.id} ({each.kind.value}) is open"}
-        for each in store.standing(connection, job.table_id)
+        for each in store.unresolved(connection, job.table_id)
         if each.kind is not IncidentKind.DAMAGE
     ]
     return {**consumers, "seen": commit_store.last_recorded(connection, job.table_id), "keep": keep}

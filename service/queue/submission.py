@@ -16,7 +16,7 @@ from service.db import audit_record
 from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
-from service.incidents.incident import HELD_BACK, astray
+from service.incidents.incident import HELD_BACK, with_misplaced_rows
 from service.model.job_errors import (
     FenceLosesFlinkError,
     IdempotencyKeyReusedError,
@@ -146,9 +146,9 @@ def _refuse_impossible(job: Job, table: Registration) -> None:
 def _refuse_beside_incidents(connection: Connection, job: Job) -> None:
     if job.dry_run or job.kind not in HELD_BACK:
         return
-    if standing := astray(store.standing(connection, job.table_id)):
-        details = "; ".join(each.problem().detail for each in standing[:3])
-        raise IncidentOpenError(details, extensions={"incident_ids": [each.id for each in standing]})
+    if unresolved := with_misplaced_rows(store.unresolved(connection, job.table_id)):
+        details = "; ".join(each.problem().detail for each in unresolved[:3])
+        raise IncidentOpenError(details, extensions={"incident_ids": [each.id for each in unresolved]})
 
 
 def cancel(database: Database, job_id: str) -> Job:

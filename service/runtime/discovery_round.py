@@ -43,7 +43,7 @@ class _Recorder:
 
     exists = about
 
-    def told(self, before: Any, after: Any) -> None:
+    def state_object(self, before: Any, after: Any) -> None:
         pass
 
     def sibling(self) -> _Recorder:

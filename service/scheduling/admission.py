@@ -114,7 +114,7 @@ class Situation:
 
     `polled_at` is the time of the last poll result, `ran_at` when each service last ran according to it. `active` are
     the table's active jobs without dry runs. `group` is the worker group that runs them. `paused` is why nothing may
-    start and `astray` which rows are astray, as sentences without a full stop. `closed_until` is when the next
+    start and `misplaced_rows` which rows are astray, as sentences without a full stop. `closed_until` is when the next
     maintenance window opens, None while one is open. `rest` are minimum seconds between two jobs of a kind.
     """
 
@@ -124,7 +124,7 @@ class Situation:
     active: Sequence[Job] = ()
     group: str = DEFAULT_GROUP
     paused: str | None = None
-    astray: str | None = None
+    misplaced_rows: str | None = None
     closed_until: datetime | None = None
     history: Mapping[JobKind, JobHistory] = field(default_factory=dict)
     wanted_since: Mapping[JobKind, datetime] = field(default_factory=dict)
@@ -164,8 +164,8 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     busy = (job for job in situation.active if job.kind is kind or mutates(job.kind, dry_run=job.dry_run))
     if obstacle := next(busy, None):
         return Wait("table-busy", f"{_name(obstacle.kind)} {obstacle.id} is {obstacle.state.value}")
-    if situation.astray and kind in HELD_BACK:
-        return Wait("incident-open", f"{situation.astray}; a repair goes first and needs the present files")
+    if situation.misplaced_rows and kind in HELD_BACK:
+        return Wait("incident-open", f"{situation.misplaced_rows}; a repair goes first and needs the present files")
     if history.next_try_at and history.next_try_at > situation.now:
         description = (
             f"the last {_name(kind)} {history.description(situation.now)}; next try at {_at(history.next_try_at)}"

@@ -40,7 +40,7 @@ def decide(
     `consumers` are shown; the job itself keeps what they need. Late files of fenced writers must be removed before the
     timeline is archived past their instants, so they wait for neither.
     """
-    late = sum(each.is_standing and each.kind is IncidentKind.LATE_FILES for each in incidents)
+    late = sum(each.is_unresolved and each.kind is IncidentKind.LATE_FILES for each in incidents)
     finding = f"{count(late, 'fenced write')} may have left late files"
     if not settings.enabled:
         return Skip("off", "cleaning is switched off", warning=f"Cleaning is off, but {finding}." if late else None)

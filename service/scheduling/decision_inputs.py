@@ -11,7 +11,7 @@ from jobs.format.lock_providers import is_provable
 from service.catalog import commit_store, consumer_store, snapshot_store, table_store, watch_store
 from service.delegation import plan_store
 from service.incidents import store
-from service.incidents.incident import astray
+from service.incidents.incident import with_misplaced_rows
 from service.model.formatting import count
 from service.policies import pause_store, windows
 from service.policies.policy_registry import effective_of
@@ -94,7 +94,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     policy = effective.policy
     before = decision_store.latest(connection, table_id)
     recent = job_store.recent(connection, table_id, _REMEMBERED)
-    standing = store.standing(connection, table_id)
+    unresolved = store.unresolved(connection, table_id)
     changes = [at for at in (effective.changed_at, breaker_store.mended_at(connection, table_id)) if at]
     history = {kind: history_of(recent, kind, forgive_before=max(changes, default=None)) for kind in DECIDED}
     calendars = _calendars(policy, before, now)
@@ -114,7 +114,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         active=[job for job in recent if job.state.is_active],
         group=policy.worker_group,
         paused=pause,
-        astray=_astray(standing),
+        misplaced_rows=_misplaced_rows(unresolved),
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
         history=history,
         wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
@@ -125,7 +125,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         policy=policy,
         snapshot=snapshot,
         context=contexts[DECIDED[0]],
-        incidents=standing,
+        incidents=unresolved,
         tried=_attempted(recent),
         hazard=_writer_hazard(connection, table),
         consumers=consumer_store.of_table(connection, table_id),
@@ -191,8 +191,8 @@ def paused(pause: Pause | None, policy: Policy) -> str | None:
     return "the table's policy has paused it" if policy.paused else None
 
 
-def _astray(standing: Sequence[Incident]) -> str | None:
-    found = astray(standing)
+def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:
+    found = with_misplaced_rows(unresolved)
     return f"rows of {count(len(found), 'commit')} are astray" if found else None
 
 

@@ -101,14 +101,14 @@ def decide(
     begun = [item.requested_time for item in pending if item.state == "inflight"]
     fresh = [instant for instant in found.waiting if instant not in begun]
     chosen = fresh or list(found.waiting)
-    wishes = asked[chosen[0]].wishes
+    hints = asked[chosen[0]].hints
     params: dict[str, object] = {"plans": chosen}
-    if wishes.parallelism and kind is not JobKind.COMPACTION:
-        params["parallelism"] = wishes.parallelism
-    group = wishes.queue if wishes.queue in facts.groups else None
+    if hints.parallelism and kind is not JobKind.COMPACTION:
+        params["parallelism"] = hints.parallelism
+    group = hints.queue if hints.queue in facts.groups else None
     because = f"{count(len(chosen), f'{kind.value} plan')} delegated by a writer ({', '.join(chosen[:5])})"
-    if wishes.queue and group is None:
-        because += f"; no worker of the group '{wishes.queue}' is alive, so the table's own group runs it"
+    if hints.queue and group is None:
+        because += f"; no worker of the group '{hints.queue}' is alive, so the table's own group runs it"
     return Run(kind, params, because, found.warning, worker_group=group)
 
 

@@ -1,4 +1,4 @@
-"""How jobs are started, leased and tried again."""
+"""The settings by which jobs are started, leased and tried again."""
 
 from __future__ import annotations
 

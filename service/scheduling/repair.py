@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.incidents.incident import IncidentKind, astray
+from service.incidents.incident import IncidentKind, with_misplaced_rows
 from service.model.formatting import count
 from service.policies.settings import Mode
 from service.scheduling.decision import Run, Skip, Suggest
@@ -40,12 +40,12 @@ def decide(
 
     Instants about which there is a doubt are repaired only if a person asks for it.
     """
-    standing = astray(incidents)
-    if not standing:
+    unresolved = with_misplaced_rows(incidents)
+    if not unresolved:
         return Skip("nothing-astray", "no rows are known to be astray")
-    doubtful = {each.instant for each in standing if each.doubt is not None}
-    proved = [each for each in standing if each.instant not in doubtful]
-    found = proved or standing
+    doubtful = {each.instant for each in unresolved if each.doubt is not None}
+    proved = [each for each in unresolved if each.instant not in doubtful]
+    found = proved or unresolved
     instants = sorted({each.instant for each in found})[:_MOST_INSTANTS]
     finding = _describe(found)
     warning = f"{finding[0].upper()}{finding[1:]}: {', '.join(instants[:3])}{' ...' if len(instants) > 3 else ''}."

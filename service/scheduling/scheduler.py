@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs import tracing
-from jobs.logs import noted
+from jobs.logs import log_context
 from service.access.errors import SecretUnreadableError
 from service.catalog import decision_times, table_store, watch_store
 from service.db.engine import reading, writing
@@ -91,7 +91,7 @@ def run_once(database: Database, config: SchedulerConfig) -> SchedulerResult:
     started: list[str] = []
     for table_id in due:
         try:
-            with noted(table_id=table_id), writing(database.engine) as connection:
+            with log_context(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
                     continue
                 if job := _decide(connection, table_id, now, config, cipher=database.cipher, started=len(started)):

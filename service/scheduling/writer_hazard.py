@@ -1,4 +1,4 @@
-"""What writers would do with another number of buckets: lose rows, or keep the old one."""
+"""The hazards of another number of buckets: writers that would lose rows, or keep the old number."""
 
 from __future__ import annotations
 

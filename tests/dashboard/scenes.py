@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import WAITS_FOR, Outcome, Problem, Result
 from service.db import schema
 from service.db.engine import reading, writing
-from service.health.problem import StandingKind
+from service.health.problem import ProblemKind
 from service.model.clock import utc_now
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
@@ -257,26 +257,26 @@ def commits_missed(fleet: Fleet) -> Iterator[str]:
         connection.execute(rows.update().where(rows.c.table_id == table.id).values(gap_at=then))
 
 
-SCENES: dict[Scene, StandingKind] = {
-    path_gone: StandingKind.TABLE_UNREADABLE,
-    timeline_corrupt: StandingKind.TABLE_UNREADABLE,
-    instant_missing: StandingKind.COMMITS_VANISHED,
-    dead_writer: StandingKind.DEAD_WRITER,
-    lock_held: StandingKind.LOCK_AWAITED,
-    lock_held_long: StandingKind.LOCK_HELD_LONG,
-    compaction_behind: StandingKind.COMPACTION_BEHIND,
-    backlog_growing: StandingKind.COMPACTION_BACKLOG_GROWING,
-    plan_stuck: StandingKind.PLAN_STUCK,
-    cleaning_behind: StandingKind.CLEANING_BEHIND,
-    timeline_long: StandingKind.TIMELINE_LONG,
-    bucket_too_large: StandingKind.BUCKET_TOO_LARGE,
-    buckets_skewed: StandingKind.BUCKETS_SKEWED,
-    small_files: StandingKind.SMALL_FILES,
-    policy_cannot_act: StandingKind.POLICY_CANNOT_ACT,
-    webhook_failing: StandingKind.WEBHOOK_FAILING,
-    job_failing: StandingKind.JOB_FAILING,
-    commits_missed: StandingKind.COMMITS_MISSED,
+SCENES: dict[Scene, ProblemKind] = {
+    path_gone: ProblemKind.TABLE_UNREADABLE,
+    timeline_corrupt: ProblemKind.TABLE_UNREADABLE,
+    instant_missing: ProblemKind.COMMITS_VANISHED,
+    dead_writer: ProblemKind.DEAD_WRITER,
+    lock_held: ProblemKind.LOCK_AWAITED,
+    lock_held_long: ProblemKind.LOCK_HELD_LONG,
+    compaction_behind: ProblemKind.COMPACTION_BEHIND,
+    backlog_growing: ProblemKind.COMPACTION_BACKLOG_GROWING,
+    plan_stuck: ProblemKind.PLAN_STUCK,
+    cleaning_behind: ProblemKind.CLEANING_BEHIND,
+    timeline_long: ProblemKind.TIMELINE_LONG,
+    bucket_too_large: ProblemKind.BUCKET_TOO_LARGE,
+    buckets_skewed: ProblemKind.BUCKETS_SKEWED,
+    small_files: ProblemKind.SMALL_FILES,
+    policy_cannot_act: ProblemKind.POLICY_CANNOT_ACT,
+    webhook_failing: ProblemKind.WEBHOOK_FAILING,
+    job_failing: ProblemKind.JOB_FAILING,
+    commits_missed: ProblemKind.COMMITS_MISSED,
     # Last, because a worker that has called once is alive for a minute.
-    group_without_worker: StandingKind.GROUP_WITHOUT_WORKER,
-    worker_lost: StandingKind.WORKER_LOST,
+    group_without_worker: ProblemKind.GROUP_WITHOUT_WORKER,
+    worker_lost: ProblemKind.WORKER_LOST,
 }

@@ -51,7 +51,7 @@ def run_job(
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")
     job = WorkOrder(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
-    # As the service gets it.
+    # The service gets the result in this form.
     return Result.from_json(perform(table, job, context or JobContext()).to_json())
 
 

@@ -44,7 +44,7 @@ def test_a_damage_is_an_incident_with_its_cure_until_it_is_cured(spark: SparkSes
         assert (job.id, job.kind) == (job_id, JobKind.DIAGNOSIS)
         service.end(job, **run_job(spark, base, "diagnosis", dict(job.params)).details)
         with reading(engine) as connection:
-            return store.standing(connection, "tbl_1")
+            return store.unresolved(connection, "tbl_1")
 
     assert diagnosed() == []
     dangling_config(spark, base, options)

@@ -73,7 +73,9 @@ def _log_in(realm: Realm, keytab: Path, ticket: Path, monkeypatch: pytest.Monkey
 def _files(cluster: Cluster) -> fs.FileSystem:
     # Another process's, so to say: none of the file systems of the other tests, with their tokens.
     hdfs_options._filesystem.cache_clear()
-    return hdfs_options.of_hadoop(cluster.options, cluster.uri.removeprefix("hdfs://")).hasty().filesystem()
+    return (
+        hdfs_options.of_hadoop(cluster.options, cluster.uri.removeprefix("hdfs://")).with_short_timeouts().filesystem()
+    )
 
 
 def _copy(source: Path, files: fs.FileSystem, folder: str, *, back: bool = False) -> None:
@@ -127,7 +129,7 @@ def test_a_token_that_has_ended_is_replaced_unless_it_was_given(cluster: Cluster
     access = hdfs_options.Hdfs(client._name_nodes, None, token)
     assert token not in repr(access)
     with pytest.raises(LoginError, match="can't be found in cache"):
-        access.hasty().filesystem().get_file_info("/ended")
+        access.with_short_timeouts().filesystem().get_file_info("/ended")
 
 
 def test_a_token_is_good_for_a_standby_that_takes_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +151,7 @@ def test_a_token_is_good_for_a_standby_that_takes_over(tmp_path: Path, monkeypat
 
         # The one of a worker's JVM is for the nameservice, not for one of its name nodes.
         access = hdfs_options.of_hadoop(cluster.options, hdfs.NAMESERVICE)
-        by_hadoop = replace(access, token=cluster.delegation_token()).hasty().filesystem()
+        by_hadoop = replace(access, token=cluster.delegation_token()).with_short_timeouts().filesystem()
         for active in (0, 1):
             cluster.fail_over(to=active)
             assert by_hadoop.get_file_info(f"/by-{active}").size == 1000
@@ -173,7 +175,7 @@ def test_without_a_login_the_reason_is_said(
     # The cluster wants what the options do not say.
     plain = {name: value for name, value in cluster.options.items() if name != hdfs_options.AUTHENTICATION}
     with pytest.raises(LoginError, match="wants a login by Kerberos"):
-        hdfs_options.of_hadoop(plain, "localhost").hasty().filesystem().get_file_info("/")
+        hdfs_options.of_hadoop(plain, "localhost").with_short_timeouts().filesystem().get_file_info("/")
 
 
 @pytest.fixture

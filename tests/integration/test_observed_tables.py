@@ -219,7 +219,7 @@ def test_polls_go_on_when_a_newer_hudi_has_upgraded_the_table(
     assert eye.look() == ["COMPACT", "UPSERT", "UPSERT"]
     assert eye.look() == []
     with reading(eye.engine) as connection:
-        assert incident_store.standing(connection, "t") == []
+        assert incident_store.unresolved(connection, "t") == []
         clock = snapshot_store.clocks(connection, ["t"])["t"]
     assert (clock["disagreement"], clock["set_back"]) == (None, None)
     eye.look_afresh()

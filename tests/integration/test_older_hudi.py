@@ -9,9 +9,9 @@ import pytest
 
 from jobs.contract import WriterEngine
 from jobs.errors import RefusedError
-from service.catalog.writer_options import writer_options
-from service.catalog.written_table import Callback, Target
 from service.lake.table import TableType
+from service.writer_options.options import writer_options
+from service.writer_options.written_table import Callback, Target
 from tests.integration import tables
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import run_job

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import BucketIndex, WriterEngine
-from service.catalog.known_options import name_in
-from service.catalog.writer_options import writer_options
-from service.catalog.written_table import Callback, Target
 from service.lake.table import TableType
+from service.writer_options.known_options import name_in
+from service.writer_options.options import writer_options
+from service.writer_options.written_table import Callback, Target
 from tests.integration.old_writer import bundle
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from jobs.contract import WriterEngine
 from jobs.errors import DeletesLostError, RefusedError
 from jobs.protocol.writer_engines import PRUNING
 from service.catalog.registration import Registration
-from service.catalog.writer_options import writer_options
-from service.catalog.written_table import Callback, Target
+from service.writer_options.options import writer_options
+from service.writer_options.written_table import Callback, Target
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession

@@ -17,8 +17,8 @@ from jobs.errors import RefusedError
 from jobs.hudi import rows
 from jobs.services import compaction_plans
 from service.catalog.registration import Registration
-from service.catalog.writer_options import writer_options
-from service.catalog.written_table import Callback, Target
+from service.writer_options.options import writer_options
+from service.writer_options.written_table import Callback, Target
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession

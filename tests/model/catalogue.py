@@ -1,4 +1,4 @@
-"""Every search of the model, by its name: what holds, what holds in larger bounds, and what is refuted."""
+"""Every search of the model, by its name: scenarios that hold, larger ones that hold, and mutants that are refuted."""
 
 from __future__ import annotations
 

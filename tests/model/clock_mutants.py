@@ -1,4 +1,4 @@
-"""Clocks: whose there are, and protocols with a rule turned off, with the scenario in which each of them loses."""
+"""Scenarios of clocks, and protocols with a rule turned off, with the scenario in which each of them loses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks: the rules by which our instants get their times, each with a switch, and whose clocks there are."""
+"""The rules by which our instants get their times, each with a switch, and the clocks of a scenario."""
 
 from __future__ import annotations
 
@@ -16,25 +16,19 @@ class Service(Enum):
 
 @dataclass(frozen=True)
 class ClockProtocol:
-    """The defaults are the protocol that holds. The frame of a table is how far its writers' instants are from the
-    storage's clock.
+    """The rules; the defaults are the protocol that holds.
 
-    `requested_in_frame`, `completed_in_frame`: our instant's two times lie in the frame, else they are those of our own
-    clock. `after_all`: both lie after all that has completed, in the metadata table as well; where that is not so
-    within the frame, the job is refused (`stays_in_frame`, else they are set after it). `refuses_disagreement`: so it
-    is where writers have different frames; `refuses_foreign_plans`: and where a plan's time lies in another frame than
-    the writers'. `verifies`: all of it is measured again under the lock, before the commit. `watches`: instants that do
-    not ascend afterwards are an incident.
+    The frame of a table is how far its writers' instants are from the storage's clock.
     """
 
-    requested_in_frame: bool = True
-    completed_in_frame: bool = True
-    after_all: bool = True
-    stays_in_frame: bool = True
-    refuses_disagreement: bool = True
-    refuses_foreign_plans: bool = True
-    verifies: bool = True
-    watches: bool = True
+    requested_in_frame: bool = True  # Our instant's requested time lies in the frame, else it is our own clock's.
+    completed_in_frame: bool = True  # The same for its completion time.
+    after_all: bool = True  # Both times lie after all that has completed, in the metadata table as well.
+    stays_in_frame: bool = True  # If the frame has no such time, the job is refused, else the time lies after it.
+    refuses_disagreement: bool = True  # The job is refused if writers have different frames.
+    refuses_foreign_plans: bool = True  # The job is refused if a plan's time lies in another frame than the writers'.
+    verifies: bool = True  # Everything is measured again under the lock, before the commit.
+    watches: bool = True  # Instants that do not ascend afterwards are an incident.
 
 
 GOOD = ClockProtocol()
@@ -42,19 +36,15 @@ GOOD = ClockProtocol()
 
 @dataclass(frozen=True)
 class ClockScenario:
-    """Offsets of clocks from the storage's; a step of the model is one unit of time, so `HOURS` is more than all steps.
-
-    `writers`: their clocks' offsets at the start; each has written before. `batches`: how many each writes. `steps`: by
-    how much a writer's clock may step, once. `runner`: the offset of the process that has planned the compaction, None
-    where we plan it.
-    """
+    """Offsets of clocks from the storage's. A step of the model is one unit of time, and `HOURS` more than all
+    steps."""
 
     name: str
     service: Service
-    writers: tuple[int, ...]
-    batches: int = 1
-    steps: tuple[int, ...] = ()
-    runner: int | None = None
+    writers: tuple[int, ...]  # Offsets of the writers' clocks at the start; each writer has written before.
+    batches: int = 1  # Batches of each writer.
+    steps: tuple[int, ...] = ()  # Steps that a writer's clock may make, once.
+    runner: int | None = None  # Offset of the process that has planned the compaction; None where we plan it.
     metadata_compactions: int = 1
 
 

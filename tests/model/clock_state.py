@@ -1,8 +1,8 @@
 """Instants by the clocks of several processes, and what a reader finds: Hudi orders them by their texts.
 
-All that happens has a place in true time, which is the storage's clock; the text of an instant is that of a process's
-own clock. Instants are made under the table's lock, one after the other (`SkewAdjustingTimeGenerator`), so
-clocks that are right give ascending texts. Hudi compares texts only:
+Everything that happens has a true time, that of the storage's clock; the text of an instant is the time of a process's
+own clock. Instants are made under the table's lock, one after the other (`SkewAdjustingTimeGenerator`), so clocks that
+are right give ascending texts. Hudi compares texts only:
 
 - A log file belongs to the latest base file whose requested time is not after the log's completion
   (`HoodieFileGroup.getBaseInstantTime`); of base files the one with the greatest requested time counts.
@@ -22,23 +22,22 @@ UNKNOWN = 10**6  # no frame was measured yet
 
 
 class Time(NamedTuple):
-    """What a process's clock says, and the true time: the modification time of the file."""
+    """A moment."""
 
-    text: int
-    true: int
+    text: int  # The time of a process's clock.
+    true: int  # The modification time of the file.
 
 
 class Instant(NamedTuple):
-    """`value` of the one row in the file that it writes to `group`; `seen`: the window of its conflict check, and what
-    was pending then."""
+    """An instant, which writes a file with one row."""
 
     owner: int
     requested: Time
     completed: Time | None = None
-    value: int = 0
+    value: int = 0  # The value of the row.
     group: int = 0
     is_listed: bool = True
-    seen: tuple[int, tuple[Time, ...]] = (NEVER, ())
+    seen: tuple[int, tuple[Time, ...]] = (NEVER, ())  # The window of its conflict check, and what was pending then.
 
     @property
     def is_a_service(self) -> bool:
@@ -46,13 +45,13 @@ class Instant(NamedTuple):
 
     @property
     def place(self) -> int:
-        """The text that places its file in a group with logs: a base file's request, a log's completion."""
+        """The text that places the file in a group with logs: a base file's request, a log's completion."""
         return self.requested.text if self.is_a_service or self.completed is None else self.completed.text
 
 
 class Clocks(NamedTuple):
-    """`now` is the true time, `offsets` are those of the writers' clocks; `listed_from`: the metadata table's last
-    compaction; `frame`: what the job has measured."""
+    """A state. `now` is the true time, `offsets` are those of the writers' clocks, `listed_from` is the last compaction
+    of the metadata table, and `frame` is what the job has measured."""
 
     now: int
     offsets: tuple[int, ...]
@@ -87,20 +86,17 @@ def first_state(scenario: ClockScenario) -> Clocks:
 
 
 def pending_of(clocks: Clocks, index: int) -> Instant | None:
-    """The instant that a writer has in flight."""
+    """Returns the instant that a writer has in flight."""
     return next((item for item in clocks.instants if item.owner == index and item.completed is None), None)
 
 
 def of_the_service(clocks: Clocks) -> Instant | None:
-    """Our instant, or the one of the plan that we execute."""
+    """Returns our instant, or the one of the plan that we execute."""
     return next((item for item in clocks.instants if item.is_a_service), None)
 
 
 def visible(scenario: ClockScenario, clocks: Clocks) -> int:
-    """The value that a reader finds in the live file group: in its latest base file, and in the logs of that one.
-
-    Where it finds nothing, it is -1.
-    """
+    """Returns the value that a reader finds in the live file group's latest base file and its logs, -1 for none."""
     ours = of_the_service(clocks)
     is_replaced = scenario.service is Service.CLUSTERING and ours is not None and ours.completed is not None
     live = [item for item in clocks.instants if item.completed and item.is_listed and item.group == int(is_replaced)]
@@ -111,7 +107,7 @@ def visible(scenario: ClockScenario, clocks: Clocks) -> int:
 
 
 def measured(clocks: Clocks) -> dict[int, int]:
-    """How far each writer's last completion is from the storage's clock; the latest comes last."""
+    """Returns how far each writer's last completion is from the storage's clock; the latest comes last."""
     done = [(item.completed.true, item.owner, item.completed.text) for item in clocks.instants if item.completed]
     found: dict[int, int] = {}
     for true, owner, text in sorted(done):
@@ -121,13 +117,13 @@ def measured(clocks: Clocks) -> dict[int, int]:
 
 
 def latest_text(clocks: Clocks) -> int:
-    """The greatest text on the timeline, the metadata table's included."""
+    """Returns the greatest text on the timeline, the metadata table's included."""
     done = [item.completed.text for item in clocks.instants if item.completed]
     return max([clocks.listed_from, *done])
 
 
 def ascends(clocks: Clocks, item: Instant) -> bool:
-    """Whether its times are after those of all that had completed before."""
+    """Returns whether the instant's times are after those of all that had completed before."""
     assert item.completed
     for time in (item.requested, item.completed):
         before = [other.completed for other in clocks.instants if other.completed and other.completed.true < time.true]

@@ -1,4 +1,4 @@
-"""Writers and our job, each with a clock: what they do next, and what must hold once our instant has committed."""
+"""Steps of writers and of our job, each with a clock, and what must hold once our instant has committed."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def search(protocol: ClockProtocol, scenario: ClockScenario) -> Found:
 
 
 def violation(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> str | None:
-    """What is wrong once our instant has committed: what writers with wrong clocks lose alone, they would lose anyway.
+    """Returns what is wrong once our instant has committed, apart from what writers with wrong clocks lose anyway.
 
-    Instants that do not ascend are an incident, which names the rows that are wrong. There is none while all clocks are
-    as the job has measured them.
+    Instants that do not ascend are an incident, which names the wrong rows; as long as all clocks are as the job has
+    measured them, there must be none.
     """
     ours = of_the_service(clocks)
     if ours is None or ours.completed is None:
@@ -65,7 +65,7 @@ def violation(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) 
 
 
 def steps(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> Iterator[tuple[Label, Clocks]]:
-    """What may happen next. Who makes an instant holds the lock; our verification and our commit are under one lock."""
+    """Yields what may happen next. Each instant is made under the lock; our verification and our commit share one."""
     for index, offset in enumerate(clocks.offsets):
         pending = pending_of(clocks, index)
         if pending is not None:
@@ -150,7 +150,7 @@ def _plan(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> t
 
 
 def _time(protocol: ClockProtocol, clocks: Clocks, offset: int) -> Time | None:
-    """A time for an instant of ours, None where there is none that lies in the frame and after everything."""
+    """Returns a time for an instant of ours, None if no time lies in the frame and after everything."""
     text, latest = clocks.now + offset, latest_text(clocks)
     if protocol.after_all and text <= latest:
         if protocol.stays_in_frame:
@@ -160,7 +160,8 @@ def _time(protocol: ClockProtocol, clocks: Clocks, offset: int) -> Time | None:
 
 
 def _complete(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> Iterator[tuple[Label, Clocks]]:
-    """Under the lock: a clustering waits for a moment without a write in flight, and takes in what has landed."""
+    """Completes our instant under the lock. A clustering waits until no write is in flight, and includes what
+    landed."""
     mine = of_the_service(clocks)
     assert mine
     if scenario.service is Service.CLUSTERING:
@@ -182,6 +183,6 @@ def _complete(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) 
 
 
 def _is_left(protocol: ClockProtocol, clocks: Clocks) -> bool:
-    """Whether a writer has left the frame that was measured before."""
+    """Returns whether a writer has left the frame that was measured before."""
     frames = list(measured(clocks).values())
     return any(frame != clocks.frame for frame in (frames if protocol.refuses_disagreement else frames[-1:]))

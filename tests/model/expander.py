@@ -1,7 +1,7 @@
 """The expander: plan, split, catch up, lock, guard, split again, configs, verify, commit, verify, watch.
 
 new -> planned -> split -> locked -> guarded -> ready -> with baseline -> with config -> verified -> committed ->
-watching. Whatever stops it leads to recovery (`recovery.py`), and from there to another attempt or to the end.
+watching. Whatever stops the expander leads to recovery (`recovery.py`), and then to another attempt or to the end.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tests.model.view import visible
 if TYPE_CHECKING:
     from tests.model.rules import Setting
 
-# The steps in which it believes that it holds the lock.
+# The steps in which the expander believes that it holds the lock.
 UNDER_LOCK = ("locked", "fencing", "guarded", "ready", "with baseline", "with config", "verified", "committed")
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """What the expander may do next."""
+    """Yields what the expander may do next."""
     step = state.expander.step
     if step == "new":
         yield from _start(state, setting)
@@ -91,7 +91,7 @@ def _start(state: State, setting: Setting) -> Steps:
 
 
 def _split(state: State, setting: Setting) -> State:
-    """Writes the children of every live file group as of now, also the empty ones; earlier ones of ours are removed."""
+    """Writes the children of every file group that is live now, also empty ones, and removes our earlier ones."""
     mine, scenario = state.expander.instant, setting.scenario
     files = {block for block in state.files if block.instant != mine}
     live = visible(state._replace(files=frozenset(files)), setting)
@@ -131,7 +131,7 @@ def _before_lock(state: State, setting: Setting) -> Steps:
 
 
 def _guard(state: State, setting: Setting) -> Steps:
-    """One look at the timeline: what has completed is known, and what is pending is waited for or fenced."""
+    """Looks at the timeline once: completed instants are known then, and pending ones are waited for or fenced."""
     protocol, policy = setting.protocol, setting.scenario.policy
     trusted = []
     for number in _others_pending(state) if protocol.guard else ():
@@ -175,7 +175,7 @@ def _others_pending(state: State) -> list[int]:
 
 
 def _kind(state: State, setting: Setting, number: int) -> Kind | None:
-    """What sort of writer it is; None for a compaction, and for what its writer has given up."""
+    """Returns the instant's kind of writer; None for a compaction, and for an instant that its writer has given up."""
     owner = state.instants[number].owner
     if owner == COMPACTION:
         return None
@@ -185,7 +185,7 @@ def _kind(state: State, setting: Setting, number: int) -> Kind | None:
 
 
 def _will_conflict(state: State, number: int) -> bool:
-    """Whether the write is past its `preWrite` and goes to a bucket that is replaced."""
+    """Returns whether the write is past its `preWrite` and goes to a bucket that is replaced."""
     item = state.instants[number]
     replaced = {(group.partition, group.bucket) for group in state.instants[state.expander.instant].replaced}
     return item.phase == INFLIGHT and any((group.partition, group.bucket) in replaced for group in item.groups)
@@ -197,7 +197,7 @@ def _wait(state: State, why: str) -> Step:
 
 
 def _fence(state: State) -> Step:
-    """The second half of a fence that is not atomic: Hudi's rollback deletes the files, whatever has happened since."""
+    """Does the second half of a fence that is not atomic: Hudi's rollback deletes the files whatever has happened."""
     target = state.expander.target
     after = _to(state, "locked", target=NONE)
     if state.instants[target].phase == COMPLETED:
@@ -258,6 +258,6 @@ def _unlock(state: State) -> Step:
 
 
 def begun_again(state: State) -> State:
-    """The state when an attempt has been undone: another one begins, or none is left."""
+    """Returns the state when an attempt has been undone: another one begins, or none is left."""
     left = state.expander.attempts - 1
     return state._replace(expander=Expander("new" if left > 0 else "gave up", attempts=left))

@@ -1,9 +1,9 @@
-"""A Flink job: it holds number of buckets and file ids for ever, and an instant only around a checkpoint.
+"""A Flink job, which keeps its number of buckets and its file ids, and has an instant only around a checkpoint.
 
-With a bucket index it looks the file ids up whenever it is submitted. Without one it keeps the file id of each key in
-its state (Flink's default index, `FLINK_STATE`), and looks none up.
+A job with a bucket index looks the file ids up whenever it is submitted. Without one the job keeps the file id of each
+key in its state (Flink's default index, `FLINK_STATE`), and looks none up.
 
-Its batch is acknowledged with the checkpoint: the source does not send it again. So an instant that is rolled back
+A batch is acknowledged with the checkpoint: the source does not send it again. So an instant that is rolled back
 between its checkpoint and its commit is lost with its batch.
 """
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def index_of(setting: Setting) -> int | None:
-    """Which of the scenario's writers is the Flink job; there is one at most."""
+    """Returns the index of the scenario's Flink job; there is one at most."""
     return next((n for n, spec in enumerate(setting.scenario.writers) if spec.kind is Kind.FLINK), None)
 
 
 def submitted(state: State, setting: Setting, index: int, number: int) -> Writer:
-    """The job as it begins: what it has read, it holds until it is submitted anew."""
+    """Returns the job as it begins: it keeps what it has read until it is submitted anew."""
     rows = setting.scenario.writers[index].batches[0]
     live = visible(state, setting)
     located = tuple(place_of(live, setting, row, number) for row in rows)
@@ -47,7 +47,7 @@ def submitted(state: State, setting: Setting, index: int, number: int) -> Writer
 
 
 def may_run(state: State, setting: Setting) -> bool:
-    """Whether the expander must reckon with the job: it knows what the operator or Flink's REST API says."""
+    """Returns whether the expander must expect the job to run, by what the operator or Flink's REST API says."""
     index = index_of(setting)
     if index is None:
         return False
@@ -55,7 +55,7 @@ def may_run(state: State, setting: Setting) -> bool:
 
 
 def steps(state: State, setting: Setting, index: int) -> Steps:
-    """What the job may do next, and what its operator may do with it."""
+    """Yields what the job may do next, and what its operator may do with it."""
     spec, writer = setting.scenario.writers[index], state.writers[index]
     if writer.step == "idle" and writer.batch < len(spec.batches) and state.lock == NOBODY:
         yield _open(state, setting, index)
@@ -111,7 +111,7 @@ def _check(state: State, setting: Setting, index: int) -> Step:
 
 
 def _operated(state: State, setting: Setting, index: int) -> Steps:
-    """Stopped with a savepoint, submitted anew, killed; and what an operator does wrong."""
+    """Yields stops with a savepoint, new submissions, kills, and what an operator does wrong."""
     writer, faults = state.writers[index], state.faults
     is_over = state.expander.step in ("watching", "gave up")
     if writer.step == "idle" and not is_over and state.expander.step != "new":
@@ -137,7 +137,7 @@ def _operated(state: State, setting: Setting, index: int) -> Steps:
 
 
 def _resubmitted(state: State, setting: Setting, index: int, number: int) -> tuple[str, Writer]:
-    """The job after the hand-over, with a sentence for it."""
+    """Returns the job after the hand-over, with a sentence for it."""
     fresh = submitted(state, setting, index, number)
     if setting.scenario.has_buckets:
         return "The operator submits Flink anew: it reads {} buckets and the file ids {}.", fresh
@@ -149,7 +149,7 @@ def _resubmitted(state: State, setting: Setting, index: int, number: int) -> tup
 
 
 def _submitted_wrongly(state: State, setting: Setting, index: int) -> Steps:
-    """Too early, from an old savepoint, with old options; and the expander still takes the job for stopped."""
+    """Yields submissions too early, from an old savepoint or with old options, while the job counts as stopped."""
     old = setting.scenario.old_number
     looked_up = submitted(state, setting, index, old)
     if setting.scenario.has_buckets:

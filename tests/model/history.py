@@ -1,9 +1,8 @@
 """A recorded history of a real table: what its timeline tells, and what the service says it did.
 
-Events of the timeline are built by `of_instant` from an instant's times and its `HoodieCommitMetadata`; those of the
-service by hand, from its own records. All times are of one clock and compare as strings, such as Hudi's
-`yyyyMMddHHmmssSSS`: where writers' clocks differ from ours by more than a lock is held, the lock's rules tell
-nothing.
+`of_instant` builds events of the timeline from an instant's times and its `HoodieCommitMetadata`; events of the service
+are built by hand, from its own records. All times are of one clock and compare as strings, such as Hudi's
+`yyyyMMddHHmmssSSS`: if writers' clocks differ from ours by more than a lock is held, the lock's rules tell nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ ALWAYS = "9"  # after every time
 
 
 class What(Enum):
-    """What happened; the first six stand in the timeline, the others are the service's own."""
+    """Kinds of events; the first six stand in the timeline, the others are the service's own."""
 
     REQUESTED = "requested"
     INFLIGHT = "inflight"
@@ -46,24 +45,18 @@ class What(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. Fields that do not apply are left out.
-
-    `instant` is the requested time of the instant it is about. `action` and `operation` are Hudi's (`replacecommit`,
-    `BUCKET_RESCALE`). `file_ids` are those that were written or cleaned, `replaced` those that a replacecommit
-    replaces. `is_flink`: the instant is a Flink job's, as its commit or its empty inflight file tells. `by` names the
-    one of our jobs that did it: it holds the lock, or rolled the instant back.
-    """
+    """One thing that happened. Fields that do not apply are left out."""
 
     at: str
     what: What
-    instant: str = ""
-    action: str = ""
-    operation: str = ""
-    file_ids: FileIds = frozenset()
-    replaced: FileIds = frozenset()
-    is_flink: bool = False
+    instant: str = ""  # The requested time of the instant.
+    action: str = ""  # Hudi's name, such as `replacecommit`.
+    operation: str = ""  # Hudi's name, such as `BUCKET_RESCALE`.
+    file_ids: FileIds = frozenset()  # File groups that were written or cleaned.
+    replaced: FileIds = frozenset()  # File groups that a replacecommit replaces.
+    is_flink: bool = False  # Whether the instant is a Flink job's, as its commit or its empty inflight file tells.
     number: int = 0
-    by: str = ""
+    by: str = ""  # The name of our job that did it: it holds the lock, or rolled the instant back.
 
 
 def of_instant(
@@ -75,12 +68,12 @@ def of_instant(
     completed_at: str | None = None,
     is_flink: bool = False,
 ) -> list[Event]:
-    """The events of one instant of the timeline.
+    """Returns the events of one instant of the timeline.
 
     `instant` is its requested time and `action` that of its completed file (a clustering completes as
     `replacecommit`). `metadata` is the content of the completed file as JSON (`HoodieCommitMetadata`, or
-    `HoodieReplaceCommitMetadata`): of it are used `operationType`, `partitionToWriteStats[partition][].fileId` and
-    `partitionToReplaceFileIds[partition][]`. From table version 8 on the file is Avro with the same names
+    `HoodieReplaceCommitMetadata`), of which `operationType`, `partitionToWriteStats[partition][].fileId` and
+    `partitionToReplaceFileIds[partition][]` are used. Since table version 8 the file is Avro with the same names
     (`service.lake.instant_metadata.decode` reads both). `inflight_at` is the modification time of the inflight file,
     `completed_at` the completion time in the file's name (before version 8 its modification time); None for what has
     not happened.
@@ -104,7 +97,7 @@ def _pairs(by_partition: Mapping[str, Iterable[Any]] | None, file_id: Any) -> Fi
 
 @dataclass
 class Life:
-    """What a history tells of one instant; a time is None for what did not happen."""
+    """Facts of one instant in a history; a time is None for what did not happen."""
 
     instant: str
     action: str = ""
@@ -121,15 +114,15 @@ class Life:
 
     @property
     def is_write(self) -> bool:
-        """Whether a writer made it: no replacement, and no table service."""
+        """Whether a writer made the instant, which is then no replacement and no table service."""
         return self.action in ("commit", "deltacommit") and self.operation not in ("COMPACT", "LOG_COMPACT")
 
     def was_looked_at(self) -> bool:
-        """Whether the service has judged it, one way or the other."""
+        """Whether the service has judged the instant, one way or the other."""
         return What.JUDGED in self.at or What.INCIDENT in self.at
 
     def is_an_incident_at(self, time: str) -> bool:
-        """Whether it is stale and not yet repaired: from its completion on, whenever that was noticed."""
+        """Returns whether the instant is stale and not yet repaired, from its completion on."""
         if What.INCIDENT not in self.at or self.completed is None:
             return False
         return self.completed <= time < self.at.get(What.REPAIRED, ALWAYS)
@@ -144,7 +137,7 @@ class History:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> History:
-        """In the order of their times; events of one time stay as they are given."""
+        """Orders events by their times; events of one time stay as they are given."""
         ordered = sorted(events, key=lambda event: event.at)
         lives: dict[str, Life] = {}
         for event in ordered:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """What the service's jobs, or any writer's own table services, may do."""
+    """Yields what the service's jobs, or any writer's own table services, may do."""
     if state.lock == NOBODY:
         yield from _roll_back_flink(state, setting)
         if setting.scenario.compacts:
@@ -43,7 +43,7 @@ def steps(state: State, setting: Setting) -> Steps:
 
 
 def rollbacks(state: State, setting: Setting) -> Steps:
-    """Of instants that their writers gave up (LAZY)."""
+    """Rolls back instants that their writers gave up (LAZY)."""
     if state.lock != NOBODY:
         return
     for number, item in enumerate(state.instants):
@@ -52,7 +52,7 @@ def rollbacks(state: State, setting: Setting) -> Steps:
 
 
 def _roll_back_flink(state: State, setting: Setting) -> Steps:
-    """Never done by the protocol: a Flink job that is down commits its instant when it is restored."""
+    """Rolls back an instant of Flink, which the protocol never does: a restored job commits its instant."""
     for writer in state.writers:
         if setting.protocol.rolls_back_dead_flink and writer.step == "killed" and writer.instant != NONE:
             number = writer.instant
@@ -106,7 +106,8 @@ def _archive(state: State, setting: Setting) -> Steps:
 
 
 def _holds_archival(state: State, setting: Setting, number: int) -> bool:
-    """Incidents, commits that nobody has judged yet, and a fence whose writer is alive or has left files."""
+    """Returns whether archival must wait: for an incident, for a commit that nobody has judged yet, or for a fence
+    whose writer is alive or has left files."""
     if state.incidents or unjudged(state, setting):
         return True
     if state.instants[number].phase != ROLLED_BACK:
@@ -130,7 +131,7 @@ def _compact(state: State, setting: Setting) -> Steps:
 
 
 def _compacted(state: State, number: int) -> State:
-    """The writes that had completed are merged into a base file; what completes later stays in the log."""
+    """Merges the writes that had completed into a base file; what completes later stays in the log."""
     (group,) = state.instants[number].groups
     merged = {block for block in state.files if block.group == group and state.instants[block.instant].done}
     latest: dict[int, int] = {}

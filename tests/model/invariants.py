@@ -1,7 +1,7 @@
-"""What must hold in every state. A violation is a sentence.
+"""Conditions that must hold in every state. A violation is a sentence.
 
-The rows are looked at whenever nothing is left to judge: a commit at which the service has yet to look may be stale for
-that moment, and an open incident names the rows that are wrong until its repair.
+Rows are looked at when nothing is left to judge: until then a commit may be stale, and an open incident names the rows
+that are wrong until its repair.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def violation(state: State, setting: Setting) -> str | None:
-    """The first thing that is wrong, or None."""
+    """Returns the first thing that is wrong, or None."""
     return of_configs(state, setting) or of_batches(state, setting) or of_rows(state, setting)
 
 
 def of_configs(state: State, setting: Setting) -> str | None:
-    """A hashing config counts exactly if its replacecommit has completed, and the number can always be read."""
+    """A hashing config must count exactly if its replacecommit has completed, and the number must be readable."""
     if number_of_buckets(state, setting) is None:
         return "Every reader and writer fails: there are hashing configs, but none that counts."
     counted = counted_configs(state)
@@ -44,7 +44,8 @@ def of_configs(state: State, setting: Setting) -> str | None:
 
 
 def of_batches(state: State, setting: Setting) -> str | None:
-    """No acknowledged batch is lost, no right one is fenced; in order there are no incidents, and our work stays."""
+    """No acknowledged batch may be lost, and no right one fenced; without faults there are no incidents, and our work
+    stays."""
     if state.lost != NONE:
         return f"The batch of instant {state.lost} was acknowledged and is lost."
     if state.wrongly_fenced != NONE:
@@ -60,7 +61,7 @@ def of_batches(state: State, setting: Setting) -> str | None:
 
 
 def of_rows(state: State, setting: Setting) -> str | None:
-    """Every acknowledged row is visible once, with its latest value, where the next upsert will look for it."""
+    """Every acknowledged row must be visible once, with its latest value, where the next upsert will look for it."""
     if unjudged(state, setting):
         return None
     excused = {row for number in state.incidents for row in state.instants[number].rows}

@@ -1,4 +1,4 @@
-"""Clustering without a bucket index: protocols with a rule turned off or done wrong, and where each of them loses."""
+"""Protocols of clustering without a bucket index with a rule turned off or done wrong, and where each of them loses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs that a plan misses: who writes them, and protocols without one rule, with the scenario in which each loses."""
+"""Scenarios of logs that a plan misses, and protocols without one rule, with the scenario in which each loses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compaction before table version 8: by which rules its plan gets all logs, each with a switch, and who writes."""
+"""The rules by which a compaction's plan gets all logs before table version 8, each with a switch; and scenarios."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LogProtocol:
-    """The defaults are the protocol that holds (`jobs.protocol.unplanned_logs`).
+    """The rules; the defaults are the protocol that holds (`jobs.protocol.unplanned_logs`)."""
 
-    `waits`: nobody executes the plan while a writer is in flight that began before the plan's file was there. `adds`:
-    the plan gets the logs of its file slice that have committed since. `checks`: with the lock held, right before the
-    commit, it is refused if there is one that the plan does not name.
-    """
-
-    waits: bool = True
-    adds: bool = True
-    checks: bool = True
+    waits: bool = (
+        True  # Nobody executes the plan while a writer is in flight that began before the plan's file existed.
+    )
+    adds: bool = True  # The plan gets the logs of its file slice that have committed since.
+    checks: bool = True  # Right before the commit, under the lock, a log that the plan does not name refuses the job.
 
 
 GOOD = LogProtocol()
@@ -24,11 +21,10 @@ GOOD = LogProtocol()
 
 @dataclass(frozen=True)
 class LogScenario:
-    """`begins_locked`: writers begin with the table's lock held, as those of Hudi 1 do and those of 0.15 do not.
-    `stalls`: how often a live writer may be taken for dead."""
+    """The writers beside a compaction."""
 
     name: str
     writers: int = 2
-    begins_locked: bool = False
-    stalls: int = 0
+    begins_locked: bool = False  # Whether writers begin with the table's lock held: Hudi 1's do, those of 0.15 do not.
+    stalls: int = 0  # How often a live writer may be taken for dead.
     attempts: int = 2

@@ -1,7 +1,7 @@
-"""Writers that append to logs, and our compaction: what they do next, and what readers must see of it.
+"""Steps of writers that append to logs and of our compaction, and what readers must see.
 
-Before table version 8 a log belongs to the file slice that its name tells: that of the plan for a writer that has seen
-the plan's file when it began, else the one that the plan reads.
+Before table version 8 a log belongs to the file slice in its name: the plan's slice if the writer saw the plan's file
+when it began, else the slice that the plan reads.
 """
 
 from __future__ import annotations
@@ -21,27 +21,26 @@ NONE = -1
 
 
 class Writer(NamedTuple):
-    """`instant` is that of its one batch, whose file is there at once. Who `knows` of the plan names its log by it."""
+    """A writer with one batch."""
 
     step: str = "idle"
-    instant: int = NONE
-    knows: bool = False
+    instant: int = NONE  # The instant of the batch, whose file is there at once.
+    knows: bool = False  # Whether the writer knows the plan, and so names its log by it.
     is_stalled: bool = False
 
 
 class Logs(NamedTuple):
-    """`instant` is the plan's, `planned` when its file was there, `named` whose logs it names; `read` are the rows of
-    the base file that it has written. `job` is where our job stands."""
+    """A state of writers, plan and job."""
 
     writers: tuple[Writer, ...]
     stalls: int
     attempts: int
     now: int = 1
-    job: str = "new"
-    instant: int = NONE
-    planned: int = NONE
-    named: frozenset[int] = frozenset()
-    read: frozenset[int] = frozenset()
+    job: str = "new"  # Where our job stands.
+    instant: int = NONE  # The plan's instant.
+    planned: int = NONE  # When the plan's file was there.
+    named: frozenset[int] = frozenset()  # The writers whose logs the plan names.
+    read: frozenset[int] = frozenset()  # The rows in the base file that the job has written.
 
 
 def search(protocol: LogProtocol, scenario: LogScenario) -> Found:
@@ -51,7 +50,7 @@ def search(protocol: LogProtocol, scenario: LogScenario) -> Found:
 
 
 def violation(logs: Logs) -> str | None:
-    """Each writer's row is seen once its batch is acknowledged: from the base file, or from a log of its file slice."""
+    """Returns what is wrong: a row of an acknowledged batch must be in the base file, or in a log of its file slice."""
     if logs.job != "committed":
         return None
     lost = _missed(logs, logs.read)
@@ -59,7 +58,7 @@ def violation(logs: Logs) -> str | None:
 
 
 def steps(protocol: LogProtocol, scenario: LogScenario, logs: Logs) -> Iterator[tuple[Label, Logs]]:
-    """What may happen next. The plan is made, and batches are committed, with the table's lock held."""
+    """Yields what may happen next. The plan is made, and batches are committed, with the table's lock held."""
     for index, writer in enumerate(logs.writers):
         yield from _writer(scenario, logs, index, writer)
     yield from _job(protocol, logs)
@@ -122,10 +121,10 @@ def _committed(logs: Logs) -> frozenset[int]:
 
 
 def _missed(logs: Logs, known: frozenset[int]) -> frozenset[int]:
-    """Whose logs have committed to the slice that the plan reads, and are not among those that are known."""
+    """Returns the writers whose logs have committed to the slice that the plan reads, without those that are known."""
     return frozenset(index for index in _committed(logs) - known if not logs.writers[index].knows)
 
 
 def _is_unaware(logs: Logs, writer: Writer) -> bool:
-    """Whether the writer is in flight, does not look dead, and began before the plan's file was there."""
+    """Returns whether the writer is in flight, does not look dead, and began before the plan's file was there."""
     return writer.step == "begun" and not writer.is_stalled and writer.instant < logs.planned

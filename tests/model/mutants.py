@@ -27,7 +27,7 @@ def without(
     return Mutant(lambda: search(protocol, scenario, invariant), decisive, ends_with)
 
 
-# What issue 12 asks for: each of these was seen, or nearly so.
+# Mutants that issue 12 asks for: each fault was seen, or nearly so.
 MUTANTS: Mapping[str, Mutant] = {
     "conflict detection alone": without(
         replace(GOOD, guard=False, watch=Watch.NONE),
@@ -103,7 +103,7 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
 }
 
-# What the search has found beyond that: each is one way in which the protocol may be taken too literally.
+# Mutants that the search has found beyond these: each takes the protocol too literally in one way.
 HOLES: Mapping[str, Mutant] = {
     "file ids tell nothing of a new file id in an old bucket": without(
         replace(GOOD, judge=Judge.FILE_IDS),

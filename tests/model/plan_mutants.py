@@ -1,4 +1,4 @@
-"""Runners of plans: who there is, and protocols with a rule turned off, with the scenario in which each loses."""
+"""Scenarios of runners of plans, and protocols with a rule turned off, with the scenario in which each loses."""
 
 from __future__ import annotations
 

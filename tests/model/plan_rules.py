@@ -1,4 +1,4 @@
-"""One pending plan and those who may execute it: the rules, each with a switch, and who there is."""
+"""The rules for executing a pending plan beside other runners, each with a switch; and scenarios."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Proof(Enum):
-    """By what the service takes the runner of an inflight plan for dead."""
+    """Signs by which the service takes the runner of an inflight plan for dead."""
 
     HEARTBEAT_OR_LONG_SILENCE = "its heartbeat has expired, or where there is none, it has long written nothing"
     PAUSE = "it writes nothing at the moment"
@@ -16,7 +16,7 @@ class Proof(Enum):
 
 
 class Check(Enum):
-    """What our job looks at under the lock, right before its commit."""
+    """Checks that our job makes under the lock, right before its commit."""
 
     OWN = "the instant is inflight, and by this very attempt"
     STATE = "the instant is inflight"
@@ -25,33 +25,26 @@ class Check(Enum):
 
 @dataclass(frozen=True)
 class PlanProtocol:
-    """The defaults are the protocol that holds.
+    """The rules; the defaults are the protocol that holds."""
 
-    `owns_after_begin`: the service records an instant as its own only after it has begun it. `knows_its_begin`: it
-    records which attempt has begun it, so that it notices when another process has begun it anew. `taken_is_sticky`: a
-    job that was refused, since another runs the plan, is not tried again. `removes_its_files`: an attempt that does not
-    commit removes what it has written, since the instant may have completed by another. `leaves_plans_to_writers`: it
-    begins none where a writer executes plans as well, and takes those of others without asking.
-
-    `takeover_is_atomic` assumes that nobody begins the plan between the proof that its runner is dead and the rollback.
-    """
-
-    owns_after_begin: bool = True
-    knows_its_begin: bool = True
-    taken_is_sticky: bool = True
+    owns_after_begin: bool = True  # The service records an instant as its own only after it has begun it.
+    knows_its_begin: bool = True  # The record names the attempt, so that a new begin by another process is noticed.
+    taken_is_sticky: bool = True  # A job that was refused because another process runs the plan is not tried again.
     proof: Proof = Proof.HEARTBEAT_OR_LONG_SILENCE
     check: Check = Check.OWN
+    # An attempt that does not commit removes what it has written, since another may have completed the instant.
     removes_its_files: bool = True
+    # The service begins no plan where a writer executes plans as well, and takes such plans without asking.
     leaves_plans_to_writers: bool = True
-    takeover_is_atomic: bool = True
+    takeover_is_atomic: bool = True  # Nobody begins the plan between the proof of the runner's death and the rollback.
 
 
 GOOD = PlanProtocol()
 
 
 class PlanFaults(NamedTuple):
-    """How often each may still happen: our worker dies or is frozen and taken for dead, a runner dies or is stalled
-    until it looks dead."""
+    """Numbers of faults that may still happen: our worker dies, or is frozen and taken for dead; a runner dies, or is
+    stalled until it looks dead."""
 
     crashes: int = 0
     freezes: int = 0
@@ -61,15 +54,11 @@ class PlanFaults(NamedTuple):
 
 @dataclass(frozen=True)
 class PlanScenario:
-    """`runners`: processes of Hudi that may execute the plan, such as a writer with async services, or started anew.
-
-    `has_heartbeat`: a compaction has one, a clustering none. `hijacks`: a runner of Hudi takes every plan that it finds
-    inflight: of a clustering it cannot know whether its runner is alive.
-    """
+    """The plan, and those who may execute it."""
 
     name: str
-    has_heartbeat: bool
-    runners: int = 1
+    has_heartbeat: bool  # A compaction has one, a clustering none.
+    runners: int = 1  # Processes of Hudi that may execute the plan: writers with async services, or restarted ones.
     attempts: int = 2
     faults: PlanFaults = field(default_factory=PlanFaults)
-    hijacks: bool = False
+    hijacks: bool = False  # A runner of Hudi takes every clustering that is inflight, whose runner it cannot check.

@@ -1,4 +1,4 @@
-"""Runners of Hudi and our job: each may begin a plan, write its files and complete it."""
+"""Steps of Hudi's runners and of our job: each may begin a plan, write its files and complete it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def search(
 
 
 def steps(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator[tuple[Label, Plan]]:
-    """What may happen next."""
+    """Yields what may happen next."""
     for index, _ in enumerate(plan.runners):
         yield from _runner(scenario, plan, index)
     yield from _job(protocol, scenario, plan)
@@ -35,7 +35,7 @@ def steps(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterato
 
 
 def _runner(scenario: PlanScenario, plan: Plan, index: int) -> Iterator[tuple[Label, Plan]]:
-    """A runner of Hudi. It looks at the heartbeat, where there is one, and never asks who else has begun the plan."""
+    """Moves a runner of Hudi, which checks a heartbeat if there is one, but never asks who else has begun the plan."""
     name, step = f"runner {index}", plan.runners[index]
 
     def to(after: Plan, new: str) -> Plan:
@@ -138,7 +138,7 @@ def _taken_over(plan: Plan) -> Plan:
 def _commit(
     protocol: PlanProtocol, plan: Plan, job: Job, to: Callable[[Plan, str], Plan]
 ) -> Iterator[tuple[Label, Plan]]:
-    """Under the lock, which the others need as well to complete the plan."""
+    """Commits under the lock, which the others need as well to complete the plan."""
     is_inflight = plan.phase == INFLIGHT
     allowed = {
         Check.OWN: is_inflight and plan.begun == job.name,
@@ -156,7 +156,7 @@ def _commit(
 
 
 def _zombie(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
-    """A frozen attempt goes on, beside the next one."""
+    """Lets a frozen attempt go on, beside the next one."""
     zombie = plan.zombie
     if zombie is None:
         return
@@ -172,7 +172,7 @@ def _zombie(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
 
 
 def _time(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator[tuple[Label, Plan]]:
-    """What passes with time: a dead process is noticed by its heartbeat or by its silence."""
+    """Lets time pass: a dead process is noticed by its heartbeat or by its silence."""
     if plan.phase != INFLIGHT or plan.is_silent:
         return
     is_alive = works(plan, plan.begun)

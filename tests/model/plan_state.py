@@ -1,8 +1,8 @@
 """A plan on the timeline, with what has been written for it and who works on it; and what must hold of its files.
 
-requested -> inflight is a compare-and-set: the file is created once. Completion is none: the inflight file stays, and
-each completion makes a file of its own (table version 8 and later name it by the time of completion). A rollback makes
-an inflight plan requested again and removes what has been written for it.
+The step from requested to inflight is a compare-and-set, because the file is created once. Completion is none: the
+inflight file stays, and each completion makes a file of its own (table version 8 and later name it by the time of
+completion). A rollback makes an inflight plan requested again and removes what has been written for it.
 """
 
 from __future__ import annotations
@@ -30,39 +30,36 @@ class Job(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """`begun` names who has made it inflight, `beating` who writes its heartbeat; `files` are halves of somebody's
-    output, `completed` those who have completed it. `ours`: who has begun it, as the service has recorded.
-    `is_silent`: nothing has been written for long. `robbed`: whose work we have undone, although it is alive.
-    """
+    """A plan; processes have names."""
 
     runners: tuple[str, ...]
     faults: PlanFaults
     phase: str = REQUESTED
-    begun: str = NOBODY
-    beating: str = NOBODY
-    files: frozenset[tuple[str, str]] = frozenset()
-    completed: tuple[str, ...] = ()
+    begun: str = NOBODY  # The process that made the plan inflight.
+    beating: str = NOBODY  # The process that writes the heartbeat.
+    files: frozenset[tuple[str, str]] = frozenset()  # Halves of the processes' output.
+    completed: tuple[str, ...] = ()  # The processes that have completed the plan.
     job: Job = Job()
     zombie: Job | None = None
-    ours: str = NOBODY
-    is_silent: bool = False
-    robbed: str = NOBODY
+    ours: str = NOBODY  # The process that has begun the plan, as the service has recorded.
+    is_silent: bool = False  # Nothing has been written for long.
+    robbed: str = NOBODY  # A live process whose work we have undone.
 
 
 def violation(plan: Plan) -> str | None:
-    """The first thing that is wrong, or None."""
+    """Returns the first thing that is wrong, or None."""
     if plan.robbed:
         return f"The service has undone the work of {plan.robbed}, which is alive."
     return of_files(plan)
 
 
 def of_completions(plan: Plan) -> str | None:
-    """A plan completes once: each completion counts, so a clustering that completes twice doubles its rows."""
+    """A plan must complete once: each completion counts, so a clustering that completes twice doubles its rows."""
     return f"The plan was completed by {' and by '.join(plan.completed)}." if len(plan.completed) > 1 else None
 
 
 def of_files(plan: Plan) -> str | None:
-    """The files of a completed plan are there, and no others."""
+    """The files of a completed plan must be there, and no others."""
     if twice := of_completions(plan):
         return twice
     if plan.phase != COMPLETED:
@@ -77,24 +74,25 @@ def of_files(plan: Plan) -> str | None:
 
 
 def works(plan: Plan, name: str) -> bool:
-    """Whether the one of this name is alive and at work on the plan."""
+    """Returns whether the process of this name is alive and at work on the plan."""
     if name.startswith("runner"):
         return plan.runners[int(name.split()[1])] in ALIVE
     return any(job is not None and job.name == name and job.step in ALIVE for job in (plan.job, plan.zombie))
 
 
 def begun_by(plan: Plan, name: str, *, has_heartbeat: bool) -> Plan:
-    """The plan after the one of this name has made it inflight."""
+    """Returns the plan after the process of this name has made it inflight."""
     return plan._replace(phase=INFLIGHT, begun=name, beating=name if has_heartbeat else NOBODY, is_silent=False)
 
 
 def undone(plan: Plan) -> Plan:
-    """The plan after a rollback: requested again, without its heartbeat and all that was written for it."""
+    """Returns the plan after a rollback: requested again, without its heartbeat and all that was written for it."""
     return plan._replace(phase=REQUESTED, begun=NOBODY, beating=NOBODY, files=frozenset(), is_silent=False)
 
 
 def completed(plan: Plan, name: str) -> Plan:
-    """The plan after a completion: by the markers Hudi removes what is not in it (`reconcileAgainstMarkers`)."""
+    """Returns the plan after a completion: Hudi removes files that have markers and are not in it
+    (`reconcileAgainstMarkers`)."""
     completed = (*plan.completed, name)
     kept = frozenset(item for item in plan.files if item[0] in completed)
     return plan._replace(phase=COMPLETED, completed=completed, files=kept, beating=NOBODY)

@@ -1,4 +1,4 @@
-"""What becomes of an attempt that did not get through: what stops it, and how it is undone."""
+"""The faults that stop an attempt, and how the attempt is undone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RECOVERING = ("recovering", "reverted", "without config", "without instant")
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """The faults, and what an attempt does that finds the traces of another."""
+    """Yields the faults, and the steps of an attempt that finds the traces of another."""
     yield from _faults(state)
     yield from _rollback_by_others(state, setting)
     mine = state.expander
@@ -67,7 +67,7 @@ def _faults(state: State) -> Steps:
 
 
 def _rollback_by_others(state: State, setting: Setting) -> Steps:
-    """Any writer's clean rolls back what has no live heartbeat (LAZY).
+    """Rolls back instants without a live heartbeat, as any writer's clean does (LAZY).
 
     Hudi's rollback removes the config first, but only in a client that has the option
     `hoodie.bucket.index.partition.expressions` (`BaseRollbackActionExecutor.rollbackHashingConfigIfNecessary`).
@@ -116,7 +116,7 @@ def _recover(state: State, setting: Setting) -> Steps:
 
 
 def _thaw(state: State, setting: Setting) -> Steps:
-    """A frozen attempt goes on where it stood. What it verifies fails; what it had verified before, it does."""
+    """Lets a frozen attempt go on where it stood. Its next check fails, but it acts on checks that it made before."""
     zombie = state.zombie
     assert zombie
     over = state._replace(zombie=None)
@@ -141,7 +141,7 @@ def _thaw(state: State, setting: Setting) -> Steps:
 
 
 def _late_children(state: State, setting: Setting, number: int) -> frozenset[Block]:
-    """What it was about to write: the children of the file groups that were live for it."""
+    """Returns what the attempt was about to write: the children of the file groups that were live for it."""
     blocks: set[Block] = set()
     for group, rows in visible(state, setting).items():
         if group.creator < number:

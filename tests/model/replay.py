@@ -23,7 +23,7 @@ UNDER_LOCK = (What.LOOKED, What.CONFIG_WRITTEN, What.CONFIG_REMOVED, What.FENCED
 
 
 def violations(history: Iterable[Event]) -> list[str]:
-    """Every rule that was broken, as a sentence; an empty list for a legal history."""
+    """Returns every rule that was broken, as a sentence; an empty list for a legal history."""
     told = History.of(history)
     rules = (_lives, _lock, _configs, _known, _stale, _old_numbers, _fences, _flink, _cleaning, _archival)
     return [sentence for rule in rules for sentence in rule(told)]
@@ -43,7 +43,8 @@ def _lives(history: History) -> Iterator[str]:
 
 
 def _lock(history: History) -> Iterator[str]:
-    """One holder at a time; what needs the lock is done under it; no write starts or commits while we hold it."""
+    """The lock has one holder at a time; what needs it is done under it; no write starts or commits while we hold
+    it."""
     holder = None
     for event in history.events:
         if event.what is What.LOCKED:
@@ -102,7 +103,7 @@ def _is_pending(life: Life, time: str) -> bool:
 
 
 def _known(history: History) -> Iterator[str]:
-    """Between its look at the timeline and its commit a replacement is alone; what is not is judged afterwards."""
+    """A replacement is alone between its look at the timeline and its commit; other instants are judged afterwards."""
     for replacement in history.replacements():
         looked, end = replacement.at.get(What.LOOKED), replacement.completed or ""
         if replacement.operation == RESCALE and looked is None:
@@ -157,7 +158,7 @@ def _old_numbers(history: History) -> Iterator[str]:
 
 
 def _buckets(life: Life, partition: str) -> set[int]:
-    """Of the file ids it wrote there: their first eight digits."""
+    """Returns the first eight digits of the file ids that the instant wrote there."""
     return {int(file_id[:8]) for place, file_id in life.written if place == partition and file_id[:8].isdigit()}
 
 

@@ -9,7 +9,7 @@ from tests.model.state import Faults, Row
 
 
 class Policy(Enum):
-    """What the expander does about a Spark write in flight (`on_active_writers`, `retry_conflicts`)."""
+    """Ways to treat a Spark write in flight (`on_active_writers`, `retry_conflicts`)."""
 
     WAIT = "wait"
     FENCE = "fence"
@@ -23,7 +23,7 @@ class Watch(Enum):
 
 
 class Judge(Enum):
-    """How a write that came after the switch is told to be stale."""
+    """Ways to tell that a write after the switch is stale."""
 
     FILE_IDS_AND_KEYS = "it touches a replaced file group, or only old buckets of a partition and keys of other buckets"
     FILE_IDS = "it touches a replaced file group, or its new file groups have no bucket of the new number"
@@ -31,7 +31,7 @@ class Judge(Enum):
 
 
 class Known(Enum):
-    """Which instants are not judged after the switch, because the split has taken them in."""
+    """Instants that are not judged after the switch, because the split has taken them in."""
 
     COMPLETED_BEFORE = "those that had completed when the guard looked"
     TIMELINE_BEFORE = "those that were on the timeline when the guard looked"
@@ -39,7 +39,7 @@ class Known(Enum):
 
 
 class Undo(Enum):
-    """In which order an attempt that did not commit is undone."""
+    """Orders in which an attempt that did not commit is undone."""
 
     REVERT_FIRST = "inflight back to requested, remove the config, roll back"
     CONFIG_FIRST = "remove the config, roll back"
@@ -47,7 +47,7 @@ class Undo(Enum):
 
 
 class Resubmit(Enum):
-    """How a Flink job with locations in its state begins again after the switch."""
+    """Ways in which a Flink job with locations in its state begins again after the switch."""
 
     BOOTSTRAP = "without state, and loads the locations from the table"
     SAVEPOINT = "from its savepoint"
@@ -62,55 +62,41 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Protocol:
-    """The defaults are the protocol that holds.
+    """The rules; the defaults are the protocol that holds."""
 
-    Of the expander: `guard` looks for writes in flight under the lock; `looks_again`: what has landed since the last
-    split is split again under the lock. `as_clustering`: its instant lies on the timeline as a clustering plan instead
-    of a plain replacecommit. `baseline` is written before the config; `config_first` writes a config that counts before
-    the commit. `verifies_lock` right before the commit. `known` says what is not judged afterwards, and
-    `known_survives` that the next attempt can read it (from the metadata of the commit). `undo`: see `Undo`.
-    `rollbacks_remove_config`: so do those by other clients.
-
-    Of what another process may do between looking and acting: `fence_is_atomic` and `config_write_is_atomic` assume
-    that nothing comes between verifying the lock and the act. Hudi cannot promise that; see the tests of holes.
-
-    After the switch: `watch`, `judge`. `fences_guesses`: in flight also writes that only may be stale are fenced.
-    `looks_at_groups`: judged and repaired are the file groups that the write touched, not only the files it wrote (a
-    compaction may have merged them). `unknown_is_fresh`: an empty profile is judged in flight, as fresh.
-
-    Of Flink: `fences_flink`, `hand_over` (its job must be stopped before), `flink_conflicts` (optimistic concurrency
-    control instead of `single_writer`), `rolls_back_dead_flink` (its pending instant, once the heartbeat has ended),
-    `resubmit` (how a job with locations in its state begins again).
-
-    Of housekeeping: `late_files_hold_archival`; `cleaner_spares_unjudged`: it deletes no files of commits that were not
-    judged, and none at all while an incident is open; `cleaner_spares_pending`: nor files of writes in flight.
-    """
-
-    guard: bool = True
-    looks_again: bool = True
-    as_clustering: bool = False
-    baseline: bool = True
-    config_first: bool = False
-    verifies_lock: bool = True
+    # The expander:
+    guard: bool = True  # It looks for writes in flight under the lock.
+    looks_again: bool = True  # It splits what has landed since the last split again, under the lock.
+    as_clustering: bool = False  # Its instant is a clustering plan instead of a plain replacecommit.
+    baseline: bool = True  # It writes the baseline before the config.
+    config_first: bool = False  # It writes a config that counts before the commit.
+    verifies_lock: bool = True  # It verifies the lock right before the commit.
     known: Known = Known.COMPLETED_BEFORE
-    known_survives: bool = True
+    known_survives: bool = True  # The next attempt can read the known instants from the commit's metadata.
     undo: Undo = Undo.REVERT_FIRST
-    rollbacks_remove_config: bool = True
+    rollbacks_remove_config: bool = True  # Rollbacks by other clients remove the config, too.
+    # Nothing comes between verifying the lock and these acts. Hudi cannot promise that; see the tests of holes.
     fence_is_atomic: bool = True
     config_write_is_atomic: bool = True
+    # After the switch:
     watch: Watch = Watch.FOREVER
     judge: Judge = Judge.FILE_IDS_AND_KEYS
+    # All file groups that a write touched are judged and repaired, not only its own files: a compaction may have merged
+    # these.
     looks_at_groups: bool = True
-    fences_guesses: bool = False
-    unknown_is_fresh: bool = False
+    fences_guesses: bool = False  # Writes in flight that may be stale are fenced, too.
+    unknown_is_fresh: bool = False  # An empty profile in flight counts as fresh.
+    # Flink:
     fences_flink: bool = False
-    hand_over: bool = True
-    flink_conflicts: bool = False
-    rolls_back_dead_flink: bool = False
+    hand_over: bool = True  # The job must be stopped before.
+    flink_conflicts: bool = False  # Optimistic concurrency control instead of `single_writer`.
+    rolls_back_dead_flink: bool = False  # Its pending instant is rolled back once the heartbeat has ended.
     resubmit: Resubmit = Resubmit.BOOTSTRAP
+    # Housekeeping:
     late_files_hold_archival: bool = True
+    # The cleaner deletes no files of unjudged commits, and none at all while an incident is open.
     cleaner_spares_unjudged: bool = True
-    cleaner_spares_pending: bool = True
+    cleaner_spares_pending: bool = True  # The cleaner deletes no files of writes in flight.
 
 
 GOOD = Protocol()
@@ -118,43 +104,35 @@ GOOD = Protocol()
 
 @dataclass(frozen=True)
 class WriterSpec:
-    """One writer and its batches; a batch is the rows that it writes, all with one value.
-
-    `is_alone`: in single-writer mode, so it takes no lock and looks for no conflicts. `rolls_back`: a clustering that
-    it has seen pending and that is in its way (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
-    `loads_early`: it loads its timeline before its instant exists.
-    """
+    """One writer and its batches; a batch is the rows that it writes, all with one value."""
 
     kind: Kind
     batches: tuple[tuple[Row, ...], ...]
-    is_alone: bool = False
+    is_alone: bool = False  # Single-writer mode: it takes no lock and looks for no conflicts.
+    # Whether it rolls back a clustering that it has seen pending and that is in its way
+    # (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
     rolls_back: bool = False
-    loads_early: bool = False
+    loads_early: bool = False  # Whether it loads its timeline before its instant exists.
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Who works on the table, what may go wrong, and what is there at the start.
-
-    `tries`: how often a writer begins a batch. `is_clustering`: the file groups are rewritten in their buckets, those
-    of one bucket into one; `is_given`: by a plan that a writer has made. `has_buckets`: without them a batch writer
-    looks its rows up by key (Bloom, simple, record index), a Flink job keeps their locations in its state, and all file
-    groups of a partition are taken for those of one bucket.
-    `is_orderly`: nobody does what the protocol forbids, so there must be no incident at all.
-    """
+    """The processes on a table, the faults, and the rows at the start."""
 
     name: str
     writers: tuple[WriterSpec, ...]
     policy: Policy = Policy.WAIT
     faults: Faults = field(default_factory=Faults)
     at_start: tuple[Row, ...] = (("p", 0), ("p", 1))
-    tries: int = 2
+    tries: int = 2  # How often a writer begins a batch.
     attempts: int = 1
     has_metadata_table: bool = True
-    is_clustering: bool = False
+    is_clustering: bool = False  # File groups are rewritten in their buckets, those of one bucket into one.
+    # Without buckets a batch writer looks its rows up by key (Bloom, simple, record index), a Flink job keeps their
+    # locations in its state, and all file groups of a partition are taken for those of one bucket.
     has_buckets: bool = True
-    is_given: bool = False
-    is_orderly: bool = False
+    is_given: bool = False  # The clustering executes a plan that a writer has made.
+    is_orderly: bool = False  # Nobody does what the protocol forbids, so there must be no incident at all.
     compacts: bool = False
     cleans: bool = False
     archives: bool = False
@@ -167,7 +145,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is explored: a protocol in a scenario."""
+    """A protocol in a scenario, which is explored."""
 
     protocol: Protocol
     scenario: Scenario

@@ -20,15 +20,12 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has found: how many states, in how many seconds of CPU, and the violation with its story, if any.
-
-    `taken` holds the sentences (before names are put in) of all steps that were ever taken.
-    """
+    """The outcome of a search, with the violation and its story, if any."""
 
     name: str
     states: int
-    seconds: float
-    taken: frozenset[str]
+    seconds: float  # CPU time.
+    taken: frozenset[str]  # The sentences (before names are put in) of all steps that were ever taken.
     violation: str | None = None
     story: tuple[str, ...] = ()
 
@@ -43,12 +40,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A search without one rule. `decisive` are parts of its story's sentences, in this order; `ends_with` is a part of
-    its end."""
+    """A search without one rule."""
 
     search: Callable[[], Found]
-    decisive: tuple[str, ...]
-    ends_with: str
+    decisive: tuple[str, ...]  # Parts of the story's sentences, in this order.
+    ends_with: str  # A part of the story's end.
 
 
 def explore(
@@ -58,7 +54,7 @@ def explore(
     violation: Callable[[S], str | None],
     tidied: Callable[[S], S] = lambda state: state,
 ) -> Found:
-    """Explores every state, or stops at the first violation; since it goes by distance, its story is a shortest one."""
+    """Explores every state, nearest first, or stops at the first violation, whose story is therefore a shortest one."""
     began = time.process_time()
     parents: dict[S, tuple[S | None, Label]] = {first: (None, ("",))}
     level, taken = [first], set()
@@ -83,7 +79,8 @@ def explore(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """States hold no cycles, and looking for some among a million tuples takes a tenth of the time."""
+    """Switches the garbage collector off: states hold no cycles, and the search for cycles takes a tenth of the
+    time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -94,7 +91,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def story(parents: Mapping[S, tuple[S | None, Label]], end: S) -> tuple[str, ...]:
-    """The steps from the first state to this one, each as a sentence."""
+    """Returns the steps from the first state to this one, each as a sentence."""
     sentences: list[str] = []
     state: S | None = end
     while state is not None:
@@ -105,7 +102,7 @@ def story(parents: Mapping[S, tuple[S | None, Label]], end: S) -> tuple[str, ...
 
 
 def _named(name: object) -> str:
-    """File ids and lists of them as they are read best."""
+    """Returns file ids, and lists of them, in a readable form."""
     if isinstance(name, Group):
         return str(name)
     if isinstance(name, (list, tuple)):

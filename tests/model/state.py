@@ -1,8 +1,8 @@
 """One state of the model: a table's timeline, files, hashing configs and lock, and where each process stands.
 
 Everything is a tuple of tuples, strings and small numbers: hashable, comparable, and cheap to copy in part. Keys are 0
-and 1 and are their own hash, so a key's bucket is `key % number`. A value is its own ordering value: of two values of
-one row the greater is the later, whoever writes it and however often.
+and 1 and are their own hash, so a key's bucket is `key % number`. A value is its own ordering value: the greater of two
+values of one row is the later, whoever writes it and however often.
 """
 
 from __future__ import annotations
@@ -50,53 +50,44 @@ class Block(NamedTuple):
 
 
 class Instant(NamedTuple):
-    """On the timeline at the place of its number. `done` is its place among the completed ones, 0 when it is not.
-
-    `groups` are the file groups it writes to, `rows` what it writes there, `replaced` what a replacecommit replaces.
-    """
+    """An instant; its number is its place on the timeline."""
 
     owner: str
     phase: str = REQUESTED
-    done: int = 0
-    groups: tuple[Group, ...] = ()
+    done: int = 0  # Its place among the completed instants, 0 if it has not completed.
+    groups: tuple[Group, ...] = ()  # The file groups to which it writes the rows.
     rows: tuple[Row, ...] = ()
-    replaced: tuple[Group, ...] = ()
+    replaced: tuple[Group, ...] = ()  # The file groups that a replacecommit replaces.
     is_judged: bool = False
 
 
 class Writer(NamedTuple):
-    """`number` of buckets and `located` file groups are what it has read; `window` is how many had completed then.
-
-    `seen`: the clusterings that were pending in the timeline that it has loaded.
-    """
+    """A writer, with what it has read of the table."""
 
     step: str = "idle"
     batch: int = 0
     tries: int = 0
-    number: int = 0
-    located: tuple[Group | None, ...] = ()
-    window: int = 0
+    number: int = 0  # The number of buckets.
+    located: tuple[Group | None, ...] = ()  # The file groups of its rows.
+    window: int = 0  # How many instants had completed then.
     instant: int = NONE
-    seen: tuple[int, ...] = ()
+    seen: tuple[int, ...] = ()  # The clusterings that were pending in the timeline that it has loaded.
 
 
 class Expander(NamedTuple):
-    """`known`: how many instants had completed when it was sure of the table; `let_through`: pending ones it trusts.
-
-    `seen`: how many had completed at its last split; `target`: an instant that it is about to roll back.
-    """
+    """An attempt of the expander."""
 
     step: str = "new"
     instant: int = NONE
-    seen: int = 0
-    known: int = 0
-    let_through: tuple[int, ...] = ()
-    target: int = NONE
+    seen: int = 0  # How many instants had completed at its last split.
+    known: int = 0  # How many instants had completed when it was sure of the table.
+    let_through: tuple[int, ...] = ()  # Pending instants that it trusts.
+    target: int = NONE  # An instant that it is about to roll back.
     attempts: int = 1
 
 
 class Faults(NamedTuple):
-    """How often each may still happen."""
+    """Numbers of faults that may still happen."""
 
     crashes: int = 0
     expiries: int = 0
@@ -129,35 +120,35 @@ Steps = Iterator[Step]
 
 
 def completions(state: State) -> int:
-    """How many instants have completed so far."""
+    """Returns how many instants have completed so far."""
     return max(item.done for item in state.instants)
 
 
 def with_instant(state: State, number: int, **changes: object) -> State:
-    """The same state, but for these fields of one instant."""
+    """Returns the state with these fields of one instant changed."""
     changed = state.instants[number]._replace(**changes)  # type: ignore[arg-type]
     return state._replace(instants=(*state.instants[:number], changed, *state.instants[number + 1 :]))
 
 
 def with_writer(state: State, index: int, writer: Writer) -> State:
-    """The same state, but for one writer."""
+    """Returns the state with one writer changed."""
     return state._replace(writers=(*state.writers[:index], writer, *state.writers[index + 1 :]))
 
 
 def rolled_back(state: State, number: int) -> State:
-    """The state after a rollback: the instant is gone, and so are the files that it has written by now."""
+    """Returns the state after a rollback: the instant is gone, and so are the files that it has written by now."""
     state = state._replace(files=frozenset(item for item in state.files if item.instant != number))
     return with_instant(state, number, phase=ROLLED_BACK)
 
 
 def is_given_up(state: State, number: int) -> bool:
-    """Whether nobody works on the instant any more (in the table: its heartbeat has ended)."""
+    """Returns whether nobody works on the instant any more (in a real table, its heartbeat has ended)."""
     busy = any(writer.instant == number for writer in state.writers)
     return not busy and number != state.expander.instant and (not state.zombie or number != state.zombie.instant)
 
 
 def forgotten(state: State, *, keeps_late_files: bool) -> State:
-    """The state without what nobody can tell any more: of an instant that is over and has no files only its place.
+    """Returns the state without what no process can tell any more: an instant that is over and has no files is a place.
 
     States that differ in nothing else have the same future, so one of them is enough. Late files count for nothing as
     long as nothing is archived.

@@ -1,4 +1,4 @@
-"""A table, its writers and the service that replaces its file groups: the first state, and who may do what next."""
+"""A table, its writers and the service that replaces its file groups: the first state, and the steps from each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def search(protocol: Protocol, scenario: Scenario, invariant: Invariant = violat
 
 
 def first_state(setting: Setting) -> State:
-    """One file group for each bucket of partition p, written and acknowledged with the value 0."""
+    """Returns one file group for each bucket of partition p, written and acknowledged with the value 0."""
     scenario = setting.scenario
     files: set[Block] = set()
     for partition, key in scenario.at_start:
@@ -65,14 +65,14 @@ def first_state(setting: Setting) -> State:
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """What may happen next, without orders of steps that make no difference.
+    """Yields what may happen next, without orders of steps that make no difference.
 
-    Whoever holds the lock for sure goes on alone. That is sound: while nobody can lose the lock or die with it, all
-    others can do is read, tag and write files that do not count yet. None of that is changed by what is done under the
-    lock before its commit, nor changes it; so it might as well have come before, or come afterwards. (Not so beside
-    writers that do more without the lock: those in single-writer mode, and those that roll back clusterings.)
-    What nobody works on any more is rolled back at once: until then others only wait for it. And where nothing cleans,
-    archives or compacts, a commit is judged at once: nothing takes away what a later look would be at.
+    A process that surely keeps the lock goes on alone. While it can neither lose the lock nor die, all others can do is
+    read, tag and write files that do not count yet. The work under the lock before its commit does not change these
+    steps, nor do they change it, so they might as well come before or afterwards. (Not so beside writers that do more
+    without the lock: those in single-writer mode, and those that roll back clusterings.) An instant on which nobody
+    works any more is rolled back at once: until then others only wait for it. And where nothing cleans, archives or
+    compacts, a commit is judged at once: nothing takes away what a later look would need.
     """
     holder = _undisturbed(state, setting)
     if holder == EXPANDER:
@@ -94,7 +94,7 @@ def steps(state: State, setting: Setting) -> Steps:
 
 
 def _undisturbed(state: State, setting: Setting) -> str:
-    """Who holds the lock and can neither lose it nor die with it; NOBODY when there is no such holder."""
+    """Returns the holder that can neither lose the lock nor die with it; NOBODY if there is none."""
     left, planned = state.faults, setting.scenario.faults
     if state.zombie or any(spec.is_alone or spec.rolls_back for spec in setting.scenario.writers):
         return NOBODY

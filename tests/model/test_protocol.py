@@ -106,7 +106,7 @@ def test_a_protocol_without_one_rule_is_refuted(name: str) -> None:
     ],
 )
 def test_some_rules_only_spare_incidents_and_attempts(protocol: Protocol, scenario: Scenario) -> None:
-    """Rows are kept by judging what was not known before the commit; the guard and the last look at the lock make that
-    rare. They are no reason to do without: until a repair the rows of an incident are read wrong. While no write is in
-    flight at the commit, a writer that rolls back what it saw pending undoes only attempts."""
+    """Rows survive because commits that were not known before are judged; the guard and the last look at the lock make
+    that rare. Both are needed: until a repair the rows of an incident are read wrong. While no write is in flight at
+    the commit, a writer that rolls back what it saw pending undoes only attempts."""
     assert search(protocol, scenario).violation is None

@@ -13,7 +13,7 @@ BASELINE = "00000000000000"
 
 
 def metadata(operation: str, *file_ids: str, replaced: tuple[str, ...] = ()) -> dict[str, object]:
-    """A `HoodieCommitMetadata` as far as it is used."""
+    """Returns the members of a `HoodieCommitMetadata` that are used."""
     return {
         "operationType": operation,
         "partitionToWriteStats": {"p": [{"fileId": file_id, "path": f"p/{file_id}"} for file_id in file_ids]},
@@ -22,7 +22,7 @@ def metadata(operation: str, *file_ids: str, replaced: tuple[str, ...] = ()) -> 
 
 
 def upsert(instant: int, completed: int, *file_ids: str, is_flink: bool = False) -> list[Event]:
-    """A writer's deltacommit that went to these file groups of partition p."""
+    """Returns a writer's deltacommit that went to these file groups of partition p."""
     content = metadata("UPSERT", *file_ids)
     return of_instant(at(instant), "deltacommit", content, completed_at=at(completed), is_flink=is_flink)
 
@@ -36,7 +36,7 @@ def ours(time: int, what: What, instant: int = 0, **more: object) -> Event:
 
 
 def expansion(*, instant: int = 10, locked: int = 20) -> list[Event]:
-    """From one bucket to two, at its times `locked` to `locked + 5`."""
+    """Returns an expansion from one bucket to two, at the times `locked` to `locked + 5`."""
     content = metadata("BUCKET_RESCALE", LOW, HIGH, replaced=(OLD,))
     return [
         *of_instant(at(instant), "replacecommit", content, completed_at=at(locked + 4)),

@@ -1,4 +1,4 @@
-"""What a reader or a writer of the table sees: visible rows, and the number of buckets that counts."""
+"""The table as a reader or a writer sees it: visible rows, and the number of buckets that counts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ Visible = dict[Group, dict[Row, int]]
 
 
 def replacements(state: State) -> list[int]:
-    """The replacecommits that have completed, archived or not."""
+    """Returns the replacecommits that have completed, archived or not."""
     return [number for number, item in enumerate(state.instants) if item.owner == EXPANDER and item.phase == COMPLETED]
 
 
 def replaced_groups(state: State, *, with_archived: bool = True) -> set[Group]:
-    """Hudi's file system view knows only those of the active timeline; the service reads the archive as well."""
+    """Returns the replaced file groups. Hudi's file system view knows only those of the active timeline; the service
+    reads the archive as well."""
     found: set[Group] = set()
     for number, item in enumerate(state.instants):
         is_known = with_archived or number >= state.horizon
@@ -28,9 +29,9 @@ def replaced_groups(state: State, *, with_archived: bool = True) -> set[Group]:
 
 
 def is_committed(state: State, setting: Setting, number: int) -> bool:
-    """Whether files of this instant are taken for committed.
+    """Returns whether files of this instant are taken for committed.
 
-    Without a metadata table that is also so for a rolled-back instant once the active timeline starts after it
+    Without a metadata table those of a rolled-back instant are, too, once the active timeline starts after it
     (`HoodieTimeline.containsOrBeforeTimelineStarts`).
     """
     phase = state.instants[number].phase
@@ -40,7 +41,7 @@ def is_committed(state: State, setting: Setting, number: int) -> bool:
 
 
 def visible(state: State, setting: Setting) -> Visible:
-    """The live file groups, and the latest value of each row in each of them."""
+    """Returns the live file groups, and the latest value of each row in each of them."""
     gone = replaced_groups(state, with_archived=False)
     counts = {number for number in range(len(state.instants)) if is_committed(state, setting, number)}
     found: Visible = {}
@@ -54,18 +55,18 @@ def visible(state: State, setting: Setting) -> Visible:
 
 
 def group_of(live: Visible, partition: str, bucket: int) -> Group | None:
-    """The file group that a bucket index finds; of several (which is a fault of its own) the oldest."""
+    """Returns the file group that a bucket index finds; the oldest, if there are several (which is a fault)."""
     found = [group for group in live if group.partition == partition and group.bucket == bucket]
     return min(found, default=None)
 
 
 def holder_of(live: Visible, row: Row) -> Group | None:
-    """The file group that an index by keys finds; of several (which is a fault of its own) the oldest."""
+    """Returns the file group that an index by keys finds; the oldest, if there are several (which is a fault)."""
     return min((group for group, rows in live.items() if row in rows), default=None)
 
 
 def place_of(live: Visible, setting: Setting, row: Row, number: int) -> Group | None:
-    """The file group to which an upsert by this number of buckets takes the row; None when it makes a new one.
+    """Returns the file group to which an upsert by this number of buckets takes the row; None if it makes a new one.
 
     Without buckets a new row goes to a file group that is there: Hudi fills small files.
     """
@@ -74,7 +75,7 @@ def place_of(live: Visible, setting: Setting, row: Row, number: int) -> Group | 
 
 
 def pending_clusterings(state: State, setting: Setting) -> tuple[int, ...]:
-    """The plans of action `clustering` that a writer finds when it loads the timeline now.
+    """Returns the plans of action `clustering` that a writer finds when it loads the timeline now.
 
     A replacecommit without a plan is not among them (`ClusteringUtils.isClusteringInstant`).
     """
@@ -84,17 +85,18 @@ def pending_clusterings(state: State, setting: Setting) -> tuple[int, ...]:
 
 
 def counted_configs(state: State) -> list[int]:
-    """As `getCommittedHashingConfigInstants`: those whose instant is not pending; it may as well be rolled back."""
+    """Returns the configs whose instant is not pending; like `getCommittedHashingConfigInstants`, it counts those of
+    rolled-back instants."""
     return [
         number for number in state.configs if number in (BASELINE, EARLY) or state.instants[number].phase not in PENDING
     ]
 
 
 def number_of_buckets(state: State, setting: Setting) -> int | None:
-    """What a process that starts now takes for the number of buckets; None where Hudi fails.
+    """Returns what a process that starts now takes for the number of buckets; None where Hudi fails.
 
-    Without a folder of configs it is the writers' own option. With one there must be a config that counts
-    (`getHashingConfigToLoad` raises `IndexOutOfBoundsException` else).
+    Without a folder of configs the number is the writers' own option. If the folder exists, a config must count: else
+    `getHashingConfigToLoad` raises `IndexOutOfBoundsException`.
     """
     if not state.configs:
         return setting.scenario.old_number
@@ -105,5 +107,5 @@ def number_of_buckets(state: State, setting: Setting) -> int | None:
 
 
 def right_number(state: State, setting: Setting) -> int:
-    """The number by which the committed rows are laid out."""
+    """Returns the number by which the committed rows are laid out."""
     return setting.scenario.new_number if replacements(state) else setting.scenario.old_number

@@ -1,4 +1,4 @@
-"""After the switch: stale writes are fenced while they are in flight, and judged when they have committed.
+"""Fences stale writes that are in flight after the switch, and judges those that have committed.
 
 A stale commit is an incident until its rows have been brought to the right buckets.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """What the worker or the service may do after the switch."""
+    """Yields what the worker or the service may do after the switch."""
     if state.expander.step != "watching":
         return
     if setting.protocol.watch is Watch.BOUNDED and state.is_watched and not unjudged(state, setting):
@@ -46,24 +46,24 @@ def steps(state: State, setting: Setting) -> Steps:
 
 
 def waits(setting: Setting) -> bool:
-    """Whether it makes a difference when a commit is judged."""
+    """Returns whether it makes a difference when a commit is judged."""
     return setting.scenario.compacts or setting.scenario.cleans or setting.scenario.archives
 
 
 def judgements(state: State, setting: Setting) -> Steps:
-    """Those that are made at once."""
+    """Yields the judgements that are made at once."""
     if state.expander.step == "watching" and not waits(setting):
         for number in unjudged(state, setting):
             yield _judge(state, setting, number)
 
 
 def is_watching(state: State, setting: Setting) -> bool:
-    """Whether commits after the switch are looked at, now and later."""
+    """Returns whether commits after the switch are looked at, now and later."""
     return setting.protocol.watch is not Watch.NONE and state.is_watched
 
 
 def unjudged(state: State, setting: Setting) -> list[int]:
-    """Committed writes that the replacement may not have taken in, and at which somebody will look."""
+    """Returns committed writes that the replacement may not have included, and at which somebody will look."""
     if not replacements(state) or not is_watching(state, setting):
         return []
     mine = state.expander
@@ -87,7 +87,7 @@ def _judge(state: State, setting: Setting, number: int) -> Step:
 
 
 def is_stale(state: State, setting: Setting, number: int) -> bool:
-    """Whether a committed write is stale, as far as the protocol can tell."""
+    """Returns whether a committed write is stale, as far as the protocol can tell."""
     protocol, scenario, item = setting.protocol, setting.scenario, state.instants[number]
     index = int(item.owner.split()[1])
     if protocol.unknown_is_fresh and scenario.writers[index].kind is Kind.FLINK:
@@ -112,7 +112,7 @@ def _by_partition(groups: tuple[Group, ...]) -> list[tuple[Group, ...]]:
 
 
 def _written(state: State, setting: Setting, number: int) -> list[Block]:
-    """The rows at which is looked for a commit: committed ones of its file groups, or only those in its own files."""
+    """Returns the rows that a judgement looks at: committed rows of the file groups, or only those in its own files."""
     groups = state.instants[number].groups
     return [
         block
@@ -161,7 +161,7 @@ def _fence(state: State, setting: Setting) -> Steps:
 
 
 def _repair(state: State, setting: Setting, number: int) -> Step:
-    """Brings the rows of a stale commit to the right buckets, by key and ordering value; takes them from the wrong.
+    """Moves the rows of a stale commit from the wrong to the right buckets, by key and ordering value.
 
     Rows that are in the right bucket of a live file group stay where they are.
     """

@@ -1,8 +1,7 @@
 """Spark writers: the batch writer that tags its rows, and the SQL writer whose records carry their locations.
 
-Either may take back a clustering that it has seen pending.
-
 Both go idle -> planned -> started -> writing -> written -> committing; a conflict or a failed commit begins again.
+Either may take back a clustering that it has seen pending.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ if TYPE_CHECKING:
 
 
 def name(index: int) -> str:
-    """Of a writer, as the owner of an instant and as the holder of the lock."""
+    """Returns a writer's name as the owner of an instant and as the holder of the lock."""
     return f"writer {index}"
 
 
 def value(index: int, batch: int) -> int:
-    """The ordering value of a batch: later batches have greater ones, and no two have the same."""
+    """Returns the ordering value of a batch: later batches have greater ones, and no two have the same."""
     return 1 + 2 * batch + index
 
 
 def steps(state: State, setting: Setting, index: int) -> Steps:
-    """What this Spark writer may do next."""
+    """Yields what this Spark writer may do next."""
     spec, writer = setting.scenario.writers[index], state.writers[index]
     if writer.step == "idle" and writer.batch < len(spec.batches):
         if setting.scenario.has_buckets or spec.kind is Kind.PREPPED or spec.loads_early:
@@ -73,7 +72,7 @@ def steps(state: State, setting: Setting, index: int) -> Steps:
 
 
 def _plan(state: State, setting: Setting, index: int) -> Steps:
-    """The batch writer reads the number of buckets, the SQL writer the locations of its rows; no lock is needed."""
+    """Lets the batch writer read the number of buckets, or the SQL writer the locations of its rows, without a lock."""
     spec, writer = setting.scenario.writers[index], state.writers[index]
     if spec.loads_early:
         loaded = _loaded(state, setting, index)._replace(step="planned")
@@ -109,9 +108,9 @@ def _start(state: State, setting: Setting, index: int) -> Steps:
 
 
 def _loaded(state: State, setting: Setting, index: int) -> Writer:
-    """The writer with what it takes from the timeline that it has loaded.
+    """Returns the writer with what it takes from the timeline that it has loaded.
 
-    Without buckets that is all: where its rows are, which commits came before, which clusterings are pending.
+    Without buckets it takes everything: where its rows are, which commits came before, which clusterings are pending.
     """
     spec, writer = setting.scenario.writers[index], state.writers[index]
     live = visible(state, setting)
@@ -125,7 +124,7 @@ def _loaded(state: State, setting: Setting, index: int) -> Writer:
 def _tag(state: State, setting: Setting, index: int) -> Step:
     """Gives each row its file group, remembers what has completed by now (`preWrite`), and makes the instant inflight.
 
-    The number of buckets is older than the file groups that are looked up by it. Without buckets it goes by the
+    The number of buckets is older than the file groups that are looked up by it. Without buckets the writer goes by the
     timeline that was loaded at the start, and so does the rollback of clusterings (`clusteringHandleUpdate`).
     """
     writer = state.writers[index]
@@ -157,7 +156,8 @@ def _tag(state: State, setting: Setting, index: int) -> Step:
 
 
 def _taken_back(state: State, number: int) -> State:
-    """What Hudi's rollback leaves of a clustering (0.15 to 1.2): of a completed one the instant, without its files."""
+    """Returns what Hudi's rollback leaves of a clustering (0.15 to 1.2): a completed instant stays, without its
+    files."""
     if state.instants[number].phase in PENDING:
         return rolled_back(state, number)
     return state._replace(files=frozenset(item for item in state.files if item.instant != number))
@@ -199,9 +199,10 @@ def _check(state: State, setting: Setting, index: int) -> Steps:
 
 
 def conflict(state: State, writer: Writer, setting: Setting) -> int:
-    """An instant that completed after the writer's `preWrite` in one of its buckets, or a clustering pending there.
+    """Returns an instant that completed after the writer's `preWrite` in one of its buckets, or is a clustering pending
+    there.
 
-    It compares buckets by number (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`), without buckets the
+    Hudi compares buckets by number (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`), without buckets the
     file groups that were written or replaced (`ConcurrentOperation`; so in 0.15 to 1.2), and never asks whether a file
     group was replaced before.
     """
@@ -221,7 +222,7 @@ def _places(groups: tuple[Group, ...], *, has_buckets: bool) -> set[object]:
 
 
 def commit(state: State, setting: Setting, index: int) -> Step:
-    """Completes the instant and gives the lock back. From here on the batch is acknowledged."""
+    """Completes the instant and gives the lock back. The batch is acknowledged from then on."""
     writer = state.writers[index]
     if state.lock == name(index):
         state = state._replace(lock=NOBODY)
@@ -239,9 +240,9 @@ def commit(state: State, setting: Setting, index: int) -> Step:
 
 
 def failed(state: State, setting: Setting, index: int) -> Step:
-    """A commit whose instant was rolled back fails, and the statement is run again from its beginning.
+    """Fails a commit whose instant was rolled back, and runs the statement again from its beginning.
 
-    For the SQL writer that may mean the same locations: the session's cached relation is older than the switch.
+    The SQL writer may use the same locations again, if the session's cached relation is older than the switch.
     """
     writer = state.writers[index]
     text = "Writer {} fails, since instant {} was rolled back, and runs its batch again."

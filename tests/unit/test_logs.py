@@ -15,7 +15,7 @@ import pytest
 from jobs.attempt_log import AttemptLog, AttemptLogs
 from jobs.contract import MOST_LINE_CHARACTERS, MOST_LOG_CHARACTERS, MOST_LOG_LINES, LogLevel
 from jobs.hudi.jvm_log import JvmLog
-from jobs.logs import JsonFormatter, TextFormatter, noted
+from jobs.logs import JsonFormatter, TextFormatter, log_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def written(logger: Callable[..., logging.Logger], formatter: logging.Formatter)
 
 def test_each_line_is_an_object_with_its_ids_and_without_secrets(logger: Callable[..., logging.Logger]) -> None:
     log, stream = written(logger, JsonFormatter({"worker": "w1"}))
-    with noted(job_id="job_1", request_id=None):
+    with log_context(job_id="job_1", request_id=None):
         try:
             raise ValueError("jdbc:x://u:hush@db \ud800\nsecond line")
         except ValueError:
@@ -71,7 +71,7 @@ def test_each_line_is_an_object_with_its_ids_and_without_secrets(logger: Callabl
 
 def test_a_line_of_text_ends_with_the_id_of_its_request(logger: Callable[..., logging.Logger]) -> None:
     log, stream = written(logger, TextFormatter())
-    with noted(request_id="req_1"):
+    with log_context(request_id="req_1"):
         log.info("hello")
     log.info("hello")
     first, second = stream.getvalue().splitlines()

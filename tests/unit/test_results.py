@@ -63,7 +63,7 @@ def test_a_member_of_another_type_is_left_out_and_the_others_are_read() -> None:
 
 
 def test_a_finding_counts_although_its_cure_is_of_no_known_form() -> None:
-    told = AuditResult.told({"findings": [{"type": "dead-write", "cure": "pray"}, {"type": None}], "checked": ["rows"]})
+    told = AuditResult.told({"findings": [{"type": "dead-write", "cure": "pray"}, "markers"], "checked": ["rows"]})
 
     assert told.findings == (DamageFound(type="dead-write"),)
     assert told.checked == ("rows",)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import UNSET
 
 from jobs.errors import JobError
@@ -40,17 +41,13 @@ class Finding:
     hint: str
     cure: Cure | None = None
 
+    @property
+    def detail(self) -> str:
+        return some(self.items.values())
+
     def result(self, check: str | UnsetType = UNSET) -> DamageFound:
-        """Returns what a job's result says of it, with `detail` for the items. `check` is the check that found it."""
-        return DamageFound(
-            type=self.type,
-            title=self.title,
-            detail=some(self.items.values()),
-            effect=self.effect,
-            hint=self.hint,
-            check=check,
-            cure=self.cure,
-        )
+        """Returns what a job's result says of it. `check` is the check that found it."""
+        return msgspec.convert(self, DamageFound, from_attributes=True).having(check=check)
 
 
 class Examined:

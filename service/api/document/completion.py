@@ -42,7 +42,7 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
     for name, schema in schemas.items():
         for member, each in schema.get("properties", {}).items():
             _describe(name, member, each)
-    # These describe themselves: words such as `engine` and `partitions` mean something else there.
+    # Results describe themselves: words such as `engine` and `partitions` mean something else there.
     schemas |= schemas_of_structs()
     _refer(schemas)
     document["components"]["examples"] = {

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from groundskeeper_client import calls
-from groundskeeper_client.generated.models import Severity, StandingKind
+from groundskeeper_client.generated.models import ProblemKind, Severity
 from service.cli.client import arguments
 from service.cli.client.arguments import TableOption
 from service.cli.client.command import Limit, of_service
@@ -23,7 +23,7 @@ def problems(
     *,
     table: TableOption = None,
     kind: Annotated[
-        list[StandingKind] | None,
+        list[ProblemKind] | None,
         typer.Option(
             metavar="KIND", help="Only of this kind, such as lock-awaited; repeat it for several. Default: any"
         ),
@@ -49,7 +49,7 @@ def problems(
             out.note("There are no problems.")
         elif page["next_cursor"]:
             out.note(f"There are more: {_total(page)} in all. Raise --limit.")
-    has_failed = any(each["kind"] == StandingKind.JOB_FAILING for each in page["items"])
+    has_failed = any(each["kind"] == ProblemKind.JOB_FAILING for each in page["items"])
     if page["counts"]["critical"] or has_failed:
         raise typer.Exit(ExitCode.FAILED)
 

@@ -1,4 +1,4 @@
-"""The standing problems that are open, and the rounds that find them."""
+"""The open problems, and the rounds that find them."""
 
 import sqlalchemy as sa
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import WriterEngine
-from jobs.logs import noted
+from jobs.logs import log_context
 from service.catalog import decision_times, table_store, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
@@ -211,7 +211,7 @@ class HandOvers:
 
     def _step(self, waiting: Job) -> None:
         """Claims the job and runs its next steps. Logs every error, so that one cluster does not affect other jobs."""
-        with noted(job_id=waiting.id, table_id=waiting.table_id):
+        with log_context(job_id=waiting.id, table_id=waiting.table_id):
             try:
                 now = self._clock()
                 with reading(self._engine) as connection:

@@ -17,7 +17,7 @@ from service.catalog import commit_store, snapshot_store, table_store
 from service.catalog.snapshot_store import Stored
 from service.db.engine import open_engine, reading, writing
 from service.delegation import inbox, plan_store
-from service.delegation.plan import DelegatedService, PlanRequest, PlanState, Wishes
+from service.delegation.plan import DelegatedService, ExecutionHints, PlanRequest, PlanState
 from service.delivery import outbox
 from service.lake.commit import Commit
 from service.lake.snapshot import Pending
@@ -177,8 +177,8 @@ def test_a_page_of_another_site_cannot_delegate(client: TestClient, table_id: st
     assert client.get(PATH, params=query(FIRST), headers={"Sec-Fetch-Site": "none"}).status_code == 200
 
 
-def request(*instants: str, base_path: str = "/lake/tbl_1", service: str = "compact", **wishes: Any) -> PlanRequest:
-    return PlanRequest(DelegatedService(service), base_path, False, "orders", instants, Wishes(**wishes))
+def request(*instants: str, base_path: str = "/lake/tbl_1", service: str = "compact", **hints: Any) -> PlanRequest:
+    return PlanRequest(DelegatedService(service), base_path, False, "orders", instants, ExecutionHints(**hints))
 
 
 def delegate(service: Service, wanted: PlanRequest) -> Received:

@@ -53,7 +53,7 @@ def diagnose(service: Service, clock: FakeClock, *findings: Any, checked: list[s
 
 def incidents(service: Service) -> list[Incident]:
     with reading(service.engine) as connection:
-        return store.standing(connection, "tbl_1")
+        return store.unresolved(connection, "tbl_1")
 
 
 def events(service: Service) -> list[str]:

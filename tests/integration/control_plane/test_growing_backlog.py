@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.control_plane.standing import GIB, HOUR, MIB, Operated, operating
+from tests.integration.control_plane.operated import GIB, HOUR, MIB, Operated, operating
 from tests.integration.control_plane.watching import A
 from tests.small_table import base_file, log_file
 

@@ -145,7 +145,7 @@ def test_closed_ones_are_forgotten_when_their_commits_are_history(
 ) -> None:
     with writing(sqlite) as connection:
         connection.execute(schema.watches.update().values(active_from="002"))
-        for each in store.standing(connection, table_id, of=["001", "003"]):
+        for each in store.unresolved(connection, table_id, of=["001", "003"]):
             store.close(connection, each.closed(CLEARED, "because", clock()))
         clock.advance(1)
         assert store.prune(connection, clock(), 10) == 1

@@ -21,7 +21,7 @@ from service.lake import table_lock
 from service.lake.storage import Storage, open_storage
 from service.model.storage_errors import StorageError
 from service.model.table_errors import OptionNotAllowedError
-from tests.integration.control_plane.standing import HOUR, Operated, Table, operating
+from tests.integration.control_plane.operated import HOUR, Operated, Table, operating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import JobKind
-from tests.integration.control_plane.standing import HOUR, Operated, Table, operating
+from tests.integration.control_plane.operated import HOUR, Operated, Table, operating
 from tests.integration.control_plane.watching import A
 from tests.small_table import base_file, instant_at, log_file
 

@@ -26,7 +26,7 @@ from service.events.event import EventType
 from service.events.notifier import Notifier
 from service.health import late_services, problem_rounds, problem_store, problems
 from service.health.cached_problems import ProblemCache
-from service.health.problem import Severity, StandingKind
+from service.health.problem import ProblemKind, Severity
 from service.health.problem_changes import MOST_EVENTS
 from service.policies import pause_store
 from service.policies.policy import Pause
@@ -122,7 +122,7 @@ def test_a_problem_is_announced_when_it_opens_and_when_it_is_resolved(
     assert "A plan harms." in problem["detail"]
     with reading(engine) as connection:
         [listed] = problem_store.page(connection, limit=10).items
-        assert problem_store.counts(connection) == {(StandingKind.POLICY_WARNING, Severity.NOTICE): 1}
+        assert problem_store.counts(connection) == {(ProblemKind.POLICY_WARNING, Severity.NOTICE): 1}
         assert problem_store.counts_of_tables(connection, ["tbl_0", "tbl_1"]) == {"tbl_0": {Severity.NOTICE: 1}}
     assert (listed.problem.id, listed.problem.detail) == (problem["id"], problem["detail"])
     with writing(engine) as connection:
@@ -209,7 +209,7 @@ def test_a_computation_that_fails_neither_stops_the_others_nor_resolves_its_own(
     watchman.round()
     assert len(watchman.told()) == 2
 
-    def broken(table: problems.TableFacts, now: object) -> Iterator[problems.StandingProblem]:
+    def broken(table: problems.TableFacts, now: object) -> Iterator[problems.HealthProblem]:
         if table.id == "tbl_1":
             raise ZeroDivisionError
         yield from late_services.warned(table, clock())
@@ -333,7 +333,7 @@ def test_pages_of_the_stored_problems_are_in_the_order_of_their_weight(
             if (cursor := page.next_cursor) is None:
                 break
         of_one = problem_store.page(connection, limit=9, table_id="tbl_3", severities=[Severity.NOTICE]).items
-        none = problem_store.page(connection, limit=9, kinds=[StandingKind.SMALL_FILES]).items
+        none = problem_store.page(connection, limit=9, kinds=[ProblemKind.SMALL_FILES]).items
     assert len(found) == 8
     assert found == list(every.items)
     assert [each.problem.table_id for each in of_one] == ["tbl_3"]

@@ -8,7 +8,7 @@ import pytest
 
 from service.db.engine import writing
 from service.queue import job_store
-from tests.integration.control_plane.standing import DAY, GIB, HOUR, MIB, Operated, operating
+from tests.integration.control_plane.operated import DAY, GIB, HOUR, MIB, Operated, operating
 from tests.integration.control_plane.watching import A, B
 from tests.small_table import base_file, bucket_id, log_file
 

@@ -22,11 +22,11 @@ from service.queue import job_store, worker_store
 from service.queue.job import Job
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
+from tests.integration.control_plane.operated import GIB, MIB
 from tests.integration.control_plane.planning import save_look
-from tests.integration.control_plane.standing import GIB, MIB
 
 if TYPE_CHECKING:
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
     from tests.integration.control_plane.conftest import FakeClock
 
 KINDS = {
@@ -112,7 +112,7 @@ def _snapshot(table_id: str, clock: FakeClock, partitions: int) -> TableSnapshot
     )
 
 
-def looked(engine: sa.Engine, clock: FakeClock) -> tuple[list[StandingProblem], int, float]:
+def looked(engine: sa.Engine, clock: FakeClock) -> tuple[list[HealthProblem], int, float]:
     """The problems, the number of queries and the seconds that it took."""
     statements: list[str] = []
 

@@ -13,12 +13,12 @@ from service.db import schema
 from service.db.engine import writing
 from service.delivery import webhooks as flows
 from service.delivery.guarded_loop import GuardedEventLoop
-from service.health.problem import StandingKind
+from service.health.problem import ProblemKind
 from tests.guides import ROOT
+from tests.integration.control_plane.operated import DAY, HOUR, Operated, operating
 from tests.integration.control_plane.planning import ask
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.protocol_worker import Worker
-from tests.integration.control_plane.standing import DAY, HOUR, Operated, operating
 from tests.integration.control_plane.watching import A
 from tests.integration.receiver import Receiver, Reply
 from tests.small_table import base_file, instant_at
@@ -304,4 +304,4 @@ def test_a_pause_of_more_than_a_day_is_listed_until_it_ends(operated: Operated) 
 def test_the_guide_lists_every_kind() -> None:
     text = (ROOT / ".docs" / "operation.md").read_text()
     listed = re.findall(r"^\| `([a-z-]+)` \| (?:critical|warning|notice)", text, re.MULTILINE)
-    assert sorted(listed) == sorted(kind.value for kind in StandingKind)
+    assert sorted(listed) == sorted(kind.value for kind in ProblemKind)

@@ -14,7 +14,7 @@ from service.catalog.sample import Sample
 from service.db import schema
 from service.db.engine import reading, writing
 from service.runtime import retention
-from tests.integration.control_plane.standing import MIB, operating
+from tests.integration.control_plane.operated import MIB, operating
 from tests.integration.control_plane.watching import A
 from tests.small_table import base_file, log_file
 

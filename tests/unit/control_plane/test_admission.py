@@ -130,12 +130,12 @@ def test_a_pause_keeps_everything() -> None:
 
 
 def test_while_rows_are_astray_nothing_starts_that_could_take_away_what_they_are_repaired_from() -> None:
-    admissions = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, astray="rows of 1 commit are astray")
+    admissions = ruled(EXPANSION, CLUSTERING, CLEANING, COMPACTION, misplaced_rows="rows of 1 commit are astray")
     assert started(admissions) == [COMPACTION]
     assert waits(admissions) == dict.fromkeys((EXPANSION, CLUSTERING, CLEANING), "incident-open")
     because = "cleaning is due; but rows of 1 commit are astray; a repair goes first and needs the present files"
     assert admissions[CLEANING].because == because
-    assert started(ruled(*DECIDED, astray="rows of 1 commit are astray")) == [REPAIR]
+    assert started(ruled(*DECIDED, misplaced_rows="rows of 1 commit are astray")) == [REPAIR]
 
 
 def test_outside_a_window_everything_waits_until_the_next_opens() -> None:

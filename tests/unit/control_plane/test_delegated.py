@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, JobKind, WriterEngine
-from service.catalog.writer_options import writer_options
-from service.catalog.written_table import Callback, Target
 from service.delegation.plan import (
     DelegatedPlan,
     DelegatedService,
+    ExecutionHints,
     PlanState,
-    Wishes,
     data_table_of,
     instants_of,
     plan_id,
@@ -24,6 +22,8 @@ from service.policies.policy import GROUP_PATTERN
 from service.scheduling.decision import Run, Skip, Wait
 from service.scheduling.delegated import Facts, decide, ended, waiting
 from service.scheduling.trigger_context import TriggerContext
+from service.writer_options.options import writer_options
+from service.writer_options.written_table import Callback, Target
 from tests.unit.control_plane.snapshots import NOW, a_snapshot, ago
 
 AT, LATER = "20260101115900000", "20260101115930000"
@@ -92,21 +92,21 @@ def test_the_metadata_table_belongs_to_its_table(path: str, found: tuple[str, bo
     assert data_table_of(path) == found
 
 
-def wishes(**given: str) -> Wishes:
+def hints(**given: str) -> ExecutionHints:
     sent = {"queue": "default", "resource": "spark:4g,4g", "parallelism": "100", "engine": "SPARK", "username": "me"}
-    return Wishes.parse(**{**sent, **given}, group_pattern=GROUP_PATTERN)
+    return ExecutionHints.parse(**{**sent, **given}, group_pattern=GROUP_PATTERN)
 
 
-def test_wishes_are_bounded_and_never_fail() -> None:
-    assert wishes() == Wishes(None, "spark:4g,4g", 100, "spark", "me")
-    assert wishes(queue="etl").queue == "etl"
-    assert [wishes(queue=text).queue for text in ("", "a b", "x" * 25, "../x", "ü")] == [None] * 5
-    assert [wishes(parallelism=text).parallelism for text in ("", "-1", "1e9", "0", "٣", "9" * 5000)] == [None] * 6
-    assert wishes(parallelism="99999999").parallelism == 10_000
-    assert [wishes(engine=text).engine for text in ("", "a b", "x" * 17)] == [None] * 3
-    assert wishes(resource="x\x00\n" * 1000).resource == "x" * 256
-    assert Wishes.from_json(wishes(queue="etl").to_json()) == wishes(queue="etl")
-    assert Wishes.from_json({"queue": 1, "parallelism": "x"}) == Wishes()
+def test_hints_are_bounded_and_never_fail() -> None:
+    assert hints() == ExecutionHints(None, "spark:4g,4g", 100, "spark", "me")
+    assert hints(queue="etl").queue == "etl"
+    assert [hints(queue=text).queue for text in ("", "a b", "x" * 25, "../x", "ü")] == [None] * 5
+    assert [hints(parallelism=text).parallelism for text in ("", "-1", "1e9", "0", "٣", "9" * 5000)] == [None] * 6
+    assert hints(parallelism="99999999").parallelism == 10_000
+    assert [hints(engine=text).engine for text in ("", "a b", "x" * 17)] == [None] * 3
+    assert hints(resource="x\x00\n" * 1000).resource == "x" * 256
+    assert ExecutionHints.from_json(hints(queue="etl").to_json()) == hints(queue="etl")
+    assert ExecutionHints.from_json({"queue": 1, "parallelism": "x"}) == ExecutionHints()
 
 
 def test_exactly_the_delegated_plans_are_executed() -> None:
@@ -173,7 +173,7 @@ def test_a_clean_is_left_to_its_writer_while_that_commits() -> None:
 
 def test_a_queue_is_a_worker_group_if_one_of_its_workers_lives() -> None:
     snapshot = a_snapshot(pending=(pending("clustering"),))
-    plan = asked("cluster", wishes=Wishes(queue="etl", parallelism=7))
+    plan = asked("cluster", hints=ExecutionHints(queue="etl", parallelism=7))
     found = decide(CLUSTERING, [plan], snapshot, PLAIN, Facts(groups={"etl"}))
     assert isinstance(found, Run)
     assert (found.worker_group, found.params["parallelism"]) == ("etl", 7)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from jobs.contract import BucketIndex, WriterEngine
-from service.catalog.writer_options import WriterOptions, writer_options
-from service.catalog.written_table import Callback, Target
 from service.lake.table import TableType
+from service.writer_options.options import WriterOptions, writer_options
+from service.writer_options.written_table import Callback, Target
 
 SPARK, SPARK_SQL, FLINK = WriterEngine.SPARK, WriterEngine.SPARK_SQL, WriterEngine.FLINK
 BEFORE_1_0 = {"hoodie.cleaner.policy.failed.writes": "LAZY", "hoodie.clean.async": "false"}

@@ -21,16 +21,16 @@ from service.cli.client import policies
 from service.cli.client.arguments import values
 from service.cli.main import app
 from service.health.next_step import LONGEST, start
-from service.health.problem import StandingKind
+from service.health.problem import ProblemKind
 from service.health.problems import found_in
 from service.model.command_line import Choice, line
 from tests.unit.control_plane.snapshots import NOW
-from tests.unit.control_plane.standing_facts import TABLE_ID, everything_wrong
+from tests.unit.control_plane.table_facts import TABLE_ID, everything_wrong
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from service.health.problem import StandingProblem
+    from service.health.problem import HealthProblem
 
 PROBLEMS = found_in(everything_wrong(), NOW).problems
 BUTTONS = [each for each in PROBLEMS if each.action]
@@ -57,11 +57,11 @@ def parsed(words: list[str]) -> Any:
 
 
 def test_there_is_a_problem_of_every_kind_here() -> None:
-    assert {problem.kind for problem in PROBLEMS} == set(StandingKind)
+    assert {problem.kind for problem in PROBLEMS} == set(ProblemKind)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda each: each.kind)
-def test_its_command_exists_with_all_its_options(problem: StandingProblem) -> None:
+def test_its_command_exists_with_all_its_options(problem: HealthProblem) -> None:
     assert parsed(words_of(problem.command)).command.name
     assert len(problem.command) <= LONGEST
     for mentioned in re.findall(r"`(groundskeeper [^`]*)`", problem.remedy):
@@ -78,7 +78,7 @@ def test_a_command_that_does_not_exist_would_be_found(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("problem", BUTTONS, ids=lambda each: each.kind)
-def test_the_command_calls_what_the_button_calls(problem: StandingProblem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_calls_what_the_button_calls(problem: HealthProblem, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, str, Any]] = []
 
     def send(_self: httpx.Client, request: httpx.Request) -> httpx.Response:
@@ -101,7 +101,7 @@ def test_the_command_calls_what_the_button_calls(problem: StandingProblem, monke
 
 
 @pytest.mark.parametrize("problem", [each for each in PROBLEMS if " policy set " in each.command])
-def test_it_sets_what_policies_have(problem: StandingProblem) -> None:
+def test_it_sets_what_policies_have(problem: HealthProblem) -> None:
     level: dict[str, Any] = {}
     for name, value in values(parsed(words_of(problem.command)).params["settings"], "").items():
         policies.put_in(level, name, value)

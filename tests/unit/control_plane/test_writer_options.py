@@ -7,9 +7,9 @@ import pytest
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
 from service.catalog.registration import Registration
-from service.catalog.writer_options import WriterOptions, writer_options
-from service.catalog.written_table import Callback, Target
 from service.lake.table import TableType
+from service.writer_options.options import WriterOptions, writer_options
+from service.writer_options.written_table import Callback, Target
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CALLBACK = Callback("http://gk/v1/callbacks/hudi")

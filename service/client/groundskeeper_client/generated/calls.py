@@ -40,6 +40,7 @@ from groundskeeper_client.generated.models import (
     FinishExpansionIn,
     Health,
     HealthOut,
+    HealthProblemPage,
     HeldLockOut,
     HistoryOut,
     IncidentCloseIn,
@@ -68,6 +69,7 @@ from groundskeeper_client.generated.models import (
     PlanState,
     PolicyIn,
     PollOut,
+    ProblemKind,
     ProblemType,
     ProblemTypeList,
     Readiness,
@@ -80,8 +82,6 @@ from groundskeeper_client.generated.models import (
     SessionOut,
     Severity,
     SnapshotOut,
-    StandingKind,
-    StandingProblemPage,
     SyncIn,
     TableChange,
     TableDetected,
@@ -559,7 +559,7 @@ def get_overview(
     *,
     q: str | None = None,
     health: list[Health] | None = None,
-    kind: list[StandingKind] | None = None,
+    kind: list[ProblemKind] | None = None,
     table_type: list[TableType] | None = None,
     state: list[TableState] | None = None,
     sort: Order | None = None,
@@ -1203,13 +1203,13 @@ def list_problem_types() -> Call[ProblemTypeList]:
 def list_problems(
     *,
     table_id: str | None = None,
-    kind: list[StandingKind] | None = None,
+    kind: list[ProblemKind] | None = None,
     severity: list[Severity] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
     cursor: str | None = None,
-) -> Call[StandingProblemPage]:
+) -> Call[HealthProblemPage]:
     """List what is wrong now, the most serious first.
 
     Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy
@@ -1236,7 +1236,7 @@ def list_problems(
     return Call(
         "GET",
         "/v1/problems",
-        StandingProblemPage,
+        HealthProblemPage,
         query={
             "table_id": table_id,
             "kind": kind,

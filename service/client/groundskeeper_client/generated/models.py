@@ -358,18 +358,18 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Commits whose rows no reader sees"""
     keys_hidden_by_statistics: int | UnsetType = UNSET
     """Probed keys that a query with a filter does not find"""
-    findings: list[DamageFound] | UnsetType = UNSET
-    """Damages that were found"""
-    checked: list[str] | UnsetType = UNSET
-    """Checks that were made"""
-    unchecked: list[CheckNotMade] | UnsetType = UNSET
-    """Checks that could not be made"""
     readers: list[RowsOfReaders] | UnsetType = UNSET
     """Partitions whose files differ by the metadata table and by listing"""
     clean: bool | UnsetType = UNSET
     """Whether nothing of this is wrong, and all checks were made"""
     pending_instants: list[str] | UnsetType = UNSET
     """Instants that have not completed"""
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
+    """Checks that could not be made"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -460,7 +460,7 @@ class BriefProblem(Model, frozen=True, kw_only=True):
 
     id: str
     """Id"""
-    kind: StandingKind
+    kind: ProblemKind
     """Kind of job"""
     severity: Severity
     """How serious it is"""
@@ -950,14 +950,6 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """Number of files"""
     bytes: int | UnsetType | None = UNSET
     """Their size in bytes; null on a storage that only Hudi's file system can read"""
-    plans: list[str] | UnsetType = UNSET
-    """Plans that were executed"""
-    completed_before: list[str] | UnsetType = UNSET
-    """Plans that had completed before"""
-    gone: list[str] | UnsetType = UNSET
-    """Plans that do not exist any more"""
-    scheduled: bool | UnsetType = UNSET
-    """Always false: none is scheduled with `plans`"""
     policy: str | UnsetType = UNSET
     """The policy that was applied"""
     retain: int | UnsetType = UNSET
@@ -980,6 +972,14 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     """Files that were deleted"""
     failed_deletes: int | UnsetType = UNSET
     """Files that could not be deleted"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1396,14 +1396,6 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Number of rows"""
     key_digest: str | UnsetType = UNSET
     """Digest of all record keys: equal for equal sets of keys"""
-    plans: list[str] | UnsetType = UNSET
-    """Plans that were executed"""
-    completed_before: list[str] | UnsetType = UNSET
-    """Plans that had completed before"""
-    gone: list[str] | UnsetType = UNSET
-    """Plans that do not exist any more"""
-    scheduled: bool | UnsetType = UNSET
-    """Always false: none is scheduled with `plans`"""
     file_groups: int | UnsetType = UNSET
     """File groups with logs"""
     log_files: int | UnsetType = UNSET
@@ -1424,6 +1416,14 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     """Who would execute a plan, as far as is known before; only of a dry run"""
     engine_reasons: list[ResultReason] | UnsetType = UNSET
     """Why it would be Hudi's executor; only of a dry run"""
+    plans: list[str] | UnsetType = UNSET
+    """Plans that were executed"""
+    completed_before: list[str] | UnsetType = UNSET
+    """Plans that had completed before"""
+    gone: list[str] | UnsetType = UNSET
+    """Plans that do not exist any more"""
+    scheduled: bool | UnsetType = UNSET
+    """Always false: none is scheduled with `plans`"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1734,14 +1734,14 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
 class DiagnosisResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `diagnosis`"""
 
+    healthy: bool | UnsetType = UNSET
+    """All checks were made, and none found anything"""
     findings: list[DamageFound] | UnsetType = UNSET
     """Damages that were found"""
     checked: list[str] | UnsetType = UNSET
     """Checks that were made"""
     unchecked: list[CheckNotMade] | UnsetType = UNSET
     """Checks that could not be made"""
-    healthy: bool | UnsetType = UNSET
-    """All checks were made, and none found anything"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -2217,6 +2217,50 @@ class HealthOut(Model, frozen=True, kw_only=True):
     """Always `ok`"""
 
 
+class HealthProblemOut(Model, frozen=True, kw_only=True):
+    """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
+
+    id: str
+    """The same while it stands, and when it comes back"""
+    kind: ProblemKind
+    """Kind of problem"""
+    severity: Severity
+    """`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse by
+    itself; `notice`: it can wait
+    """
+    about: AboutOut
+    """The object that has the problem"""
+    table_id: str | None
+    """Null unless it is about a table"""
+    since: datetime
+    """As exact as the data allows"""
+    title: str
+    """What is wrong"""
+    detail: str
+    """The evidence in a sentence"""
+    evidence: dict[str, str | float | bool | list[str] | None]
+    """Figures that depend on the kind"""
+    consequence: str
+    """What happens if nobody does anything"""
+    remedy: str
+    """What to do"""
+    command: str
+    """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
+    be replaced; a shell refuses the line before
+    """
+    action: ActionOut | None
+    """The call that does it, where there is one"""
+
+
+class HealthProblemPage(Model, frozen=True, kw_only=True):
+    items: list[HealthProblemOut]
+    """The items of this page, or all if there are no pages"""
+    counts: SeverityCounts
+    """Numbers by severity, of all pages"""
+    next_cursor: str | None
+    """Pass it as `cursor` to get the next page; null on the last one"""
+
+
 class HeldBack(Word):
     """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
     table's lock is free, a pause ends, or a maintenance window opens.
@@ -2292,10 +2336,10 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
 
     rows: int | UnsetType | None = UNSET
     """Rows that are astray; null if not known"""
-    partitions: int | UnsetType = UNSET
-    """Number of partitions that it wrote to"""
     file_groups: int | UnsetType = UNSET
     """Replaced file groups that the commit wrote to"""
+    partitions: int | UnsetType = UNSET
+    """Number of partitions that it wrote to"""
     groups: list[GroupWrittenTo] | UnsetType = UNSET
     """The first of these file groups"""
     doubt: str | UnsetType = UNSET
@@ -3268,6 +3312,44 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     """Of `/readyz`"""
 
 
+class ProblemKind(Word):
+    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds
+    it.
+    """
+
+    TABLE_UNREADABLE = "table-unreadable"
+    TABLE_NOT_POLLED = "table-not-polled"
+    TABLE_NOT_WRITABLE = "table-not-writable"
+    COMMITS_VANISHED = "commits-vanished"
+    COMMITS_MISSED = "commits-missed"
+    INCIDENT_STANDING = "incident-standing"
+    DEAD_WRITER = "dead-writer"
+    PLAN_STUCK = "plan-stuck"
+    OTHER_RUNNER = "other-runner"
+    CLOCKS_DISAGREE = "clocks-disagree"
+    COMPACTION_BEHIND = "compaction-behind"
+    COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
+    CLEANING_BEHIND = "cleaning-behind"
+    TIMELINE_LONG = "timeline-long"
+    BUCKET_TOO_LARGE = "bucket-too-large"
+    BUCKETS_SKEWED = "buckets-skewed"
+    SMALL_FILES = "small-files"
+    POLICY_CANNOT_ACT = "policy-cannot-act"
+    POLICY_WARNING = "policy-warning"
+    JOBS_HELD_UP = "jobs-held-up"
+    JOB_FAILING = "job-failing"
+    JOB_HELD_BACK = "job-held-back"
+    JOB_UNSETTLED = "job-unsettled"
+    LOCK_AWAITED = "lock-awaited"
+    LOCK_HELD_LONG = "lock-held-long"
+    GROUP_WITHOUT_WORKER = "group-without-worker"
+    WORKER_LOST = "worker-lost"
+    WEBHOOK_FAILING = "webhook-failing"
+    WEBHOOK_DISABLED = "webhook-disabled"
+    DELIVERIES_GIVEN_UP = "deliveries-given-up"
+    JOBS_PAUSED = "jobs-paused"
+
+
 class ProblemType(Model, frozen=True, kw_only=True):
     """A type of problem: of answers to calls, of jobs, or of both."""
 
@@ -3299,7 +3381,7 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     """
     counts: SeverityCounts
     """Of all problems, whatever the filter of the tables"""
-    items: list[StandingProblemOut]
+    items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
 
 
@@ -3924,88 +4006,6 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     """Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of completion
     not known, `clocks` that disagree
     """
-
-
-class StandingKind(Word):
-    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds
-    it.
-    """
-
-    TABLE_UNREADABLE = "table-unreadable"
-    TABLE_NOT_POLLED = "table-not-polled"
-    TABLE_NOT_WRITABLE = "table-not-writable"
-    COMMITS_VANISHED = "commits-vanished"
-    COMMITS_MISSED = "commits-missed"
-    INCIDENT_STANDING = "incident-standing"
-    DEAD_WRITER = "dead-writer"
-    PLAN_STUCK = "plan-stuck"
-    OTHER_RUNNER = "other-runner"
-    CLOCKS_DISAGREE = "clocks-disagree"
-    COMPACTION_BEHIND = "compaction-behind"
-    COMPACTION_BACKLOG_GROWING = "compaction-backlog-growing"
-    CLEANING_BEHIND = "cleaning-behind"
-    TIMELINE_LONG = "timeline-long"
-    BUCKET_TOO_LARGE = "bucket-too-large"
-    BUCKETS_SKEWED = "buckets-skewed"
-    SMALL_FILES = "small-files"
-    POLICY_CANNOT_ACT = "policy-cannot-act"
-    POLICY_WARNING = "policy-warning"
-    JOBS_HELD_UP = "jobs-held-up"
-    JOB_FAILING = "job-failing"
-    JOB_HELD_BACK = "job-held-back"
-    JOB_UNSETTLED = "job-unsettled"
-    LOCK_AWAITED = "lock-awaited"
-    LOCK_HELD_LONG = "lock-held-long"
-    GROUP_WITHOUT_WORKER = "group-without-worker"
-    WORKER_LOST = "worker-lost"
-    WEBHOOK_FAILING = "webhook-failing"
-    WEBHOOK_DISABLED = "webhook-disabled"
-    DELIVERIES_GIVEN_UP = "deliveries-given-up"
-    JOBS_PAUSED = "jobs-paused"
-
-
-class StandingProblemOut(Model, frozen=True, kw_only=True):
-    """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
-
-    id: str
-    """The same while it stands, and when it comes back"""
-    kind: StandingKind
-    """Kind of problem"""
-    severity: Severity
-    """`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse by
-    itself; `notice`: it can wait
-    """
-    about: AboutOut
-    """The object that has the problem"""
-    table_id: str | None
-    """Null unless it is about a table"""
-    since: datetime
-    """As exact as the data allows"""
-    title: str
-    """What is wrong"""
-    detail: str
-    """The evidence in a sentence"""
-    evidence: dict[str, str | float | bool | list[str] | None]
-    """Figures that depend on the kind"""
-    consequence: str
-    """What happens if nobody does anything"""
-    remedy: str
-    """What to do"""
-    command: str
-    """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
-    be replaced; a shell refuses the line before
-    """
-    action: ActionOut | None
-    """The call that does it, where there is one"""
-
-
-class StandingProblemPage(Model, frozen=True, kw_only=True):
-    items: list[StandingProblemOut]
-    """The items of this page, or all if there are no pages"""
-    counts: SeverityCounts
-    """Numbers by severity, of all pages"""
-    next_cursor: str | None
-    """Pass it as `cursor` to get the next page; null on the last one"""
 
 
 class SuggestionOut(Model, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from service.catalog.known_options import LATEST
 from service.lake.table import BucketIndexKind, TableType
+from service.writer_options.known_options import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Callback:
-    """`headers` and `key` are the credentials that the service requires of callers; None if it requires none."""
+    """Where and how a writer calls back. Key and headers are the credentials that the service requires, if any."""
 
     url: str
     key: str | None = None

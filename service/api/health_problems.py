@@ -1,25 +1,25 @@
-"""The standing problems of the installation: /v1/problems. Not to be confused with problem documents of RFC 9457."""
+"""The problems of the installation: /v1/problems. Not to be confused with problem documents of RFC 9457."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from service.access.token import Role
-from service.api.dependencies import DatabaseDep, MonitoringDep, needs
-from service.api.filters import Since, Until
+from service.api.dependencies import DatabaseDep, MonitoringDep
+from service.api.filters import CursorText, Limit, Since, Until
 from service.api.patterns import SOME_TEXT
-from service.api.statuses import documented
-from service.api.tables import CursorText, Limit
+from service.api.routes import Routes
+from service.api.shown import Shown
 from service.health import problems
-from service.health.problem import ObjectType, Severity, StandingKind, StandingProblem
+from service.health.problem import ObjectType, ProblemKind, Severity
 from service.health.problem_search import look
 from service.model import errors
 
-router = APIRouter(prefix="/v1", tags=["problems"])
+router = Routes(prefix="/v1", tags=["problems"])
 
 Figure = str | int | float | bool | list[str] | None
 
@@ -43,11 +43,11 @@ class ActionOut(BaseModel):
     )
 
 
-class StandingProblemOut(BaseModel):
+class HealthProblemOut(Shown):
     """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
 
     id: str = Field(description="The same while it stands, and when it comes back", examples=["prb_8c1d0e5f2a7b4963"])
-    kind: StandingKind = Field(examples=["compaction-behind"])
+    kind: ProblemKind = Field(examples=["compaction-behind"])
     severity: Severity = Field(
         description="`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse"
         " by itself; `notice`: it can wait"
@@ -75,10 +75,6 @@ class StandingProblemOut(BaseModel):
     )
     action: ActionOut | None = Field(description="The call that does it, where there is one")
 
-    @classmethod
-    def of(cls, problem: StandingProblem) -> StandingProblemOut:
-        return cls.model_validate(problem, from_attributes=True)
-
 
 class SeverityCounts(BaseModel):
     """Counts of all problems that match the filter, not only of this page."""
@@ -88,18 +84,14 @@ class SeverityCounts(BaseModel):
     notice: int = 0
 
 
-class StandingProblemPage(BaseModel):
-    items: list[StandingProblemOut]
+class HealthProblemPage(BaseModel):
+    items: list[HealthProblemOut]
     counts: SeverityCounts
     next_cursor: str | None
 
 
-@router.get(
-    "/problems",
-    operation_id="listProblems",
-    summary="List what is wrong now, the most serious first",
-    dependencies=[Depends(needs(Role.READER))],
-    responses=documented(errors.ParamsInvalidError),
+@router.on(
+    "GET /problems", "List what is wrong now, the most serious first", errors.ParamsInvalidError, role=Role.READER
 )
 def list_problems(
     database: DatabaseDep,
@@ -108,13 +100,13 @@ def list_problems(
     table_id: Annotated[
         str | None, Query(max_length=64, pattern=SOME_TEXT, description="Only the problems of this table")
     ] = None,
-    kind: Annotated[list[StandingKind], Query(description="May be repeated. Default: any kind", max_length=50)] = [],  # noqa: B006 - FastAPI's way; never changed
+    kind: Annotated[list[ProblemKind], Query(description="May be repeated. Default: any kind", max_length=50)] = [],  # noqa: B006 - FastAPI's way; never changed
     severity: Annotated[list[Severity], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006
     since: Since = None,
     until: Until = None,
     limit: Limit = 100,
     cursor: CursorText = None,
-) -> StandingProblemPage:
+) -> HealthProblemPage:
     """Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy has
     helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events `problem.opened`
     and `problem.resolved` follow by a check every half minute. Equally serious problems are listed oldest first.
@@ -125,8 +117,8 @@ def list_problems(
         every = look(database.engine, database.clock(), table_id)[0].problems
     wanted = problems.Wanted(table_id, kind, severity, since, until)
     listed = problems.page(every, wanted, limit=limit, cursor=cursor)
-    return StandingProblemPage(
-        items=[StandingProblemOut.of(each) for each in listed.page.items],
+    return HealthProblemPage(
+        items=[HealthProblemOut.of(each) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),
         next_cursor=listed.page.next_cursor,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from service.catalog.written_table import Target
+    from service.writer_options.written_table import Target
 
 # A Flink job without a bucket index knows the file groups of keys by its state. One that starts without it would write
 # the keys that the table has a second time.

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 import { bytes, count, moment, number, seconds } from "./format.js";
 import { card, pairs, problem, time } from "./components.js";
 
-export class Standing {
+export class TableState {
   constructor(id) {
     this.id = id;
     this.snapshot = null;

@@ -8,26 +8,25 @@ from typing import TYPE_CHECKING
 from jobs.contract import WriterEngine
 from jobs.format import lock_providers
 from jobs.format.hudi_versions import release
-from service.catalog import delegating_writers as delegation
-from service.catalog import flink_notes, spark_notes
-from service.catalog.known_options import known, table_version_of
+from service.delegation import writer_options as delegation
 from service.lake.table import TableType
+from service.writer_options import flink_notes, spark_notes
+from service.writer_options.known_options import known, table_version_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from service.catalog.written_table import Callback, Target
+    from service.writer_options.written_table import Callback, Target
 
 
 @dataclass(frozen=True)
 class WriterOptions:
-    """`session_conf` must be set before the Spark session starts. `sql` holds the same options as SQL, by purpose.
-    `notes` are sentences about what options cannot express."""
+    """The options of a writer, in each form in which it needs them."""
 
     options: Mapping[str, str]
-    session_conf: Mapping[str, str] = field(default_factory=dict)
-    sql: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    session_conf: Mapping[str, str] = field(default_factory=dict)  # Must be set before the Spark session starts.
+    sql: Mapping[str, str] = field(default_factory=dict)  # The same options as SQL, by purpose.
+    notes: tuple[str, ...] = ()  # Sentences about what options cannot express.
 
 
 _RETRIES = "hoodie.write.num.retries.on.conflict.failures"
@@ -41,14 +40,14 @@ _BESIDE_OTHERS_OF = {
     WriterEngine.SPARK: {**_BESIDE_OTHERS, _RETRIES: "3"},
     # A statement has already read where its rows are; Hudi's own retry would write to the same, replaced files.
     WriterEngine.SPARK_SQL: {**_BESIDE_OTHERS, _RETRIES: "0"},
-    # With optimistic concurrency control a Flink job conflicts with itself: it flushes a checkpoint before the previous
-    # one is committed. It still takes the lock, for the metadata table.
+    # Under optimistic concurrency control a Flink job conflicts with itself, because it flushes a checkpoint before the
+    # previous one is committed. The job still takes the lock, for the metadata table.
     WriterEngine.FLINK: {
         "hoodie.write.concurrency.mode": "single_writer",
         **_LAZY,
-        # Marks its commits as Flink's.
+        # The commits are marked as Flink's.
         "write.extra.metadata.enabled": "true",
-        # Its coordinator waits for the lock inside a call that lasts at most `pekko.ask.timeout`.
+        # Flink's coordinator waits for the lock inside a call that lasts at most `pekko.ask.timeout`.
         "hoodie.write.lock.client.wait_time_ms_between_retry": "250",
         "hoodie.write.lock.client.num_retries": "200",
     },
@@ -66,7 +65,7 @@ _NO_SERVICES = {
 _NO_SERVICES_OF = {
     WriterEngine.SPARK: {"hoodie.datasource.compaction.async.enable": "false"},
     WriterEngine.SPARK_SQL: {"hoodie.datasource.compaction.async.enable": "false"},
-    # Hudi's `FlinkOptions`: by default a Flink writer schedules, compacts and cleans.
+    # A Flink writer schedules, compacts and cleans by default (Hudi's `FlinkOptions`).
     WriterEngine.FLINK: {
         "compaction.schedule.enabled": "false",
         "compaction.async.enabled": "false",
@@ -75,15 +74,15 @@ _NO_SERVICES_OF = {
         "clustering.async.enabled": "false",
     },
 }
-# Otherwise Hudi fails a Spark writer that updates file groups which a pending clustering will replace. A writer must
-# not roll back what it conflicts with: it looks at a timeline that it read before, on which a clustering is still
-# pending that has completed since, and the rollback deletes its files (Hudi 0.15 to 1.2).
+# Without these options Hudi fails a Spark writer that updates file groups which a pending clustering will replace. A
+# writer must not roll back such a clustering: on the timeline that it has read, one that has completed since is still
+# pending, and the rollback deletes its files (Hudi 0.15 to 1.2).
 _BESIDE_CLUSTERING = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "false",
 }
-# A long-lived session must not plan a statement with files that have been replaced since. This option is static: `SET`
-# cannot change it.
+# A long-lived session must not plan a statement with files that have been replaced since. `SET` cannot change this
+# option.
 _FRESH_SESSION = {"spark.sql.filesourceTableRelationCacheSize": "0"}
 
 # Flink writes the metadata table at the end of its instants and treats instants that are open then as dead; Spark would
@@ -99,7 +98,8 @@ _LOOKED_UP_ANEW = {"hoodie.spark.sql.optimized.writes.enable": "false"}
 
 
 def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, manager: str = "") -> WriterOptions:
-    """`manager`: the URL of the service to which the writer delegates what it plans; empty if it plans nothing."""
+    """Returns a writer's options. `manager` is the URL of the service to which it delegates plans, "" if it has
+    none."""
     options = {
         **_version_of_table(target),
         **target.lock_options,
@@ -137,8 +137,8 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
 
 
 def _version_of_table(target: Target) -> dict[str, str]:
-    """Returns the options that keep a writer from upgrading the table: other readers and writers may not know the new
-    version. Without them each Hudi upgrades the tables of older ones to its own version."""
+    """Returns the options that keep a writer from upgrading the table to its own version, as each Hudi does by default:
+    other readers and writers may not know that version."""
     version = target.table_version or (None if target.exists else table_version_of(target.hudi_version))
     return {} if version is None else {"hoodie.write.table.version": str(version), "hoodie.write.auto.upgrade": "false"}
 
