@@ -85,7 +85,8 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
     options = kept.options(table.commits(), table.now())
     bridge = bridged_lock(table, lock, context.checkpoint)
     with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
-        found = Cleanable() if problems else client.files_to_clean()
+        plan = None if order.dry_run else client.cleaner.plan()
+        found = client.cleaner.look() if order.dry_run and not problems else plan or Cleanable()
         files = [path for paths in found.files.values() for path in paths]
         result = CleaningResult(
             policy=policy,
@@ -111,9 +112,12 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
         if not dropped:
             if consumers:
                 _schedule_beside(table, lock, context, kept)
+            elif plan:
+                with lock.held(context.checkpoint):
+                    client.cleaner.request(plan)
             context.step("deleting")
             # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
-            summary = client.clean(found.files, schedules=not consumers)
+            summary = client.cleaner.execute()
     if dropped:
         summary = _clean_without_writes(table, lock, context, kept, dropped)
     result = result.having(rolled_back=tuple(rolled_back), late_files_deleted=late_files)
@@ -150,12 +154,17 @@ def _clean_without_writes(
             refuse(retention.problems(commits))
             options = retention.options(commits, table.now())
             with WriteClient(table, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS, options) as client:
-                found = client.files_to_clean()
-                dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
+                plan = client.cleaner.plan()
+                dropped = {
+                    *(plan.partitions if plan else ()),
+                    *plan_firewall.dropped_by_pending_cleans(table),
+                }
                 if not writing_into(table, dropped):
                     context.step("deleting")
                     lock.verify()
-                    return client.clean(found.files)
+                    if plan:
+                        client.cleaner.request(plan)
+                    return client.cleaner.execute()
 
 
 def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result[CleaningResult]:
@@ -194,7 +203,7 @@ def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: 
         for instant in found.ready:
             context.instant(instant)
         context.step("deleting")
-        if summary := client.clean():
+        if summary := client.cleaner.execute_given():
             result = result.having(files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes)
         lock.verify()
     return Result(Outcome.SUCCEEDED, instants=found.ready, details=result)
@@ -236,8 +245,10 @@ def _schedule_beside(table: HudiTable, lock: TableLock, context: JobContext, ret
         commits = table.commits()
         refuse(retention.problems(commits))
         with WriteClient(table, UNDER_OUR_LOCK, retention.options(commits, table.now())) as client:
+            plan = client.cleaner.plan()
             lock.verify()
-            client.schedule_clean()
+            if plan:
+                client.cleaner.request(plan)
 
 
 def commits_to_retain(commits: Sequence[Commit], retain: int, *, has_sessions: bool) -> int:

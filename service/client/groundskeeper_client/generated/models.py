@@ -449,7 +449,7 @@ class BreakerOut(Model, frozen=True, kw_only=True):
 
 
 class BreakerState(Word):
-    """Closed is no state here: then there is no breaker."""
+    """The states of a breaker. A closed one is not stored."""
 
     OPEN = "open"
     HALF_OPEN = "half_open"
@@ -2262,8 +2262,8 @@ class HealthProblemPage(Model, frozen=True, kw_only=True):
 
 
 class HeldBack(Word):
-    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
-    table's lock is free, a pause ends, or a maintenance window opens.
+    """Reasons for which a queued job is not due: it is between two attempts, or waits until the writers have
+    stopped, the table's lock is free, a pause ends, or a maintenance window opens.
     """
 
     NEXT_ATTEMPT = "next_attempt"
