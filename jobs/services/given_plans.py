@@ -40,8 +40,8 @@ class Found:
 
 
 def find(table: HudiTable, order: WorkOrder[ExecutesPlans | GivenClusteringParams], actions: Collection[str]) -> Found:
-    """Looks up on the timeline the plans that the parameters name. With `take_over` those that another process has
-    begun are executed as well; the owner knows that it is dead.
+    """Looks up on the timeline the plans that the parameters name. `take_over` adds those that another process has
+    begun; the owner knows that it is dead.
 
     Raises PlanTakenError if one of them has a runner: two executions of one plan corrupt a table.
     """

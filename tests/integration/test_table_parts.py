@@ -172,7 +172,7 @@ def test_a_metadata_table_is_not_built_without_a_partition_that_a_listing_passes
     gone.write_bytes(content)
     run_job(spark, base, "metadata_table", rebuild, index=None, declared=STOPPED)
     assert by_both_readers(spark, base) == expected
-    # That all services run on a rebuilt table is shown above.
+    # The tests above show that all services run on a rebuilt table.
     tables.upsert(tables.rows(spark, 30, 50, ts=9), base, options)
     assert len(by_both_readers(spark, base)) == 50
 

@@ -37,8 +37,8 @@ _STYLES = {
 
 class Output:
     """On a terminal, tables fit its width and states have colours, unless NO_COLOR is set. Elsewhere the columns are
-    plain and complete, so that other programs can read them. With `as_json` only documents, lines and the failure are
-    printed, and what is for people is not."""
+    plain and complete, so that other programs can read them. `as_json` prints only documents, lines and the failure,
+    and nothing that is for people."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
