@@ -153,8 +153,8 @@ def _slice(operation: Mapping[str, Any]) -> SliceFiles:
 
 
 def _bytes_read(operation: Mapping[str, Any]) -> int:
-    """Returns the bytes that the planner names in whole MiB, rounded down (`CompactionStrategy.captureMetrics`), or more
-    than counts as small if it names none."""
+    """Returns the bytes that the planner names in whole MiB, rounded down (`CompactionStrategy.captureMetrics`), or
+    more than counts as small if it names none."""
     megabytes = (operation.get("metrics") or {}).get("TOTAL_IO_READ_MB")
     return _UNKNOWN_BYTES if megabytes is None else int((megabytes + 0.5) * 1024 * 1024)
 
