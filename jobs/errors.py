@@ -59,6 +59,12 @@ class RefusedError(JobError):
         return self._problem
 
 
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raises RefusedError if there are any."""
+    if problems:
+        raise RefusedError(problems)
+
+
 class EngineRefusedError(RefusedError):
     """The engine that a compaction was asked to use may not execute it."""
 

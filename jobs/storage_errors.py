@@ -109,9 +109,9 @@ _DAMAGE = re.compile(
 )
 
 
-def hudi_error(detail: str, told: str | None = None) -> HudiError:
+def hudi_error(detail: str, message: str | None = None) -> HudiError:
     """Returns the error of an operation that failed, by the words of its causes, which `told` may hold in full."""
-    return DamagedFileError(detail) if _DAMAGE.search(told or detail) else HudiError(detail)
+    return DamagedFileError(detail) if _DAMAGE.search(message or detail) else HudiError(detail)
 
 
 _TYPES: Mapping[Refusal, type[StorageRefusedError]] = {

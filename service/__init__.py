@@ -1,0 +1,1 @@
+"""The service: REST API, scheduler, webhooks, dashboard and command line."""

@@ -1,10 +1,9 @@
 """Hudi's locks on AWS, on moto's server: the item of a DynamoDB table, and a file that S3 writes on a condition.
 
-What hudi-aws 1.2.0 adds to Hudi's bundle for Spark is replaced by the classes in `tests/java`: the last version of
-hudi-aws that the tests' source of jars has is 0.15.0, and that one does not load beside Hudi 1.2.0
-(`NoSuchMethodError: Boolean HoodieConfig.contains(String)`). Hudi's `StorageBasedLockProvider` and Amazon's client of
-locks in DynamoDB, which do the work, are the real ones. `HUDI_AWS_JARS`, a list of jars like a class path, takes the
-place of all of it, for those who have Hudi's own.
+The classes in `tests/java` replace what hudi-aws 1.2.0 adds to Hudi's bundle for Spark: the tests' source of jars has
+only hudi-aws 0.15.0, which does not load beside Hudi 1.2.0 (`NoSuchMethodError: Boolean
+HoodieConfig.contains(String)`). Hudi's `StorageBasedLockProvider` and Amazon's client of locks in DynamoDB, which do
+the work, are the real ones. Set `HUDI_AWS_JARS` to a class path of Hudi's own jars to use those instead.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ LOCK_FILE = ".hoodie/.locks/table_lock.json"
 _ENDPOINT = "aws.endpointUrlS3"
 IN_BUCKET, IN_DYNAMODB = "S3StorageLockClient.java", "DynamoDBBasedLockProvider.java"
 _SOURCES = Path(__file__).parent / "java"
-# Spark has newer ones of these.
+# Spark has newer versions of these jars.
 _PROVIDED = ("commons-logging-", "httpclient-", "httpcore-", "netty-buffer-", "netty-c", "netty-t", "netty-r", "slf4j-")
 
 
 @dataclass(frozen=True)
 class Server:
-    """`gate` is between the locks' clients and the server; all else goes to the server directly."""
+    """The server. Only the locks' clients reach it through the `gate`."""
 
     s3: s3.Server
     gate: TcpGate
@@ -76,7 +75,7 @@ class Server:
 
     @property
     def java_options(self) -> str:
-        """What a JVM needs beside the jars, the storage's options and those of the lock."""
+        """The options that a JVM needs beside the jars and the options of storage and lock."""
         return f"-D{_ENDPOINT}={self.endpoint} -Daws.region={REGION}"
 
     @cached_property

@@ -53,7 +53,7 @@ class Faults:
         page.on("response", self._answered)
 
     def allow(self, pattern: str) -> None:
-        """From now on and for what was found before: a test that provokes a fault names it."""
+        """Allows faults from now on, and those that were found before: a test that provokes a fault names it."""
         self._allowed.append(re.compile(pattern))
 
     def unexpected(self) -> list[str]:

@@ -51,7 +51,7 @@ class Cluster:
         self._files.setPermission(self._path(path), self.jvm.org.apache.hadoop.fs.permission.FsPermission(f"{mode:o}"))
 
     def delegation_token(self) -> str:
-        """As Hadoop's own client gets one, in the form of URLs."""
+        """Returns a token as Hadoop's own client gets one, in the form of URLs."""
         conf = self.jvm.org.apache.hadoop.conf.Configuration(self.mini.getConfiguration(0))
         for name, value in self.options.items():
             conf.set(name, value)
@@ -80,8 +80,8 @@ def running(
     with_kerberos: bool = False,
     ahead_seconds: float = 0,
 ) -> Iterator[Cluster]:
-    """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm. By
-    `ahead_seconds` its clock is ahead of this machine's."""
+    """Starts a cluster on free ports and an empty folder, and ends it. `with_kerberos` also starts a KDC, its realm.
+    Its clock is `ahead_seconds` ahead of this machine's."""
     folder = Path(tempfile.mkdtemp(prefix="hdfs-"))
     # Not a file: what the JVM says at its end comes when this has ended, too.
     said: deque[str] = deque(maxlen=1000)

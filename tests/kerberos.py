@@ -1,5 +1,5 @@
-"""A real KDC: Hadoop's `MiniKdc` (Apache Kerby), in the JVM of the cluster that it is for. Nothing of the machine's own
-configuration is used: clients find it by `KRB5_CONFIG`, and Java by `java.security.krb5.conf`."""
+"""A real KDC: Hadoop's `MiniKdc` (Apache Kerby), in the JVM of the cluster that it serves. Clients find it by
+`KRB5_CONFIG` and Java by `java.security.krb5.conf`, so the machine's own configuration is not used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Realm:
         return path
 
     def client_options(self) -> dict[str, str]:
-        """Hadoop's, as in the `core-site.xml` and `hdfs-site.xml` of a client."""
+        """Returns the options of Hadoop in the `core-site.xml` and `hdfs-site.xml` of a client."""
         return {
             "hadoop.security.authentication": "kerberos",
             "dfs.namenode.kerberos.principal": self.server,
@@ -50,7 +50,7 @@ class Realm:
             "dfs.datanode.kerberos.principal": self.server,
             "dfs.block.access.token.enable": "true",
             "hadoop.http.authentication.type": "kerberos",
-            # A data node is not started by root here, nor has certificates.
+            # The data node is not started by root here, and has no certificates.
             "ignore.secure.ports.for.testing": "true",
         }
         for node in ("dfs.namenode", "dfs.datanode"):
@@ -66,7 +66,7 @@ def class_path() -> str:
 
 
 def start(gateway: Any, folder: Path) -> Realm:
-    """Starts a KDC on a free port. It ends with the JVM of the gateway, whose class path needs `class_path`."""
+    """Starts a KDC on a free port, which ends with the JVM of the gateway. The JVM's class path needs `class_path`."""
     mini = gateway.jvm.org.apache.hadoop.minikdc.MiniKdc
     kdc = mini(mini.createConf(), gateway.jvm.java.io.File(str(folder)))
     kdc.start()

@@ -115,7 +115,7 @@ class Server:
         )
 
     def counted(self, **faults: float) -> Counter[str]:
-        """The requests since the last call, by kind. From now on there are these faults, and no others."""
+        """The requests since the last call, by kind. Afterwards there are these faults, and no others."""
         request = urllib.request.Request(f"{self.endpoint}{_CONTROL}", json.dumps(faults).encode(), method="POST")
         with urllib.request.urlopen(request, timeout=30) as answer:
             return Counter(json.load(answer))

@@ -20,6 +20,6 @@ def jars_of(spark: SparkSession) -> list[Path]:
 
 
 def add_jar(spark: SparkSession, jar: Path) -> None:
-    """Its classes stay for as long as the JVM lives."""
+    """Adds a jar, whose classes stay for as long as the JVM lives."""
     java: Any = spark._jvm
     loader_of(spark).addURL(java.java.io.File(str(jar)).toURI().toURL())

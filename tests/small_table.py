@@ -172,7 +172,7 @@ class SmallTable:
         self.complete(instant, "rollback", avro(_ROLLBACK, record))
 
     def restore(self, instant: str, *undone: str, partitions: tuple[str, ...] = ()) -> None:
-        """Removes these instants from the timeline, as Hudi does. From version 8 on."""
+        """Removes these instants from the timeline, as Hudi does. Version 8 and later have it."""
         for each in undone:
             for path in self.timeline.glob(f"{each}*"):
                 path.unlink()
@@ -234,7 +234,7 @@ def later(instant: str, by: int = 1) -> str:
 
 
 def instant_at(moment: datetime) -> str:
-    """As Hudi names it in a timeline whose zone is UTC."""
+    """Returns the instant as Hudi names it in a timeline whose zone is UTC."""
     return moment.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:-3]
 
 

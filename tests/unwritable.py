@@ -1,4 +1,4 @@
-"""Folders to which even this process, which may be root's, cannot write: each for another reason that is real."""
+"""Folders to which even root cannot write, each for another real reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def powerless(*command: str) -> list[str]:
 
 @contextmanager
 def immutable(folder: Path) -> Iterator[None]:
-    """Nothing can be made or removed in the folder: EPERM, for everybody. Below it all is as before."""
+    """Lets nobody make or remove anything in the folder (EPERM); folders below it are as before."""
     _do("chattr", "+i", str(folder))
     try:
         yield
@@ -40,7 +40,7 @@ def immutable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """EROFS below the folder."""
+    """Makes all writes below the folder fail with EROFS."""
     _do("mount", "--bind", str(folder), str(folder))
     try:
         _do("mount", "-o", "remount,ro,bind", str(folder))
@@ -51,7 +51,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[None]:
-    """A file system of its own, which is soon full: ENOSPC. What is on it is gone afterwards."""
+    """Mounts a small file system, which is soon full (ENOSPC), and removes it with its content afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
     _do("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
     try:

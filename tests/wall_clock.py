@@ -22,17 +22,17 @@ class Wall:
         }
 
     def set(self, seconds: float) -> None:
-        """Sets it this far from the true time."""
+        """Sets the clock this far from the true time."""
         new = self._file.with_suffix(".new")
         new.write_text(f"{seconds:+.0f}\n")
         new.replace(self._file)
 
 
 def shifted(seconds: float) -> dict[str, str]:
-    """The environment of a JVM whose clock is this far from the true time, as long as it runs.
+    """Returns the environment of a JVM whose clock is this far from the true time for as long as it runs.
 
-    It has no file that is read at each look at the clock, which takes a JVM too long. With the fix of monotonic clocks,
-    its waits for a while end at once.
+    There is no file for later changes, because a JVM would read it at each look at the clock, which takes too long.
+    libfaketime's fix of monotonic clocks is off, because it makes timed waits end at once.
     """
     return {
         "LD_PRELOAD": str(LIBRARY),

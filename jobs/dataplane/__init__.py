@@ -1,0 +1,1 @@
+"""The rewriting of rows by Arrow: slices are read, merged, split, sorted and written."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 def of_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Returns the same values as `kind`; raises `ArrowInvalid` when they do not fit.
 
-    What Spark holds for nullable in a struct may be required there, if it is null in null structs only.
+    A field of a struct that is nullable for Spark may be required in `kind`, if it is null only where the struct is.
     """
     if pa.types.is_nested(array.type):
         array = pa.concat_arrays([array])  # a copy, with offsets

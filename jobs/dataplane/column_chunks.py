@@ -44,12 +44,12 @@ VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = r
 _FILE_FIELDS = dict(zip(range(1, 8), (thrift.I32, LIST, I64, LIST, LIST, BINARY, LIST), strict=True))
 _COLUMNS, _TOTAL_BYTES, _ROWS, _SORTING, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = range(1, 8)
 _GROUP_FIELDS = dict(zip(range(1, 8), (LIST, I64, I64, LIST, I64, I64, thrift.I16), strict=True))
-# Not the path of another file, nor encryption.
+# The path of another file and encryption are left out.
 _CHUNK_OFFSET, _META, _OFFSET_INDEX, _OFFSET_INDEX_LENGTH, _COLUMN_INDEX, _COLUMN_INDEX_LENGTH = range(2, 8)
 _CHUNK_FIELDS = dict(zip(range(2, 8), (I64, STRUCT, I64, thrift.I32, I64, thrift.I32), strict=True))
 _PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 3, 4, 5, 6, 7, 9, 11
 _BLOOM, _BLOOM_LENGTH = 14, 15
-# Not `index_page_offset`: nobody writes such pages. The last two are statistics.
+# `index_page_offset` is left out, since nobody writes such pages. The last two are statistics.
 _META_FIELDS = {
     **dict(zip(range(1, 10), (thrift.I32, LIST, LIST, thrift.I32, I64, I64, I64, LIST, I64), strict=True)),
     **dict(zip(range(11, 18), (I64, STRUCT, LIST, I64, thrift.I32, STRUCT, STRUCT), strict=True)),

@@ -13,12 +13,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SORTABLE = "numbers, strings, binary, booleans, dates, times, timestamps and decimals"
-
-
-def is_sortable(kind: pa.DataType) -> bool:
-    return not pa.types.is_nested(kind)
-
 
 def is_linear(columns: Sequence[str], curve: str) -> bool:
     """Returns whether rows are ordered by one column after the other, nulls last."""

@@ -1,0 +1,1 @@
+"""The formats of Hudi in pure Python and Arrow."""

@@ -27,16 +27,14 @@ _COHERENT_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Appearance:
-    """A file of a write's instant: `named` is the time in its name, of the request or of the completion; `at` is when
-    the storage says that it appeared. Not `is_timed`: before table version 8 the name of a completion has only the time
-    of the request."""
+    """A file of a write's instant."""
 
     name: str
     instant: str
     is_completion: bool
-    named: datetime
-    at: datetime
-    is_timed: bool = True
+    named: datetime  # The time in its name: of the request, or of the completion.
+    at: datetime  # When it appeared, by the storage.
+    is_timed: bool = True  # False for completions before table version 8, whose name has the time of the request.
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,8 @@ def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
 
 
 def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
-    """Returns what goes back in time: a completion behind one that appeared before it, and a request behind the
-    request of an instant that had completed before. `seen` must be in the order of appearance."""
+    """Returns what goes back in time: a completion with an earlier time than one that appeared before it, and a request
+    with an earlier time than that of an instant that had completed. `seen` must be in the order of appearance."""
     coherent = seen_to_appear(seen)
     requests = {each.instant: each for each in coherent if not each.is_completion}
     found: dict[str, Inversion] = {}
@@ -96,8 +94,8 @@ def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
 
 
 def seen_to_appear(appeared: Sequence[Appearance]) -> set[Appearance]:
-    """Returns the timed ones that were not copied later: somewhere near is another one that is as far away by its name
-    as by the storage's time, and so it is with most of its neighbours. They must be in the order of appearance."""
+    """Returns the timed files that were not copied later: most of their neighbours have a file near them that is as far
+    away by its name as by the storage's time. `appeared` must be in the order of appearance."""
     seen = [each for each in appeared if each.is_timed]
     whole = all(each.at.microsecond == 0 for each in seen)
     slack = 1.1 if whole else 0.3

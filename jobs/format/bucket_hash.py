@@ -56,7 +56,7 @@ def bucket_ids(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str], num
 def hash_codes(keys: pa.Array | pa.ChunkedArray, hash_fields: Sequence[str]) -> NDArray[np.int32]:
     """Returns `List.hashCode()` of each key's hash field values: `bucket_ids` before `& 0x7fffffff` and the modulo.
 
-    With no `hash_fields`, or only an empty one, all fields of the key count (as in Hudi 1.2.0).
+    All fields of the key count if there are no `hash_fields`, or only an empty one (as in Hudi 1.2.0).
     """
     if isinstance(hash_fields, str):
         raise TypeError("hash_fields is a sequence of field names, not one string")
@@ -171,7 +171,7 @@ _INVERSE_POWERS = _Powers(_INVERSE_OF_31)
 class _SubstringHashes:
     """`String.hashCode()` of substrings of one block.
 
-    With S[i] the sum of c[k] / 31^k over k < i, the hash code of [start, end) is 31^(end - 1) * (S[end] - S[start]).
+    If S[i] is the sum of c[k] / 31^k over k < i, the hash code of [start, end) is 31^(end - 1) * (S[end] - S[start]).
     """
 
     def __init__(self, units: Units) -> None:

@@ -1,5 +1,4 @@
-"""Hudi's partition-level bucket rules: the number of buckets of each partition, and its change by a rescale: an
-expansion or a contraction.
+"""Hudi's partition-level bucket rules, which give each partition a number of buckets, and changes of that number.
 
 Mirrors `RegexRuleEngine` and `PartitionBucketIndexCalculator` of Hudi 1.2.0: rules `regex,number` are separated by `;`,
 the first whose regex is found in the partition path wins. Hudi caches a calculator by the text of the rules alone,
@@ -36,12 +35,11 @@ class BucketRulesError(ValueError):
 
 @dataclass(frozen=True)
 class Scale:
-    """A target of a rescale: one number of buckets, or a factor that multiplies the present one; it divides it if
-    `contracts`."""
+    """A target of a rescale: one number of buckets, or a factor."""
 
     num_buckets: int | None = None
-    factor: int | None = None
-    contracts: bool = False
+    factor: int | None = None  # Multiplies the present number.
+    contracts: bool = False  # Whether the factor divides instead.
 
     def of(self, number: int) -> int:
         """Returns the new number. A number that the factor does not divide stays as it is."""
@@ -84,14 +82,14 @@ class BucketRules:
         return next((number for regex, number in self.rules if _compiled(regex).search(partition)), self.default)
 
     def whole_table(self, scale: Scale) -> BucketRules:
-        """The rules after a rescale of every partition."""
+        """Returns the rules after a rescale of every partition."""
         if scale.num_buckets is not None:
             return BucketRules.uniform(scale.num_buckets)
         scaled = tuple((regex, scale.of(number)) for regex, number in self.rules)
         return _closed(BucketRules(scaled, scale.of(self.default)))
 
     def only(self, selection: Selection, scale: Scale) -> BucketRules:
-        """The rules after a rescale of some partitions, and of no other."""
+        """Returns the rules after a rescale of only these partitions."""
         first: dict[str, int] = {}
         for partition in selection.exact:
             first[exactly(partition)] = scale.of(self.buckets_of(partition))
@@ -141,7 +139,7 @@ class BucketChange:
         return self.old.buckets_of(partition) > self.new.buckets_of(partition)
 
     def finer(self, partition: str) -> int:
-        """Returns the larger of the two numbers. A row's residue by it decides its bucket by either.
+        """Returns the larger of the two numbers. The hash of a row modulo that number decides its old and new bucket.
 
         Raises `RefusedError` unless one number divides the other.
         """
@@ -182,7 +180,8 @@ def _rule(expression: str) -> tuple[str, int]:
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(regex: str) -> re.Pattern[str]:
-    """Java's character classes are ASCII. Python warns of what it reads otherwise than Java does: nested sets."""
+    """Compiles a regex of Java: its character classes are ASCII, and nested sets, of which Python warns, are
+    refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         return re.compile(regex, re.ASCII)

@@ -19,14 +19,13 @@ _RECENT = timedelta(days=2)
 
 @dataclass(frozen=True)
 class SetBack:
-    """`instant` appeared at `since` (UTC, without zone) after `after` had completed, and is earlier `by` so much. It is
-    the first of so many `instants`."""
+    """The first instant that came later and is earlier than another one."""
 
     instant: str
-    after: str
-    by: timedelta
-    since: datetime
-    instants: int
+    after: str  # The instant that had completed before.
+    by: timedelta  # How much earlier it is.
+    since: datetime  # When it appeared (UTC, without zone).
+    instants: int  # Number of such instants.
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -39,7 +38,7 @@ class SetBack:
 
 
 def set_back(written: Mapping[str, datetime], tolerance: timedelta) -> SetBack | None:
-    """Returns what of the last two days is earlier by more than the tolerance; None if all ascend.
+    """Returns the first instant of the last two days that is earlier by more than the tolerance; None if all ascend.
 
     `written` is when the storage got the files of the timeline, by name, in UTC without zone.
     """

@@ -46,7 +46,7 @@ class Items(NamedTuple):
 def read_struct(data: bytes | memoryview, at: int = 0, *, last: int | None = None) -> tuple[Struct, int]:
     """Returns the struct that begins at `at`, and where it ends. Raises `ThriftError`.
 
-    With `last` it returns the fields up to that of this number, and where the next one begins.
+    If `last` is given, it returns the fields up to that number, and where the next one begins.
     """
     reader = _Reader(data, at)
     return reader.struct(0, last), reader.at

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompletionOrder:
-    """`modified_ms`: instant -> when its completed file was modified. Those up to `until_ms` were copied, as far as can
-    be told, or a file of about then was."""
+    """The modification times in ms of completed files, by instant. Files up to `until_ms` were copied, as far as can be
+    told, or others of about that time were."""
 
     modified_ms: Mapping[str, int]
     until_ms: int = -1
 
     @classmethod
     def of(cls, modified_ms: Mapping[str, int]) -> CompletionOrder:
-        """`modified_ms` are the files of the active timeline, by name, in milliseconds since 1970.
+        """Returns the order by the files of the active timeline: their names, and milliseconds since 1970.
 
         A writer makes the requested file at the time in its name; a copy makes it at another, so the distances between
         requested files differ from those between their names. Requests that no others confirm count as copied.
@@ -42,5 +42,5 @@ class CompletionOrder:
         return self.modified_ms.get(instant, -1) > self.until_ms
 
     def key(self, instant: str) -> tuple[int, str]:
-        """Returns what completed instants are sorted by."""
+        """Returns the sort key of a completed instant."""
         return (self.modified_ms[instant] if self.is_known(instant) else self.until_ms), instant

@@ -137,7 +137,7 @@ CLASSES = {
     "hoodie.datasource.write.record.merger.impls": _MERGER,
     "hoodie.write.record.merge.custom.implementation.classes": _MERGER,
 }
-"""Options that name classes, separated by commas -> the names of the classes of that kind that Hudi brings itself."""
+"""Names of Hudi's own classes that each option may have as its value, separated by commas."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ REMOVE = "Remove it."
 OF_THE_WORKER = "Remove it, or set GROUNDSKEEPER_STORAGE_OPTIONS for the service and its workers."
 EXTEND_CLASSES = "An administrator can add the class to GROUNDSKEEPER_ALLOWED_CLASSES."
 
-# Only for the message: what none of these describes is refused as well.
+# Reasons for the message; an option that none of them describes is refused as well.
 _REASONS = (
     (r"(spark\.hadoop\.)?fs\..*", "file systems are configured for a worker, not for a table", OF_THE_WORKER),
     (r"hoodie\.write\.lock\..*", "this option belongs to the lock", "Give it in `lock.options`."),

@@ -1,5 +1,4 @@
-"""The content of lock files: that of Hudi's filesystem lock, which Groundskeeper signs, and that of its lock in the
-storage."""
+"""The content of the files of Hudi's filesystem lock, which Groundskeeper signs, and of Hudi's lock in the storage."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SIGNED_BY = "groundskeeper "
-"""What the owner in a file begins with that a worker has signed; the id of its job follows."""
+"""Prefix of the owner in a file that a worker has signed; the id of its job follows."""
 
 UNSIGNED = "a writer that did not sign it"
 
@@ -26,7 +25,7 @@ class Signature:
 
     @classmethod
     def of(cls, content: bytes) -> Signature:
-        """Never fails: anybody may have written the file."""
+        """Reads a signature; never fails, because anybody may have written the file."""
         found = _object(content)
         pid = found.get("pid")
         is_number = isinstance(pid, int) and not isinstance(pid, bool)
@@ -54,10 +53,10 @@ class StorageLock:
 
     @classmethod
     def of(cls, content: bytes) -> StorageLock:
-        """Raises ValueError for a file that Hudi has not written."""
+        """Reads the state. Raises ValueError for a file that Hudi has not written."""
         found = _object(content)
         until = found.get("validUntil")
-        # Within the years that a date can have.
+        # The time must be in a year that a date can have.
         if not isinstance(until, int) or isinstance(until, bool) or not 0 <= until < 2**47:
             raise ValueError("it does not say until when it is valid")
         return cls(_text(found.get("owner")), until, found.get("expired") is True)

@@ -54,10 +54,6 @@ def slices_of(plan: PlanContent) -> dict[Group, str]:
     return {group: each["baseInstantTime"] for group, each in _slices(plan) if each.get("baseInstantTime")}
 
 
-def reads_logs(plan: PlanContent) -> bool:
-    return any(each.get("deltaFilePaths") for _, each in _slices(plan))
-
-
 def _slices(plan: PlanContent) -> Iterator[tuple[Group, Mapping[str, Any]]]:
     groups = plan.get("inputGroups") or ()
     for each in chain(plan.get("operations") or (), *(group.get("slices") or () for group in groups)):

@@ -32,8 +32,8 @@ RESCALE = "BUCKET_RESCALE"
 """The `WriteOperationType` of a change of the number of buckets: of Hudi's own, and of ours by earlier versions."""
 
 RESCALED_KEY = "groundskeeper.rescaled"
-"""Key in the extra metadata of a change of the number of buckets by us. Its `WriteOperationType` is CLUSTER: Hudi
-before 1.1 does not know BUCKET_RESCALE and can no longer read a table with such a commit."""
+"""Key in the extra metadata of our changes of the number of buckets. The `WriteOperationType` of such a commit is
+CLUSTER, since Hudi before 1.1 can no longer read a table with a commit of the type BUCKET_RESCALE."""
 
 REPAIRED_KEY = "groundskeeper.repaired"
 """Key in the extra metadata of a commit: the instants, separated by commas, whose rows it repaired."""
@@ -49,22 +49,18 @@ instant that completed between that decision and the commit did so while the wor
 
 @dataclass(frozen=True)
 class CompletedWrite:
-    """A completed instant of the timeline.
-
-    `written` are the file groups that it wrote to, `replaced` those that it replaced. `repaired` are the instants of
-    stale writes whose rows it repaired. `known` are the instants whose rows it carried over to the new file groups;
-    None if it does not record them, and then these are all instants that completed before it. `completed` is the
-    completion time in its file's name, which names before table version 8 do not have. Unless it `is_ordered`, it
-    completed before all that are, and its place among the others is only that of its instant.
-    """
+    """A completed instant of the timeline."""
 
     instant: str
     operation: str | None = None
-    written: frozenset[Group] = frozenset()
-    replaced: frozenset[Group] = frozenset()
-    repaired: tuple[str, ...] = ()
+    written: frozenset[Group] = frozenset()  # The file groups that it wrote to.
+    replaced: frozenset[Group] = frozenset()  # The file groups that it replaced.
+    repaired: tuple[str, ...] = ()  # The instants of stale writes whose rows it repaired.
+    # The instants whose rows it carried over to the new file groups; None if it does not record them, and then these
+    # are all instants that completed before it.
     known: frozenset[str] | None = None
-    completed: str = ""
+    completed: str = ""  # The completion time in its file's name; "" before table version 8.
+    # Otherwise it completed before all that are ordered, and only its instant gives its place among the others.
     is_ordered: bool = True
 
     @property
@@ -78,7 +74,7 @@ def operation_of(operation: str | None, extra: Mapping[str, str]) -> str | None:
 
 
 class Doubt(StrEnum):
-    """What leaves room for a commit to have been carried over, or removed on purpose, by what replaced its file groups.
+    """Reasons why the replacement may have carried a commit's rows over, or removed them on purpose.
 
     `OVERWRITTEN`: a writer's overwrite or deletion of partitions replaced them, or nobody knows any more what did.
     `ORDER`: no time says that the write began after the replacement had completed. `CLOCKS`: the names say so, but the
@@ -91,13 +87,13 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True)
 class StaleWrite:
-    """`groups` are its file groups that had been replaced, or that Hudi created in place of such a group; each with the
-    instant that had replaced it. Without a `doubt` it is proved."""
+    """A write to replaced file groups."""
 
     instant: str
     operation: str | None
+    # The file groups that had been replaced, or that Hudi created in place of such, each with the replacing instant.
     groups: Mapping[Group, str] = field(default_factory=dict)
-    doubt: Doubt | None = field(default=None, compare=False)
+    doubt: Doubt | None = field(default=None, compare=False)  # Without one the stale write is proved.
 
 
 def stale_writes(

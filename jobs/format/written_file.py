@@ -7,17 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """One base file that was written. `source` is the file id of the slice that its rows come from.
-
-    `key_digest` is that of the keys of its rows (`jobs.dataplane.key_digest`), 16 hexadecimal digits. `copied` says
-    that its rows were not decoded.
-    """
+    """One base file that was written."""
 
     partition: str
-    source: str
+    source: str  # The file id of the slice from which the rows come.
     file_id: str
     file_name: str
     rows: int
     bytes: int
-    key_digest: str
-    copied: bool = False
+    key_digest: str  # Digest of the rows' keys (`jobs.dataplane.key_digest`), 16 hexadecimal digits.
+    copied: bool = False  # Whether the rows were not decoded.

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 def keeping(commits: int) -> dict[str, str]:
     """Returns the options of a client whose archiver leaves this many completed commits on the timeline.
 
-    It archives nothing unless there is at least one more than `hoodie.keep.max.commits`. It also keeps what the
-    *configured* cleaner would retain; the limits of this program come from the cleans that the table really had.
+    The archiver does nothing unless there is at least one more than `hoodie.keep.max.commits`, and keeps what the
+    *configured* cleaner would retain; our limits come from the cleans that the table really had.
     """
     return {
         "hoodie.keep.min.commits": str(commits),
         "hoodie.keep.max.commits": str(commits + 1),
         "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
         "hoodie.clean.commits.retained": "1",
-        # For the schedules of the writers Hudi would keep delta commits; ours are counted by the service.
+        # Hudi would keep delta commits for the compaction schedule of writers; the service counts them by itself.
         "hoodie.compact.inline.max.delta.commits": "1",
         # Hudi's default only logs an error, and deletes the instants all the same.
         "hoodie.archive.fail.on.error": "true",
@@ -41,11 +41,11 @@ class Archiver:
         """Returns the requested times of the commits that `archive` would archive now. Writes nothing."""
         with translated("planning the archival"):
             archiver = self._open()
-            # Hudi has no dry run of it.
+            # Hudi has no dry run of an archival.
             method = archiver.getClass().getDeclaredMethod("getCommitInstantsToArchive", self._no("Class"))
             method.setAccessible(True)
             found = method.invoke(archiver, self._no("Object"))
-            # Before table version 8 it is a stream. The Java object does not tell: py4j takes any name for a method.
+            # The result is a stream before table version 8. The Java object does not tell: py4j takes any method name.
             stream = found if self._table.version < WITH_COMPLETION_TIMES else found.stream()
             return [str(item.requestedTime()) for item in self._jvm.items(stream)]
 
@@ -72,6 +72,6 @@ class Archiver:
         return archivers.getInstance(meta.getTimelineLayoutVersion(), self._config, table)
 
     def _no(self, kind: str) -> Any:
-        """An empty Java array, for reflection."""
+        """Returns an empty Java array, for reflection."""
         gateway: Any = self._jvm.spark.sparkContext._gateway
         return gateway.new_array(getattr(self._jvm.java.java.lang, kind), 0)

@@ -12,6 +12,7 @@ from py4j.java_gateway import get_java_class
 from jobs.errors import JobError
 from jobs.hudi import hashing_config, indexes, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
+from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.clusterings import Clusterings
 from jobs.hudi.heartbeats import has_expired
 from jobs.hudi.jvm import translated
@@ -22,7 +23,7 @@ from jobs.hudi.options import bucket_index_options, client_options
 from jobs.hudi.partition_ttl import PartitionTtl
 from jobs.hudi.plan_paths import check_plans
 from jobs.hudi.plan_withdrawal import PlanWithdrawal
-from jobs.hudi.records import REPLACE, Cleanable, CleanSummary
+from jobs.hudi.records import REPLACE
 from jobs.hudi.savepoints import Savepoints
 from jobs.tracing import span
 
@@ -61,6 +62,7 @@ class WriteClient:
             builder = builder.withPath(table.base_path).withSchema(self._schema).withProps(self._jvm.map(options))
             self._config = builder.build()
             self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, self._config)
+        self.cleaner = Cleaner(table, self._config, self._client)
         self.clusterings = Clusterings(table, self._config, self._client, self._indexes)
         self.late_files = LateFiles(table, self._config)
         self.archiver = Archiver(table, self._config)
@@ -137,43 +139,6 @@ class WriteClient:
         schema = self._table.schema()
         self._client.getConfig().setSchema(schema)
         return schema
-
-    def schedule_clean(self) -> None:
-        """Plans a clean by the options, unless there is nothing to delete; the lock must be held."""
-        with translated("planning the clean"):
-            kind = self._jvm.hudi.common.model.TableServiceType.CLEAN
-            self._client.scheduleTableService(self._jvm.nothing(), kind)
-
-    def clean(
-        self, planned: Mapping[str, Sequence[str]] | None = None, *, schedules: bool = True
-    ) -> CleanSummary | None:
-        """Deletes the files that the options no longer retain; returns None when there is nothing to delete.
-
-        Hudi first executes the plans of cleans that were interrupted; if it `schedules` none, these alone. `planned` is
-        what `files_to_clean` returned, if it does. Raises what the firewall does.
-        """
-        plan_firewall.check_cleans(self._table, planned or {})
-        with translated("cleaning"):
-            metadata = self._client.clean(schedules)
-            if metadata is None:
-                return None
-            read = json.loads(str(metadata.toString()))
-            failed = sum(len(item["failedDeleteFiles"]) for item in read["partitionMetadata"].values())
-            return CleanSummary(read["startCleanTime"], read["totalFilesDeleted"], failed)
-
-    def files_to_clean(self) -> Cleanable:
-        """Returns what `clean` would delete now. Writes nothing (`CleanPlanner`)."""
-        with translated("planning the clean"):
-            context = self._jvm.engine_context
-            table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
-            planner = self._jvm.hudi.table.action.clean.CleanPlanner(context, table, self._config)
-            earliest = planner.getEarliestCommitToRetain()
-            found, dropped = {}, []
-            for partition in self._jvm.read(planner.getPartitionPathsToClean(earliest)):
-                paths = planner.getDeletePaths(partition, earliest)
-                found[partition] = [info["filePath"] for info in self._jvm.read(paths.getRight())]
-                dropped += [partition] if paths.getLeft() else []
-            return Cleanable({partition: files for partition, files in found.items() if files}, tuple(dropped))
 
     # -- instants of dead writers
 

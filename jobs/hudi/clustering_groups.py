@@ -85,8 +85,8 @@ class ClusteringGroups:
     def _written(self, strategy: Any, spark: Any, group: Any, schema: Any, *, instant: str, until: str) -> Any:
         """Returns the `JavaRDD` of `WriteStatus`es of a clustering group, whose files are not written yet.
 
-        As `MultipleSparkJobExecutionStrategy.runClusteringForGroupAsync(AsRow)` does, which reads only as far as to the
-        instant that it writes.
+        Like `MultipleSparkJobExecutionStrategy.runClusteringForGroupAsync(AsRow)`, it reads only up to the instant that
+        it writes.
         """
         jvm = self._table.jvm
         ids = jvm.java.java.util.ArrayList()

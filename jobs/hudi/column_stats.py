@@ -1,5 +1,5 @@
-"""The column statistics of the metadata table beside the values in the files: Hudi's data skipping leaves a file out by
-them."""
+"""Compares the column statistics of the metadata table, by which Hudi's data skipping leaves files out, with the values
+in the files."""
 
 from __future__ import annotations
 

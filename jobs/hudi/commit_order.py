@@ -23,8 +23,8 @@ def in_order(table: OpenedTable, commits: Iterable[Commit]) -> list[Commit]:
         named = [replace(each, write=replace(each.write, completed=each.completed)) for each in commits]
         return sorted(named, key=lambda each: (each.completed, each.write.instant))
     order = CompletionOrder.of(_times(table))
-    told = [each if order.is_known(each.write.instant) else _unordered(each) for each in commits]
-    return sorted(told, key=lambda each: order.key(each.write.instant))
+    ordered = [each if order.is_known(each.write.instant) else _unordered(each) for each in commits]
+    return sorted(ordered, key=lambda each: order.key(each.write.instant))
 
 
 def misdated_instants(table: OpenedTable, frame: ClockFrame) -> frozenset[str]:
@@ -42,7 +42,7 @@ def _times(table: OpenedTable) -> dict[str, int]:
 
 
 def _unordered(commit: Commit) -> Commit:
-    """Returns a commit whose file has not the time of its completion. Its instant is before that, and so is a time that
-    is earlier than those of later copies and commits."""
+    """Returns a commit whose file does not have the time of its completion. The instant is before the completion, and
+    so is a time that is earlier than those of later copies and commits."""
     write = replace(commit.write, is_ordered=False)
     return replace(commit, write=write, completed=min(commit.completed, commit.write.instant))

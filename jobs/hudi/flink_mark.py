@@ -18,9 +18,8 @@ _CHECKPOINT, _STARTED = "flink_checkpoint_id", "view_storage_conf"
 def flink_mark(table: OpenedTable, commits: Iterable[Commit]) -> str | None:
     """Returns the mark, in words for users, that Flink has left on this table; None without any.
 
-    Its commits contain `flink_checkpoint_id` if it was configured to (`write.extra.metadata.enabled`); a job that
-    starts writes the address of its timeline server (`ViewStorageProperties`), and that file remains after the job's
-    end.
+    Flink's commits contain `flink_checkpoint_id` if `write.extra.metadata.enabled` is set. A job that starts writes the
+    address of its timeline server (`ViewStorageProperties`), and that file remains after the job's end.
     """
     named = [commit.write.instant for commit in commits if _CHECKPOINT in commit.extra]
     if named:

@@ -1,6 +1,6 @@
 """Fetches Google's connector for Hadoop: the jar that has its libraries in it.
 
-Spark's own packages cannot name it, since it has a classifier; and the libraries of the other one clash with Spark's.
+Spark's own packages cannot name that jar, since it has a classifier; the plain jar's libraries clash with Spark's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def fetched(folder: Path, java_home: Path, java_options: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     spark_home: str = _find_spark_home()  # type: ignore[no-untyped-call]
     [ivy] = Path(spark_home, "jars").glob("ivy-*.jar")
-    # Beside its place: a jar that is there is whole.
+    # The jar is fetched beside its place, so that a jar in its place is always complete.
     with tempfile.TemporaryDirectory(dir=folder) as unfinished:
         wanted = Path(unfinished, "ivy.xml")
         wanted.write_text(_WANTED)

@@ -18,12 +18,12 @@ from jobs.problems.rescales import BUCKET_RULES_UNSUPPORTED
 if TYPE_CHECKING:
     from jobs.hudi.opened_table import OpenedTable
 
-# What a folder of configs is called when they are out of force, with the instant of the last one behind it.
+# Prefix of a folder of configs that are out of force; the instant of the last config follows.
 _RETIRED = "retired-"
 
 
 def rules_of(table: OpenedTable) -> BucketRules | None:
-    """The rules in force, or None for a table without a simple bucket index."""
+    """Returns the rules in force, or None for a table without a simple bucket index."""
     with translated("reading the hashing config"):
         if not _has_configs(table):
             index = table.declared.index
@@ -34,7 +34,7 @@ def rules_of(table: OpenedTable) -> BucketRules | None:
 
 
 def rules_before(table: OpenedTable, instant: str) -> BucketRules | None:
-    """The rules that the config of `instant` took the place of; None when that is not known (any more)."""
+    """Returns the rules that the config of `instant` replaced; None if they are not known (any more)."""
     with translated("reading the hashing configs"):
         configs = _configs(table)
         committed = table.jvm.read(configs.getCommittedHashingConfigInstants(table.meta))
@@ -78,7 +78,7 @@ def write(table: OpenedTable, current: BucketRules, new: BucketRules, instant: s
 
 
 def _create(table: OpenedTable, path: Any, rules: BucketRules, instant: str) -> None:
-    """`PartitionBucketIndexHashingConfig` as JSON, as its `saveHashingConfig` writes it."""
+    """Writes `PartitionBucketIndexHashingConfig` as JSON, as its `saveHashingConfig` does."""
     configs = _configs(table)
     config = configs(str(rules), rules.default, "regex", configs.CURRENT_VERSION, instant)
     stream = table.meta.getStorage().create(path, True)
@@ -94,7 +94,8 @@ def _move(table: OpenedTable, source: Any, target: Any) -> None:
 
 
 def _unfinished(table: OpenedTable, instant: str) -> Any:
-    """Not among the instant's markers: Hudi's rollback takes none of them for one if a single file there is not one."""
+    """Returns a path outside of the marker folder: Hudi's rollback ignores all markers if another file is among
+    them."""
     paths = table.jvm.hudi.storage.StoragePath
     return paths(paths(table.meta.getHashingMetadataConfigPath()).getParent(), f".unfinished-{instant}")
 
@@ -116,7 +117,7 @@ def is_in_force(table: OpenedTable) -> bool:
 
 
 def retired(table: OpenedTable) -> list[str]:
-    """The folders of configs that were retired, the last one at the end."""
+    """Returns the folders of configs that were retired, the last one at the end."""
     with translated("looking for retired hashing configs"):
         folder, storage = _index_folder(table), table.meta.getStorage()
         if not storage.exists(folder):
@@ -144,13 +145,13 @@ def restore(table: OpenedTable) -> None:
 
 
 def _index_folder(table: OpenedTable) -> Any:
-    """`.hoodie/.bucket_index`."""
+    """Returns `.hoodie/.bucket_index`."""
     paths = table.jvm.hudi.storage.StoragePath
     return paths(table.meta.getHashingMetadataConfigPath()).getParent().getParent()
 
 
 def dangling(table: OpenedTable) -> list[str]:
-    """Instants of configs that count for Hudi although their replacecommit never completed."""
+    """Returns the instants of configs that count for Hudi although their replacecommit never completed."""
     with translated("listing the hashing configs"):
         if not _has_configs(table):
             return []

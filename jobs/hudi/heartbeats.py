@@ -1,7 +1,7 @@
 """Heartbeats of writers: a file for each instant, which its writer writes again and again (`HoodieHeartbeatClient`).
 
-The storage stamps the file. Hudi holds that against the clock of this machine, so beside a storage whose clock is
-behind it takes live writers for dead; here it is held against the storage's clock.
+The storage stamps the file. Hudi compares that time with this machine's clock, and so takes live writers for dead
+beside a storage whose clock is behind; here it is compared with the storage's clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entries of the indexes that map keys to rows, beside the rows as a scan finds them (Hudi 1.2.0).
+"""Compares the entries of the indexes that map keys to rows with the rows that a scan finds (Hudi 1.2.0).
 
 Writers find the file group of a key by the record index, so a wrong entry makes their rows invisible or double; queries
 find rows by a secondary index, so a missing entry hides one.

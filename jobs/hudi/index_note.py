@@ -1,7 +1,7 @@
 """A note, in the table's storage, of the indexes that a table had when its metadata table began to be built anew.
 
-Whoever dies in the midst leaves a table that does not know them any more: its properties name what has been built so
-far, and definitions are away meanwhile (`jobs.hudi.metadata_table`). The note stays until all of them are built.
+A worker that dies in the midst leaves a table that does not know its indexes any more: the properties name what has
+been built so far, and definitions are gone meanwhile (`jobs.hudi.metadata_table`). The note stays until all are built.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _MOST_BYTES = 16 << 20  # A definition of statistics names each of its columns.
 
 
 def keep(table: HudiTable) -> Indexes:
-    """Notes the indexes of the table, and returns them, with those that a note has which was left; of what the table
-    has, it knows better. The lock must be held."""
+    """Notes the indexes of the table and those of an earlier note, and returns them. The table's own definition of an
+    index counts before that of the note. The lock must be held."""
     now, left = indexes_of(table), _read(table)
     both = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored})
     if both != left:

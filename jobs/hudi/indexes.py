@@ -1,7 +1,7 @@
 """The indexes of a table: partitions of its metadata table, and their definitions (Hudi 1.2.0).
 
-A definition tells what the name of a partition does not: of which columns, by which function, and whether the record
-index is the global or the partitioned one.
+A definition has what the name of a partition does not tell: the columns, the function, and whether the record index is
+the global or the partitioned one.
 """
 
 from __future__ import annotations

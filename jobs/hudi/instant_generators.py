@@ -1,8 +1,8 @@
 """Makes Hudi 1.2.0 ask the clock of a table for its instants.
 
 Hudi names instants by `TimeGenerator.generateTime`, the time of the machine, and formats them in the zone of the JVM.
-It looks a generator up by base path if it may share one (`_hoodie.time.generator.reuse.enable`). So while a job runs, a
-`TableClock` is there for the paths of its table and of its metadata table; requested and completion times of all that
+Hudi looks a generator up by base path if it may share one (`_hoodie.time.generator.reuse.enable`). So while a job runs,
+a `TableClock` is there for the paths of its table and of its metadata table; requested and completion times of all that
 Hudi does by itself pass it. Before table version 8 a completion time is that of its file, formatted in the zone of the
 JVM (`InstantGeneratorV1`): `FramedInstants` formats it in the frame. Other tables, Spark and the zone of the JVM stay
 as they are.

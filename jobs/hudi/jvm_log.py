@@ -1,5 +1,5 @@
-"""The log of the worker's JVM, and what else that writes to its standard error, as records of Python's `logging`: so it
-has the format of the worker's log, no secrets, and reaches the logs of the jobs."""
+"""Turns the log of the worker's JVM, and its other output to standard error, into records of Python's `logging`, which
+have the format of the worker's log, no secrets, and reach the logs of the jobs."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ class LateFiles:
         self._config = config
 
     def rolled_back_but_writing(self) -> dict[str, str]:
-        """Returns instants that were rolled back but still have markers -> the instants that rolled them back.
+        """Returns the instants that were rolled back but still have markers, each with the instant that did so.
 
-        Their live writers went on for a while.
+        Live writers of such instants went on for a while.
         """
         marked = self.marked()
         return {instant: by for instant, by in self.rolled_back().items() if instant in marked} if marked else {}

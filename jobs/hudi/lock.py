@@ -236,7 +236,7 @@ class TableLock:
     def _require_file(self) -> None:
         """Raises `LockUnavailableError` if there is no lock file although it could not be made.
 
-        That is so for a moment when its holder has just released it.
+        No lock file is there for a moment when the holder has just released it.
         """
         if not self._reach_file():
             raise LockUnavailableError(f"The lock file {self._path.toString()} cannot be made.")
@@ -244,7 +244,7 @@ class TableLock:
     def _release(self, provider: Provider) -> None:
         """Releases the lock if it is still ours: Hudi's filesystem provider would delete any holder's lock file.
 
-        That file stays until it is deleted, so a failure is an error; the locks of other providers end by themselves.
+        A lock file stays until it is deleted, so a failure is an error; the locks of other providers end by themselves.
         """
         with self._watched(for_at_most(RELEASE_SECONDS)):
             try:

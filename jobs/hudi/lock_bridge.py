@@ -38,8 +38,8 @@ def bridged_lock(
     `may_pass` is asked with the table's lock held. If it returns False, the lock is released, and taken again a little
     later; if it raises, that is the error of the client.
 
-    `checkpoint` may end a wait for the table's lock by raising. That error, or another error of the lock, replaces the
-    one with which the client then fails.
+    `checkpoint` may end a wait for the table's lock by raising. The client then fails, and its error is replaced by
+    that one, or by another error of the lock.
     """
     bridge = _LockBridge(table, lock, checkpoint, may_pass)
     bridge.start()

@@ -2,15 +2,15 @@
 
 Hudi 1.2.0 lists folders, plans, deletes markers and files by jobs of Spark, mostly of one task: each takes 10 to 20 ms
 and as much CPU, of which the work itself is the least part. `NearEngine` runs functions over short lists in the calling
-thread, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`); `NearData` are the statuses of files that
-are written already, which Hudi otherwise fetches by two jobs.
+thread, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`). A few records of the metadata table and
+statuses of files that are written already are `near_data`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.hudi import janino
+from jobs.hudi import janino, near_data
 
 if TYPE_CHECKING:
     from jobs.hudi.java_view import JavaView
@@ -18,15 +18,8 @@ if TYPE_CHECKING:
 # Most pieces are a request to the storage: more of them are worth a Spark job where each takes its time.
 _MOST_PIECES = 16
 
-_SOURCE = """
-package groundskeeper;
-
-import java.util.ArrayList;
+_IMPORTS = """
 import java.util.HashMap;
-import java.util.Iterator;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.hudi.client.WriteStatus;
 import org.apache.hudi.client.common.HoodieSparkEngineContext;
@@ -36,14 +29,14 @@ import org.apache.hudi.common.function.SerializableConsumer;
 import org.apache.hudi.common.function.SerializableFunction;
 import org.apache.hudi.common.function.SerializablePairFlatMapFunction;
 import org.apache.hudi.common.function.SerializablePairFunction;
+import org.apache.hudi.common.model.HoodieRecord;
 import org.apache.hudi.common.model.HoodieWriteStat;
 import org.apache.hudi.common.util.collection.ImmutablePair;
 import org.apache.hudi.common.util.collection.Pair;
-import org.apache.hudi.exception.HoodieException;
-import org.apache.spark.api.java.JavaRDD;
-import org.apache.spark.api.java.JavaSparkContext;
-import org.apache.spark.api.java.function.Function;
-
+import org.apache.hudi.data.HoodieJavaRDD;
+import org.apache.hudi.metadata.HoodieMetadataPayload;
+"""
+_SOURCE = """
 public class NearEngine extends HoodieSparkEngineContext {
   private final int most;
 
@@ -64,13 +57,32 @@ public class NearEngine extends HoodieSparkEngineContext {
       status.setStat(stat);
       statuses.add(status);
     }
-    return new NearData(jsc().parallelize(statuses, 1), statuses);
+    return NearData.of(jsc(), statuses);
   }
 
   // Hudi makes as many partitions as there are files to index, and Spark takes none for a mistake: a commit that only
   // drops partitions fails beside an expression index (`SparkMetadataWriterUtils.getExprIndexRecords`).
   public HoodieData parallelize(List data, int parallelism) {
-    return super.parallelize(data, Math.max(parallelism, 1));
+    return areRecordsOfFiles(data)
+        ? HoodieJavaRDD.of(NearData.of(jsc(), data)) : super.parallelize(data, Math.max(parallelism, 1));
+  }
+
+  // Records of the metadata table are written near; what else Hudi parallelizes may be the work of hours.
+  private boolean areRecordsOfFiles(List data) {
+    if (data.isEmpty() || data.size() > most) {
+      return false;
+    }
+    for (Iterator each = data.iterator(); each.hasNext();) {
+      Object record = each.next();
+      if (!(record instanceof HoodieRecord && ((HoodieRecord) record).getData() instanceof HoodieMetadataPayload)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  public HoodieData emptyHoodieData() {
+    return HoodieJavaRDD.of(NearData.none(jsc()));
   }
 
   public List map(List data, SerializableFunction function, int parallelism) {
@@ -192,34 +204,7 @@ public class NearEngine extends HoodieSparkEngineContext {
   }
 
   private static RuntimeException failed(Exception e) {
-    return e instanceof RuntimeException ? (RuntimeException) e : new HoodieException(e.getMessage(), e);
-  }
-}
-
-class NearData extends JavaRDD {
-  private final transient List values;
-
-  // Whatever else is asked of it, Spark answers, by the same values.
-  NearData(JavaRDD same, List values) {
-    super(same.rdd(), same.classTag());
-    this.values = values;
-  }
-
-  // Spark would look through the byte code of the function's class, which takes milliseconds.
-  public JavaRDD map(Function function) {
-    List found = new ArrayList();
-    try {
-      for (Iterator each = values.iterator(); each.hasNext();) {
-        found.add(function.call(each.next()));
-      }
-    } catch (Exception e) {
-      throw new HoodieException(e.getMessage(), e);
-    }
-    return new NearData(JavaSparkContext.fromSparkContext(rdd().context()).parallelize(found, 1), found);
-  }
-
-  public List collect() {
-    return values;
+    return NearParts.failed(e);
   }
 }
 """
@@ -228,4 +213,5 @@ class NearData extends JavaRDD {
 def near_engine(jvm: JavaView, spark_context: Any) -> Any:
     """Returns a `HoodieSparkEngineContext` (a `NearEngine`)."""
     beside = jvm.java.org.apache.hudi.client.common.HoodieSparkEngineContext
-    return janino.instance(jvm, _SOURCE, "groundskeeper.NearEngine", spark_context, _MOST_PIECES, beside=beside)
+    source = f"package groundskeeper;\n{near_data.IMPORTS}{_IMPORTS}{_SOURCE}{near_data.SOURCE}"
+    return janino.instance(jvm, source, "groundskeeper.NearEngine", spark_context, _MOST_PIECES, beside=beside)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.errors import RefusedError
+from jobs.errors import refuse
 from jobs.format import plan_files
 from jobs.hudi.plan_paths import check_paths
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
@@ -29,7 +29,7 @@ def check_compaction(table: HudiTable, instant: str) -> None:
     for plan in pending_plans(table, COMPACTION_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
-            _refuse(_problems(table, plan))
+            refuse(_problems(table, plan))
 
 
 def check_clustering(table: HudiTable, instant: str) -> None:
@@ -38,7 +38,7 @@ def check_clustering(table: HudiTable, instant: str) -> None:
     for plan in pending_plans(table, CLUSTERING_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
-            _refuse(_problems(table, plan, _replaced(table)))
+            refuse(_problems(table, plan, _replaced(table)))
 
 
 def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
@@ -106,7 +106,7 @@ def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> 
     for where, files in deleted.items():
         problems += plan_files.deletes_needed(where, files, planned=planned, saved=saved)
         problems += plan_files.deletes_latest(where, files, latest)
-    _refuse(problems)
+    refuse(problems)
 
 
 def dropped_by_pending_cleans(table: HudiTable) -> frozenset[str]:
@@ -118,11 +118,6 @@ def dropped_by_pending_cleans(table: HudiTable) -> frozenset[str]:
 def _dropped(table: HudiTable, clean: Plan) -> frozenset[File]:
     partitions = plan_files.partitions_dropped_by(clean.content)
     return frozenset((partition, name) for partition in partitions for name in table.files_in(partition))
-
-
-def _refuse(problems: list[Problem]) -> None:
-    if problems:
-        raise RefusedError(problems)
 
 
 def _there(table: HudiTable, files: Iterable[File]) -> set[File]:

@@ -95,18 +95,6 @@ def held_by_plans(table: HudiTable, actions: frozenset[str]) -> dict[Group, str]
     return {group: plan.instant for plan in plans for group in plan_files.read_by(plan.content)}
 
 
-def last_clustering(table: HudiTable) -> dict[str, Any] | None:
-    """Returns the plan of the last completed clustering of the active timeline, as JSON; None without one."""
-    with translated("reading the plan of the last clustering"):
-        timeline = table.meta.reloadActiveTimeline().filterCompletedInstants()
-        last = timeline.getLastClusteringInstant()
-        if not last.isPresent():
-            return None
-        found = table.jvm.hudi.common.util.ClusteringUtils.getClusteringPlan(table.meta, last.get())
-        content: dict[str, Any] = json.loads(str(found.get().getRight().toString())) if found.isPresent() else {}
-        return content
-
-
 def _content(table: HudiTable, pending: Any) -> dict[str, Any]:
     with translated(f"reading the plan of {pending.requestedTime()}", expected=JobError):
         content: dict[str, Any] = json.loads(_text(table, pending))

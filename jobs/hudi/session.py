@@ -249,7 +249,7 @@ def _connectors(packages: Sequence[str], folder: Path | None, home: Path, java_o
 def _jars(packages: Sequence[str], folder: Path | None = None, more: Sequence[Path] = ()) -> dict[str, str]:
     """Returns the options for the packages: each is a Maven coordinate; `s3a` stands for several.
 
-    Of those whose jars are in the folder none is downloaded. `more` are jars beside them. Raises BundleMissingError.
+    Packages whose jars are in the folder are not downloaded. `more` are further jars. Raises BundleMissingError.
     """
     jars = jars_of(folder) if folder else []
     chosen = [] if folder else [HUDI_BUNDLE]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,26 +29,50 @@ class SliceListing:
         self._slices: list[FileSlice] = []
         # The completed instants at which `_slices` were listed, and whether by the metadata table.
         self._listed_at: tuple[frozenset[str], bool] | None = None
+        # A reader that is open, and the same of it.
+        self._open: Any = None
+        self._opened_at: tuple[frozenset[str], bool] | None = None
         self._late = _LateWrites()
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        """Yields a reader of partitions and files as of now. Until the end the latest slices are listed by it, unless
+        an instant completes: what it has read of the metadata table is read once."""
+        instants = self._table.instants()
+        self._table.reload()
+        at = self._at(instants)
+        with listing(self._table, from_metadata=at[1]) as reader:
+            self._open, self._opened_at = reader, at
+            try:
+                yield reader
+            finally:
+                self._open = self._opened_at = None
 
     def latest(self) -> list[FileSlice]:
         # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
         # The instants are read before the listing: one that completes during it may be seen in part, and causes a new
         # listing.
         instants = self._table.instants()
-        completed = frozenset(item.requested for item in instants if item.state == "COMPLETED")
-        if (completed, self._table.is_listed_by_metadata) != self._listed_at:
-            self._table.reload()
+        at = self._at(instants)
+        if at != self._listed_at:
+            if at != self._opened_at:
+                self._table.reload()
             if self._table.version < WITH_COMPLETION_TIMES:
                 self._late.update(self._table, instants)
-            found = self.listed(from_metadata=self._table.is_listed_by_metadata)
+            found = self.listed(from_metadata=at[1], by=self._open if at == self._opened_at else None)
             self._slices = [self._late.marked(item) for item in found]
-            self._listed_at = completed, self._table.is_listed_by_metadata
+            self._listed_at = at
         return self._slices
 
-    def listed(self, *, from_metadata: bool) -> list[FileSlice]:
+    def _at(self, instants: Sequence[Instant]) -> tuple[frozenset[str], bool]:
+        completed = frozenset(item.requested for item in instants if item.state == "COMPLETED")
+        return completed, self._table.is_listed_by_metadata
+
+    def listed(self, *, from_metadata: bool, by: Any = None) -> list[FileSlice]:
+        """Lists by an open reader, or by one of its own."""
         table, jvm = self._table, self._table.jvm
-        with translated("listing the file slices"), listing(table, from_metadata=from_metadata) as reader:
+        opened = nullcontext(by) if by is not None else listing(table, from_metadata=from_metadata)
+        with translated("listing the file slices"), opened as reader:
             # A reader keeps what it has read of the metadata table, so partitions and files take one look-up.
             is_usual = from_metadata == table.is_listed_by_metadata
             paths = _partitions_by(table, reader) if is_usual else partitions(table)

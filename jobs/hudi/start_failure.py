@@ -1,4 +1,4 @@
-"""Why Spark did not start, by what its JVM wrote before it ended, or by the error with which it refused."""
+"""Finds out why Spark did not start, from the output of its JVM or from the error with which it refused."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
@@ -33,6 +33,7 @@ from jobs.hudi.table_clock import TableClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from jobs import contract
@@ -137,7 +138,7 @@ class HudiTable(OpenedTable):
     def commits(self, known: Iterable[Commit] = ()) -> list[Commit]:
         """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion.
 
-        Those that are `known` are not read again.
+        Instants that are `known` are not read again.
         """
         read_before = {commit.write.instant: commit for commit in known}
         with translated("reading the timeline's commits", expected=FileMissingError):
@@ -213,6 +214,11 @@ class HudiTable(OpenedTable):
         """Returns the files and folders in a folder of the table, by name; empty without that folder."""
         with translated(f"listing '{folder}'"):
             return listed(self.jvm, self.meta.getStorage(), f"{self.base_path}/{folder}".rstrip("/"))
+
+    def reading(self) -> AbstractContextManager[Any]:
+        """Yields Hudi's reader of partitions and files (`HoodieTableMetadata`) as of now; until the end `file_slices`
+        lists by it, unless an instant completes."""
+        return self._listing.reading()
 
     def file_slices(self) -> list[FileSlice]:
         """Returns the latest file slices; lists them again only if an instant has completed since."""

@@ -1,6 +1,6 @@
 """The clock of one table: every instant that Hudi makes for a job lies in the frame of the table's writers.
 
-It knows the frame, and the greatest moment on the timeline, as of the last time that the table's lock was taken.
+The clock knows the frame, and the greatest moment on the timeline, as of the last time that the table's lock was taken.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TableClock:
     def verify(self, instant: str | None = None) -> None:
         """Raises `ClocksDisagreeError` unless what is made now, with the lock held, is in order for every writer.
 
-        With `instant`, ours, that also goes for what writers have made since.
+        If our `instant` is given, it also checks what writers have made since.
         """
         frame = self.frame
         if frame.disagreement is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class WriteStat:
     """One written base file of `bytes`. `path` is relative to the base path; the others count rows.
 
-    Of a compaction, `inserts` are the rows of the logs whose keys the old base file does not have, and `deletes` the
+    In a compaction, `inserts` are the rows of the logs whose keys the old base file does not have, and `deletes` the
     keys that the logs delete. `corrupt_blocks` of the logs were left out: as a rule the remains of a failed append.
     """
 

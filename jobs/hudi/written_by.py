@@ -1,8 +1,8 @@
 """The version of Hudi that wrote to a table, as far as the timeline tells.
 
 Only table version 6 has writers older than 1.0, and there commits are JSON of the writer's own classes: since 1.0 each
-`HoodieWriteStat` has `numUpdates` (seen with 0.15.0, 1.0.2, 1.1.1 and 1.2.0). From version 8 on all releases write the
-same fields.
+`HoodieWriteStat` has `numUpdates` (seen with 0.15.0, 1.0.2, 1.1.1 and 1.2.0). All releases write the same fields since
+version 8.
 """
 
 from __future__ import annotations

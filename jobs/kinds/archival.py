@@ -11,7 +11,7 @@ from jobs.contract import JobKind
 from jobs.kinds.cleaning import Consumers
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import ByService, Parameters, Spec
-from jobs.kinds.results import Count, KindResult, SomeInstant, Texts
+from jobs.kinds.results import Count, KindResult, Many, SomeInstant, Texts
 
 
 class ArchivalLimit(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class ArchivalResult(KindResult, frozen=True, kw_only=True):
     instants: Annotated[Count, Spec("Instants on the active timeline")] = UNSET
     commits: Annotated[Count, Spec("Commits among them")] = UNSET
     candidates: Annotated[Texts, Spec("Instants that can be archived; only of a dry run")] = UNSET
-    limits: Annotated[tuple[ArchivalLimit, ...] | UnsetType, Spec("What keeps more of them there")] = UNSET
+    limits: Annotated[Many[ArchivalLimit], Spec("What keeps more of them there")] = UNSET
     archived: Annotated[Count, Spec("Instants that were archived")] = UNSET
     last_archived: Annotated[SomeInstant | UnsetType | None, Spec("The last of them")] = UNSET
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Checked, Count, Findings, Flag, Part, SizedResult, SomeInstant, Texts, Unchecked
+from jobs.kinds.results import Count, ExaminedResult, Flag, Many, Maybe, Part, SomeInstant, Text, Texts
 
 
 class AuditParams(Parameters, frozen=True, kw_only=True):
@@ -46,26 +46,24 @@ class RowsOfReaders(Part, frozen=True, kw_only=True):
     same_keys: Annotated[bool, Spec("Whether both find the same keys")]
 
 
-class AuditResult(SizedResult, frozen=True, kw_only=True):
+class AuditResult(ExaminedResult, frozen=True, kw_only=True):
+    files: Annotated[Count, Spec("Number of files")] = UNSET
+    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    rows: Annotated[Count, Spec("Number of rows")] = UNSET
+    key_digest: Annotated[Text, Spec("Digest of all record keys: equal for equal sets of keys")] = UNSET
     file_groups: Annotated[Count, Spec("Number of file groups")] = UNSET
     partitions: Annotated[Count, Spec("Number of partitions")] = UNSET
     misplaced: Annotated[Count, Spec("Rows in a bucket that is not theirs")] = UNSET
     duplicates: Annotated[Count, Spec("Rows whose key exists in another one, too")] = UNSET
-    buckets_with_several_file_groups: Annotated[
-        int | UnsetType | None, Spec("Buckets with more than one file group")
-    ] = UNSET
-    file_groups_without_bucket: Annotated[int | UnsetType | None, Spec("File groups whose names have no bucket")] = (
+    buckets_with_several_file_groups: Annotated[Maybe[int | None], Spec("Buckets with more than one file group")] = (
         UNSET
     )
+    file_groups_without_bucket: Annotated[Maybe[int | None], Spec("File groups whose names have no bucket")] = UNSET
     dangling_hashing_configs: Annotated[Texts, Spec("Hashing configs without a completed commit")] = UNSET
-    stale_writes: Annotated[tuple[StaleWrite, ...] | UnsetType, Spec("Commits whose rows no reader sees")] = UNSET
+    stale_writes: Annotated[Many[StaleWrite], Spec("Commits whose rows no reader sees")] = UNSET
     keys_hidden_by_statistics: Annotated[Count, Spec("Probed keys that a query with a filter does not find")] = UNSET
-    findings: Findings = ()
-    checked: Checked = ()
-    unchecked: Unchecked = ()
     readers: Annotated[
-        tuple[RowsOfReaders, ...] | UnsetType,
-        Spec("Partitions whose files differ by the metadata table and by listing"),
+        Many[RowsOfReaders], Spec("Partitions whose files differ by the metadata table and by listing")
     ] = UNSET
     clean: Annotated[Flag, Spec("Whether nothing of this is wrong, and all checks were made")] = UNSET
     pending_instants: Annotated[Texts, Spec("Instants that have not completed")] = UNSET

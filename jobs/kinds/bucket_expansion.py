@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Spec
-from jobs.kinds.results import Count, Part, ReplacementResult
+from jobs.kinds.results import Count, Many, Part, ReplacementResult
 from jobs.kinds.words import ActiveWriterParams, Codec, PartitionChoice
 
 
@@ -50,14 +50,10 @@ class BucketRulesChange(Part, frozen=True, kw_only=True):
 
 
 class RescaleResult(ReplacementResult, frozen=True, kw_only=True):
-    buckets: Annotated[
-        tuple[int, ...] | UnsetType,
-        Spec("Numbers of buckets before and after, of the partition with the most"),
-    ] = UNSET
+    buckets: Annotated[Many[int], Spec("Numbers of buckets before and after, of the partition with the most")] = UNSET
     partitions: Annotated[Count, Spec("Partitions that were rewritten")] = UNSET
     rules: Annotated[
-        str | BucketRulesChange | UnsetType,
-        Spec("Rules of the hashing config; of a dry run before and after"),
+        str | BucketRulesChange | UnsetType, Spec("Rules of the hashing config; of a dry run before and after")
     ] = UNSET
 
 

@@ -11,7 +11,7 @@ from jobs.contract import JobKind
 from jobs.job_params import CleaningPolicy
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import ByService, Spec
-from jobs.kinds.results import Count, Part, PlansResult, SomeInstant, Text, Texts
+from jobs.kinds.results import Count, Many, Part, PlansResult, SomeInstant, Text, Texts
 from jobs.kinds.words import ExecutesPlans, Parallelism
 
 
@@ -47,7 +47,7 @@ class CleaningResult(PlansResult, frozen=True, kw_only=True):
     policy: Annotated[Text, Spec("The policy that was applied")] = UNSET
     retain: Annotated[Count, Spec("How much it retains, as asked for")] = UNSET
     retained: Annotated[Count, Spec("How much it retains, with what else needs it")] = UNSET
-    consumers: Annotated[tuple[ConsumerSeen, ...] | UnsetType, Spec("Consumers for which more was kept")] = UNSET
+    consumers: Annotated[Many[ConsumerSeen], Spec("Consumers for which more was kept")] = UNSET
     partitions: Annotated[Count, Spec("Partitions with files to delete")] = UNSET
     dropped_partitions: Annotated[Texts, Spec("Partitions that are deleted as a whole")] = UNSET
     paths: Annotated[Texts, Spec("Files that would be deleted; 1000 at most")] = UNSET

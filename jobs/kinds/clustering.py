@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.job_params import ClusteringLayout
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Flag, KeyProof, ReplacementResult, Texts
+from jobs.kinds.results import Flag, KeyProof, Maybe, ReplacementResult, Texts
 from jobs.kinds.words import PLANS, ActiveWriterParams, Names, Parallelism, Partitions, Plans, TakeOver
 
 
@@ -50,7 +50,7 @@ class ClusteringResult(ReplacementResult, frozen=True, kw_only=True):
     gone: Annotated[Texts, Spec("Plans that do not exist any more")] = UNSET
     scheduled: Annotated[Flag, Spec("Always false: none is scheduled with `plans`")] = UNSET
     inside_buckets: Annotated[Flag, Spec("Whether rows were ordered inside each bucket")] = UNSET
-    proof: Annotated[KeyProof | UnsetType, Spec("The comparison of the rows before and after")] = UNSET
+    proof: Annotated[Maybe[KeyProof], Spec("The comparison of the rows before and after")] = UNSET
 
 
 KIND = Kind(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind, Problem
 from jobs.job_params import CompactionEngine
@@ -13,6 +13,8 @@ from jobs.kinds.parameters import Spec
 from jobs.kinds.results import (
     Count,
     KeyProof,
+    Many,
+    Maybe,
     Part,
     PlansResult,
     Reasons,
@@ -88,12 +90,10 @@ class CompactionResult(PlansResult, frozen=True, kw_only=True):
     log_files: Annotated[Count, Spec("Log files")] = UNSET
     log_bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
     pending_plans: Annotated[Texts, Spec("Plans that were pending")] = UNSET
-    left: Annotated[WorkLeft | UnsetType, Spec("What is left to the next job")] = UNSET
-    withheld_plans: Annotated[tuple[WithheldPlan, ...] | UnsetType, Spec("Why plans of others were not executed")] = (
-        UNSET
-    )
-    proof: Annotated[KeyProof | UnsetType, Spec("The comparison of the rows before and after")] = UNSET
-    engines: Annotated[tuple[EngineOfPlan, ...] | UnsetType, Spec("Who executed each plan")] = UNSET
+    left: Annotated[Maybe[WorkLeft], Spec("What is left to the next job")] = UNSET
+    withheld_plans: Annotated[Many[WithheldPlan], Spec("Why plans of others were not executed")] = UNSET
+    proof: Annotated[Maybe[KeyProof], Spec("The comparison of the rows before and after")] = UNSET
+    engines: Annotated[Many[EngineOfPlan], Spec("Who executed each plan")] = UNSET
     engine: Annotated[Text, Spec("Who would execute a plan, as far as is known before; only of a dry run")] = UNSET
     engine_reasons: Annotated[Reasons, Spec("Why it would be Hudi's executor; only of a dry run")] = UNSET
 

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from jobs.contract import BucketIndex, JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Checked, Findings, Flag, KindResult, Unchecked
+from jobs.kinds.results import ExaminedResult, Flag
 
 
 class DiagnosisParams(Parameters, frozen=True, kw_only=True):
@@ -22,10 +22,7 @@ class DiagnosisParams(Parameters, frozen=True, kw_only=True):
     ] = None
 
 
-class DiagnosisResult(KindResult, frozen=True, kw_only=True):
-    findings: Findings = ()
-    checked: Checked = ()
-    unchecked: Unchecked = ()
+class DiagnosisResult(ExaminedResult, frozen=True, kw_only=True):
     healthy: Annotated[Flag, Spec("All checks were made, and none found anything")] = UNSET
 
 

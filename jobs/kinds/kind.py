@@ -85,7 +85,7 @@ class Kind:
 
     @property
     def can_do_without_params(self) -> bool:
-        """Returns whether a request may leave out `params`. With two forms of them it must choose one."""
+        """Returns whether a request may leave out `params`. If there are two forms of them, it must choose one."""
         try:
             return self.given_plans is None and bool(self.params())
         except (TypeError, ValueError):

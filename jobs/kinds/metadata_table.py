@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import DamageFound, KindResult, Texts
+from jobs.kinds.results import DamageFound, KindResult, Many, Texts
 
 
 class MetadataTableParams(Parameters, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class MetadataTableParams(Parameters, frozen=True, kw_only=True):
 
 class MetadataTableResult(KindResult, frozen=True, kw_only=True):
     partitions: Annotated[Texts, Spec("Partitions of the metadata table")] = UNSET
-    findings: Annotated[tuple[DamageFound, ...] | UnsetType, Spec("Differences from the storage")] = UNSET
+    findings: Annotated[Many[DamageFound], Spec("Differences from the storage")] = UNSET
 
 
 KIND = Kind(

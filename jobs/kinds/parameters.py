@@ -53,7 +53,3 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Returns the parameters of a work order. Raises ValueError; ignores unknown keys."""
         return msgspec.convert(given, cls, strict=False)
-
-
-class NoParameters(Parameters, frozen=True, kw_only=True):
-    """A kind without parameters of its own."""

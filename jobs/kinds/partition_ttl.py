@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.job_params import TtlStrategy
 from jobs.kinds.cleaning import Consumers
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Count, Flag, KindResult, Number, Part, ResultReason, SomeInstant, Text, WorkLeft
+from jobs.kinds.results import (
+    Count,
+    Flag,
+    KindResult,
+    Many,
+    Maybe,
+    Number,
+    Part,
+    ResultReason,
+    SomeInstant,
+    Text,
+    WorkLeft,
+)
 from jobs.kinds.words import HAND_OVER_SECONDS, WAIT_SECONDS, HandOverSeconds, Partitions
 
 
@@ -59,13 +71,9 @@ class PartitionTtlResult(KindResult, frozen=True, kw_only=True):
     rows: Annotated[Count, Spec("Number of rows")] = UNSET
     strategy: Annotated[Text, Spec("How the age of a partition is determined")] = UNSET
     days_retain: Annotated[Number, Spec("Age at which a partition expires, in days")] = UNSET
-    partitions: Annotated[
-        tuple[ExpiredPartition, ...] | UnsetType, Spec("Partitions that were, or would be, dropped")
-    ] = UNSET
-    withheld: Annotated[
-        tuple[WithheldPartition, ...] | UnsetType, Spec("Partitions that have expired and stay, with the reason")
-    ] = UNSET
-    left: Annotated[WorkLeft | UnsetType, Spec("What is left to the next job")] = UNSET
+    partitions: Annotated[Many[ExpiredPartition], Spec("Partitions that were, or would be, dropped")] = UNSET
+    withheld: Annotated[Many[WithheldPartition], Spec("Partitions that have expired and stay, with the reason")] = UNSET
+    left: Annotated[Maybe[WorkLeft], Spec("What is left to the next job")] = UNSET
     kept_unchanged: Annotated[Flag, Spec("Whether the file slices of all other partitions stayed as they were")] = UNSET
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Count, KindResult, SomeInstant, Texts
+from jobs.kinds.results import Count, KindResult, Maybe, SomeInstant, Texts
 from jobs.kinds.words import HAND_OVER_SECONDS, HandOverSeconds, Instant, TableName
 
 
@@ -20,7 +20,7 @@ class RestoreParams(Parameters, frozen=True, kw_only=True):
 
 
 class RestoreResult(KindResult, frozen=True, kw_only=True):
-    savepoint: Annotated[SomeInstant | UnsetType, Spec("The savepoint")] = UNSET
+    savepoint: Annotated[Maybe[SomeInstant], Spec("The savepoint")] = UNSET
     rolled_back: Annotated[Texts, Spec("Commits that are undone")] = UNSET
     writers_commits: Annotated[Count, Spec("Those among them that brought rows")] = UNSET
 

@@ -8,7 +8,7 @@ others besides are unset where they do not apply, as in a dry run.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -21,17 +21,20 @@ if TYPE_CHECKING:
 
 SomeInstant = Annotated[str, Spec(examples=("20260101120000000",))]
 
+Kept = TypeVar("Kept")
 # Types of members that may be unset.
-Count = int | UnsetType
-Flag = bool | UnsetType
-Number = float | UnsetType
-Reasons = tuple[Problem, ...] | UnsetType
-Text = str | UnsetType
-Texts = tuple[str, ...] | UnsetType
+Maybe: TypeAlias = Kept | UnsetType
+Many: TypeAlias = tuple[Kept, ...] | UnsetType
+Count: TypeAlias = Maybe[int]
+Flag: TypeAlias = Maybe[bool]
+Number: TypeAlias = Maybe[float]
+Text: TypeAlias = Maybe[str]
+Reasons: TypeAlias = Many[Problem]
+Texts: TypeAlias = Many[str]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """An object in a result. Its docstring and its members' sentences are those of the document."""
+    """An object in a result. The API's document shows its docstring and its members' sentences."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the members that are set."""
@@ -175,26 +178,23 @@ class KindResult(Part, frozen=True, kw_only=True):
 
     refusals: Annotated[Reasons, Spec("Every reason for which the job would be refused; only of a dry run")] = UNSET
     warnings: Annotated[Texts, Spec("What to see to; only of a dry run")] = UNSET
-    lock: Annotated[LockFound | UnsetType, Spec("The table's lock; only of a dry run")] = UNSET
-    beside: Annotated[FoundBeside | UnsetType, Spec("Work of others on the table; only of a dry run")] = UNSET
+    lock: Annotated[Maybe[LockFound], Spec("The table's lock; only of a dry run")] = UNSET
+    beside: Annotated[Maybe[FoundBeside], Spec("Work of others on the table; only of a dry run")] = UNSET
     would_roll_back: Annotated[
         Texts, Spec("Instants of dead writers that the job would roll back; only of a dry run")
     ] = UNSET
     notes: Annotated[Texts, Spec("What of it matters to the job, in sentences; only of a dry run")] = UNSET
-    estimated_cost: Annotated[EstimatedCost | UnsetType, Spec("What the work would cost; only of a dry run")] = UNSET
+    estimated_cost: Annotated[Maybe[EstimatedCost], Spec("What the work would cost; only of a dry run")] = UNSET
     audit: Annotated[
-        Examination | UnsetType, Spec("What the checks of an audit found after it had replaced file groups")
+        Maybe[Examination], Spec("What the checks of an audit found after it had replaced file groups")
     ] = UNSET
     nothing_to_do: Annotated[Flag, Spec("Whether there is, or was, nothing to do")] = UNSET
     found_completed: Annotated[
-        SomeInstant | UnsetType,
-        Spec("The instant of an earlier attempt, which had completed: nothing was left to do"),
+        Maybe[SomeInstant], Spec("The instant of an earlier attempt, which had completed: nothing was left to do")
     ] = UNSET
     seconds: Annotated[Number, Spec("Time that the attempt took")] = UNSET
     lock_wait_seconds: Annotated[Number, Spec("Time for which it waited for the table's lock")] = UNSET
-    clock: Annotated[
-        dict[str, Any] | UnsetType, Spec("What the timeline tells of the clock of the table's writers")
-    ] = UNSET
+    clock: Annotated[Maybe[dict[str, Any]], Spec("What the timeline tells of the clock of the table's writers")] = UNSET
     not_writable: Annotated[
         Problem | UnsetType | None,
         Spec("Why the worker may not write to the table; null if it may, absent if this was not tried"),
@@ -239,13 +239,12 @@ class FileGroupNumbers(Part, frozen=True, kw_only=True):
     after: Annotated[int | None, Spec("After it; null if not known")]
 
 
-class SizedResult(KindResult, frozen=True, kw_only=True):
-    """The result of a job that counts files and rows. `key_digest` is as `jobs.dataplane.key_digest` makes it."""
+class ExaminedResult(KindResult, frozen=True, kw_only=True):
+    """The result of a job that examines the table."""
 
-    files: Annotated[Count, Spec("Number of files")] = UNSET
-    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
-    rows: Annotated[Count, Spec("Number of rows")] = UNSET
-    key_digest: Annotated[Text, Spec("Digest of all record keys: equal for equal sets of keys")] = UNSET
+    findings: Findings = ()
+    checked: Checked = ()
+    unchecked: Unchecked = ()
 
 
 class PlansResult(KindResult, frozen=True, kw_only=True):
@@ -257,16 +256,20 @@ class PlansResult(KindResult, frozen=True, kw_only=True):
     scheduled: Annotated[Flag, Spec("Always false: none is scheduled with `plans`")] = UNSET
 
 
-class ReplacementResult(SizedResult, frozen=True, kw_only=True):
+class ReplacementResult(KindResult, frozen=True, kw_only=True):
     """The result of a job that replaces file groups beside live writers."""
 
-    file_groups: Annotated[FileGroupNumbers | UnsetType, Spec("Number of file groups")] = UNSET
+    files: Annotated[Count, Spec("Number of files")] = UNSET
+    bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
+    rows: Annotated[Count, Spec("Number of rows")] = UNSET
+    key_digest: Annotated[Text, Spec("Digest of all record keys: equal for equal sets of keys")] = UNSET
+    file_groups: Annotated[Maybe[FileGroupNumbers], Spec("Number of file groups")] = UNSET
     files_read: Annotated[Count, Spec("Files that were read")] = UNSET
     files_written: Annotated[Count, Spec("Files that were written")] = UNSET
     files_copied: Annotated[
         Count, Spec("Those of them that were written by copying row groups, without decoding rows")
     ] = UNSET
-    merged: Annotated[SlicesMerged | UnsetType, Spec("Who merged file slices with logs")] = UNSET
+    merged: Annotated[Maybe[SlicesMerged], Spec("Who merged file slices with logs")] = UNSET
     engine: Annotated[Text, Spec("Who would merge them, as far as is known before; only of a dry run")] = UNSET
     engine_reasons: Annotated[Reasons, Spec("Why it would be Hudi's readers; only of a dry run")] = UNSET
     bytes_read: Annotated[Count, Spec("Bytes that were read")] = UNSET

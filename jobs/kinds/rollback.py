@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import KindResult, SomeInstant
+from jobs.kinds.results import KindResult, Maybe, SomeInstant
 from jobs.kinds.words import HAND_OVER_SECONDS, HandOverSeconds, Instant, TableName
 
 
@@ -20,7 +20,7 @@ class RollbackParams(Parameters, frozen=True, kw_only=True):
 
 
 class RollbackResult(KindResult, frozen=True, kw_only=True):
-    instant: Annotated[SomeInstant | UnsetType, Spec("The instant that is undone")] = UNSET
+    instant: Annotated[Maybe[SomeInstant], Spec("The instant that is undone")] = UNSET
     action: Annotated[str | UnsetType | None, Spec("Its action")] = UNSET
     state: Annotated[str | UnsetType | None, Spec("Its state")] = UNSET
     operation: Annotated[str | UnsetType | None, Spec("Its operation")] = UNSET

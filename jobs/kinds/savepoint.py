@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from jobs.contract import JobKind
 from jobs.kinds.kind import Kind
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import KindResult, Part, SomeInstant
+from jobs.kinds.results import KindResult, Many, Maybe, Part, SomeInstant
 from jobs.kinds.words import NO_NUL, Instant
 
 
@@ -34,9 +34,9 @@ class SavepointOfTable(Part, frozen=True, kw_only=True):
 
 
 class SavepointResult(KindResult, frozen=True, kw_only=True):
-    savepoint: Annotated[SomeInstant | UnsetType, Spec("The savepoint that was created")] = UNSET
-    deleted: Annotated[SomeInstant | UnsetType, Spec("The savepoint that was deleted")] = UNSET
-    savepoints: Annotated[tuple[SavepointOfTable, ...] | UnsetType, Spec("All savepoints of the table")] = UNSET
+    savepoint: Annotated[Maybe[SomeInstant], Spec("The savepoint that was created")] = UNSET
+    deleted: Annotated[Maybe[SomeInstant], Spec("The savepoint that was deleted")] = UNSET
+    savepoints: Annotated[Many[SavepointOfTable], Spec("All savepoints of the table")] = UNSET
 
 
 KIND = Kind(

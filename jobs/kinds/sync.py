@@ -10,7 +10,7 @@ from jobs.contract import JobKind
 from jobs.job_params import PartitionExtractor, SyncStrategy
 from jobs.kinds.kind import Kind, Policy
 from jobs.kinds.parameters import Parameters, Spec
-from jobs.kinds.results import Flag, KindResult, Part, SomeInstant, Text, Texts
+from jobs.kinds.results import Flag, KindResult, Many, Part, SomeInstant, Text, Texts
 from jobs.kinds.words import HIVE_NAME, METASTORE_URIS, Names
 
 MetastoreUris = Annotated[
@@ -70,7 +70,7 @@ class SyncedTable(Part, frozen=True, kw_only=True):
 class SyncResult(KindResult, frozen=True, kw_only=True):
     metastore: Annotated[Text, Spec("The metastore")] = UNSET
     changed: Annotated[Flag, Spec("Whether there was anything to do")] = UNSET
-    tables: Annotated[tuple[SyncedTable, ...] | UnsetType, Spec("The tables in the metastore")] = UNSET
+    tables: Annotated[Many[SyncedTable], Spec("The tables in the metastore")] = UNSET
     last_instant: Annotated[SomeInstant | UnsetType | None, Spec("The last instant that it knows")] = UNSET
 
     @property

@@ -1,4 +1,4 @@
-"""The reasons for which a worker does not start. Its log names them; no job and no call ends with one."""
+"""The reasons for which a worker does not start, as its log names them; no job and no call ends with one."""
 
 from __future__ import annotations
 

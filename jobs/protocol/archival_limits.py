@@ -1,10 +1,10 @@
 """Limits of archival: instants that must stay on the active timeline, because something still reads them there.
 
 Hudi's archiver (1.2) has limits of its own (pending instants, savepoints, replaced files, the metadata table's last
-compaction) and says of none that it was in the way (Hudi #9478). The others are ours: commits that the service has not
-announced yet, incidents and consumers; rollbacks, as long as files of the rolled-back writes may come back; recent
-replacements, by which writes to replaced file groups are found (`jobs.format.stale_writes`); and the positions from
-which streaming writers go on.
+compaction) but never says which one was in the way (Hudi #9478). The other limits are ours: commits that the service
+has not announced yet, incidents and consumers; rollbacks, as long as files of the rolled-back writes may come back;
+recent replacements, by which writes to replaced file groups are found (`jobs.format.stale_writes`); and the positions
+from which streaming writers go on.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.kinds.archival import ArchivalParams
 
-# For so long writers that know the replaced file groups are likely to come back.
+# Writers that know the replaced file groups are likely to come back for so long.
 RECENT = timedelta(hours=24)
-# A stream that comes back later finds its source shortened: Kafka keeps a topic for seven days by default.
+# A stream that comes back later may miss a part of its source: Kafka keeps a topic for seven days by default.
 RESUMED = timedelta(days=7)
 WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 
@@ -121,7 +121,8 @@ def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Ar
 def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[ArchivalLimit]:
     """A stream that does not find its last position begins again, and writes twice or out of order.
 
-    Writers of Hudi never archive it, because each of their own commits has the next one; beside other writers it ages.
+    A stream's own commits never let its last position be archived, because each has the next one; beside other writers
+    the position ages.
     """
     newest = newest_positions((each.write.instant, each.extra) for each in commits)
     for (key, query), instant in sorted(newest.items(), key=lambda item: item[1]):

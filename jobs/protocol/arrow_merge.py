@@ -153,13 +153,10 @@ def _slice(operation: Mapping[str, Any]) -> SliceFiles:
 
 
 def _bytes_read(operation: Mapping[str, Any]) -> int:
-    """Returns what the planner says; more than is small if it says nothing."""
-    return int(_metric(operation, "TOTAL_IO_READ_MB") * 1024 * 1024) or _UNKNOWN_BYTES
-
-
-def _metric(operation: Mapping[str, Any], name: str) -> float:
-    """Returns a value of `CompactionStrategy.captureMetrics`, 0 if the planner has left it out."""
-    return float((operation.get("metrics") or {}).get(name) or 0.0)
+    """Returns the bytes that the planner names in whole MiB, rounded down (`CompactionStrategy.captureMetrics`), or more
+    than counts as small if it names none."""
+    megabytes = (operation.get("metrics") or {}).get("TOTAL_IO_READ_MB")
+    return _UNKNOWN_BYTES if megabytes is None else int((megabytes + 0.5) * 1024 * 1024)
 
 
 def _name(path: str) -> str:

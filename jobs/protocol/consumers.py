@@ -58,7 +58,7 @@ def retention(
         case CleaningPolicy.KEEP_LATEST_BY_HOURS:
             least = math.ceil((now - wall_clock(first)).total_seconds() / 3600) + 1
         case CleaningPolicy.KEEP_LATEST_FILE_VERSIONS:
-            # At most one version of a file group for each commit, and the one before.
+            # A file group has at most one version for each commit, and the one before.
             least = len(commits) - needed + 1
     return max(retained, least)
 

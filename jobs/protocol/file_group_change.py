@@ -19,7 +19,7 @@ SURE_ROWS = 40
 
 
 class Verdict(Enum):
-    """The judgement of a write. `OPEN`: its file groups do not decide; its rows will, once it has committed."""
+    """The judgement of a write. `OPEN`: its rows will decide once it has committed, since its file groups do not."""
 
     FRESH = "fresh"
     STALE = "stale"
@@ -28,23 +28,21 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Switch:
-    """One replacement. `replaced` are the file groups out of use. `buckets` is None if rows keep their buckets.
+    """One replacement."""
 
-    `complete` are contracted partitions in which every bucket has a file group, as far as known.
-    """
-
-    replaced: frozenset[Group]
-    buckets: BucketChange | None = None
-    complete: frozenset[str] = frozenset()
+    replaced: frozenset[Group]  # The file groups out of use.
+    buckets: BucketChange | None = None  # None if rows keep their buckets.
+    complete: frozenset[str] = frozenset()  # Contracted partitions in which, as known, every bucket has a file group.
 
     def verdict(self, touched: Touched) -> Verdict:
         """Decides whether a write to these file groups knows of the switch.
 
-        A replaced file group proves that it does not, however late it comes. After an expansion, a bucket that did not
-        exist before proves that it uses the new number; many rows in old buckets only are improbable for such a writer.
-        After a contraction, a bucket that does not exist any more proves that it does not; rows in the others are in
-        their buckets by either number. For rows whose file groups do not exist yet, an inflight instant does not
-        contain the bucket; where every bucket has one, they are for a bucket that is gone.
+        A write to a replaced file group does not know the switch, however late it comes. After an expansion, a bucket
+        that did not exist before proves that the write uses the new number; many rows in old buckets only are
+        improbable for such a write. After a contraction, a bucket that does not exist any more proves that the write
+        uses the old number; rows in other buckets are right by either number. An inflight instant does not name the
+        bucket of rows whose file groups do not exist yet; where every bucket has a file group, such rows are for a
+        bucket that is gone.
         """
         if hits(touched.keys, self.replaced):
             return Verdict.STALE

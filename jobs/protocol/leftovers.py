@@ -42,7 +42,7 @@ def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers
 def old_markers(table: HudiTable, client: WriteClient) -> list[str]:
     """Returns the instants that have markers although they ended long ago.
 
-    Those of a write that was rolled back lately stay: they say which files its writer may still write.
+    Markers of a write that was rolled back lately stay: they say which files its writer may still write.
     """
     instants = table.instants()
     pending = {item.requested for item in instants if item.state != "COMPLETED"}

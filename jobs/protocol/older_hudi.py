@@ -66,9 +66,9 @@ def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:
 def merging_logs_otherwise(table: HudiTable) -> str | None:
     """Returns who merges the rows in the table's logs otherwise than this Hudi does; None if nobody does.
 
-    Of two versions of a row in the logs, Hudi before 1.0 keeps the one with the greater ordering value, also where 1.2
-    takes the later one (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15); and its
-    deletes and the rows after them win whatever their ordering values are.
+    Hudi before 1.0 keeps the version of a row in the logs with the greater ordering value, also where 1.2 takes the
+    later one (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15); and its deletes
+    and the rows after them win whatever their ordering values are.
     """
     if not (table.is_merge_on_read and table.ordering_fields and table.version < WITH_COMPLETION_TIMES):
         return None

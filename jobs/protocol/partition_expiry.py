@@ -1,4 +1,4 @@
-"""The partitions of a table that have expired: found by Hudi's own strategy, and held against the files themselves.
+"""The partitions of a table that have expired, as Hudi's own strategy finds them and the files confirm.
 
 Hudi's strategy (1.2) is wrong in two ways that would delete rows too early: it computes periods of more than 24 days in
 32 bits (see `jobs.hudi.partition_ttl`), and before table version 8, where log files are named by their base instant, it
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ttl:
-    """What a job asks for. At most `limit` partitions, the oldest first; `selection` None is all partitions."""
+    """The parameters of a job."""
 
     strategy: TtlStrategy
     days: int
-    limit: int
-    selection: Selection | None
+    limit: int  # At most so many partitions, the oldest first.
+    selection: Selection | None  # None is all partitions.
 
     @classmethod
     def of(cls, params: PartitionTtlParams) -> Ttl:
@@ -48,14 +48,11 @@ class Ttl:
 
 @dataclass(frozen=True)
 class Expired:
-    """A partition that has expired, with its latest file slices.
-
-    `modified` is the latest instant or completion time of its files, `since` the instant from which its age counts.
-    """
+    """A partition that has expired, with its latest file slices."""
 
     partition: str
-    since: str
-    modified: str
+    since: str  # The instant from which its age counts.
+    modified: str  # The latest instant or completion time of its files.
     slices: tuple[FileSlice, ...]
 
     @property
@@ -68,8 +65,8 @@ class Expired:
 
 
 def expired(table: HudiTable, client: WriteClient, ttl: Ttl, *, among: Collection[str] | None = None) -> list[Expired]:
-    """Returns the selected partitions that have expired now, those first whose age counts from earlier. `client` was
-    opened with the options of the strategy. A partition without files is none.
+    """Returns the selected partitions that have expired now, the oldest first. `client` was opened with the options of
+    the strategy. A partition without files does not count.
 
     `among` are those that the strategy has found before: it looks into all partitions, which takes too long while
     writers wait, and time alone makes none of them younger.

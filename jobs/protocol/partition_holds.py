@@ -50,7 +50,7 @@ def _behind(
     """Returns the partitions with the names of the consumers that have not seen all commits to them. `commits` are
     in the order of completion.
 
-    Of a consumer whose commit has left the active timeline only its instant is known.
+    Only the instant of a consumer is known when its commit has left the active timeline.
     """
     found: dict[str, list[str]] = {}
     for consumer in consumers:

@@ -1,6 +1,6 @@
-"""The runner of a pending plan of compaction or clustering: it has one, or the table is corrupted (Hudi #18012).
+"""The one runner of a pending plan of compaction or clustering: a second one corrupts the table (Hudi #18012).
 
-Hudi 1.2 has no such rule. Its compaction sends heartbeats if its writer is in multi-writer mode, its clustering sends
+Hudi 1.2 has no such rule. A compaction sends heartbeats if its writer is in multi-writer mode, a clustering sends
 none, and whoever executes an inflight plan first rolls back what another one is writing. So a plan that is INFLIGHT was
 begun by somebody, and is begun anew only if its runner is proved dead (`PlanOwner.claim`).
 
@@ -82,10 +82,10 @@ class PlanOwner:
     def check(self, instant: str) -> None:
         """Raises PlanTakenError unless the plan may be begun now, and CommitLostError if it is pending no more.
 
-        It may be if it is only requested and nothing shows that somebody is about to execute it; or if its runner is
-        proved dead: it was an earlier attempt of this job, or a process that is gone; or its heartbeat has expired; or
-        it has none, and neither the inflight file nor a marker or base file of the instant is younger than
-        `QUIET_SECONDS`.
+        A plan may be begun if it is only requested and nothing shows that somebody is about to execute it, or if its
+        runner is proved dead: the runner was an earlier attempt of this job or a process that is gone; or its heartbeat
+        has expired; or it has none, and neither the inflight file nor a marker or base file of the instant is younger
+        than `QUIET_SECONDS`.
         """
         item = self._pending(instant)
         note = self._note_of(item)
@@ -161,7 +161,7 @@ class PlanOwner:
             partitions = {partition for partition, _ in plan_files.read_by(plan_of(table, instant))}
             for partition in partitions or set(table.partitions()):
                 for name, time in times_in(table, partition).items():
-                    # Not logs: before table version 8, writers name theirs by the instant of a pending compaction.
+                    # Logs do not count: before table version 8 writers name theirs by a pending compaction's instant.
                     base_file = parse_base_file_name(name)
                     if base_file and base_file.instant == instant:
                         found["a base file"] = max(time, found.get("a base file") or 0)
@@ -208,10 +208,10 @@ _EXECUTE = "The next compaction of the table executes it: `groundskeeper jobs ru
 def take_back(table: HudiTable, client: WriteClient, instant: str) -> str | None:
     """Removes a pending plan from the timeline, with all that was written for it. The lock must be held.
 
-    Returns None, or why the plan stays as a requested one, with the command. That is so for compaction plans before
-    table version 8: writers name their logs by the plan's instant, and without it these would be a file slice of their
-    own (`AbstractTableFileSystemView.filterBaseFileAfterPendingCompaction`). From version 8 on, a log belongs to a file
-    slice by its completion time (`HoodieFileGroup.getBaseInstantTime`).
+    Returns None, or why the plan stays as a requested one, with the command. Compaction plans stay before table version
+    8: writers name their logs by the plan's instant, and without it these would be a file slice of their own
+    (`AbstractTableFileSystemView.filterBaseFileAfterPendingCompaction`). Since version 8 a log belongs to a file slice
+    by its completion time (`HoodieFileGroup.getBaseInstantTime`).
     """
     item = next((each for each in table.pending() if each.requested == instant), None)
     if item is None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from jobs.dataplane import parquet_layout
 from jobs.dataplane.split_writer import misplaced
-from jobs.errors import RefusedError
+from jobs.errors import RefusedError, StaleWriterError
 from jobs.format import lock_providers
 from jobs.format.bucket_rules import not_a_divisor, not_a_multiple
+from jobs.format.stale_writes import stale_writes
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.problems.plans import PENDING_PLAN
@@ -38,11 +39,11 @@ from jobs.problems.tables import (
 from jobs.protocol import older_hudi
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from jobs.contract import Problem, WorkOrder
     from jobs.format.bucket_rules import BucketChange, BucketRules, Scale, Selection
-    from jobs.hudi.records import FileSlice
+    from jobs.hudi.records import Commit, FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.storage.paths import Storage
 
@@ -74,6 +75,15 @@ def of_repair(table: HudiTable) -> list[Problem]:
     if any(field["name"] == "_hoodie_is_deleted" for field in json.loads(table.schema())["fields"]):
         problems.append(SOFT_DELETES.because())
     return problems + no_meta_fields(table) + lock_not_provable(table)
+
+
+def rows_astray(commits: Iterable[Commit], title: str) -> list[Problem]:
+    """Returns the refusal of what stale writes forbid, by this title: no reader sees their rows."""
+    stale = stale_writes(commit.write for commit in commits)
+    if not stale:
+        return []
+    instants = ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5])
+    return [StaleWriterError.because(instants, title=title)]
 
 
 def no_meta_fields(table: HudiTable) -> list[Problem]:
@@ -121,10 +131,8 @@ def name_not_typed(table: HudiTable, typed: str | None) -> list[Problem]:
 
 
 def consistent_hashing() -> Problem:
-    """Returns the refusal of consistent hashing.
-
-    Also applies to a table registered without an index: sorting it would break its buckets.
-    """
+    """Returns the refusal of consistent hashing, also of a table registered without an index: sorting would break its
+    buckets."""
     return CONSISTENT_HASHING.because()
 
 

@@ -26,7 +26,7 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
     """Returns the result if an earlier attempt's replacecommit did complete; otherwise removes all traces of it."""
     lock = TableLock(table, order.job_id)
     if not order.dry_run:
-        # Even if no instant is known: the worker may have died between taking the lock and reporting its instant.
+        # A worker may have died between taking the lock and reporting its instant, so this is done without one too.
         lock.break_stale()
     if done := already_completed(table, order):
         return done
@@ -43,7 +43,8 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
                 return done
             for instant in unfinished:
                 if table.state_of(instant) is None:
-                    # Never begun, or the client that rolled it back died before the rollback was complete.
+                    # The instant was never begun, or the client that rolled it back died before the rollback was
+                    # complete.
                     client.finish_rollback(instant)
                     hashing_config.remove(table, instant)
                 else:

@@ -99,8 +99,8 @@ class Replacement:
         with WriteClient(self._table, UNDER_OUR_LOCK, metadata) as client:
             with self._lock.held(self._context.checkpoint):
                 instant = client.new_instant()
-                # Before the instant exists: if the worker dies, an instant that the service does not know blocks the
-                # table for long.
+                # The report comes before the instant exists: if the worker dies, an instant that the service does not
+                # know blocks the table for long.
                 self._context.instant(instant)
                 client.start_replacement(instant)
             outcome = Replaced(instant)
@@ -181,7 +181,7 @@ class Replacement:
             raise self._table.lost(f"instant {outcome.instant}")
         self._context.checkpoint()
         outcome.before = self._known(outcome)
-        # Before and after `before_commit` writes: an attempt that was frozen may have been rolled back in the meantime.
+        # The lock is checked before and after `before_commit` writes: a frozen attempt may have been rolled back.
         self._require_lock()
         self._before_commit(outcome.instant)
         self._require_lock()

@@ -14,23 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplacementConfig:
-    """The behaviour of a replacement beside writers.
-
-    `wait_seconds` bounds the wait for a moment to commit, 0 means no wait.
-    `lock_seconds` bounds the rewriting done while writers are kept waiting; more than that is done before, in another
-    round. `may_leave_out`: changed slices that do not fit into that time may stay as they are. `needs_pause`: the state
-    that the next starting writers have read matters. `writers_retry`: see `Writers`. `ignores_writers`: the replacement
-    cannot harm any write in flight. `beside_plans`: the replacement leaves out the file groups of pending plans.
-    """
+    """The behaviour of a replacement beside writers."""
 
     on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
-    wait_seconds: float = WAIT_SECONDS
+    wait_seconds: float = WAIT_SECONDS  # Longest wait for a moment to commit; 0 is no wait.
+    # Longest rewriting while writers are kept waiting; more than that is done before, in another round.
     lock_seconds: float = LOCK_SECONDS
-    may_leave_out: bool = False
-    needs_pause: bool = False
-    writers_retry: bool = False
-    ignores_writers: bool = False
-    beside_plans: bool = False
+    may_leave_out: bool = False  # Changed slices that do not fit into that time may stay as they are.
+    needs_pause: bool = False  # The state that the next starting writers have read matters.
+    writers_retry: bool = False  # See `Writers`.
+    ignores_writers: bool = False  # The replacement cannot harm any write in flight.
+    beside_plans: bool = False  # The replacement leaves out the file groups of pending plans.
 
     @classmethod
     def of(cls, params: ActiveWriterParams, **more: bool) -> ReplacementConfig:

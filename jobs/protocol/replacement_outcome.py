@@ -19,11 +19,7 @@ Measured = TypeVar("Measured", bound=ReplacementResult)
 
 @dataclass
 class Replaced:
-    """The committed replacement: slices in, files out, and its cost. Times in seconds.
-
-    `before` is the timeline on which the commit was decided; `fenced` are the instants that were rolled back for it.
-    `lock_lost`: the lock was ours right before the commit, but not right after it.
-    """
+    """The committed replacement, with its slices, its files, and its cost. Times are in seconds."""
 
     instant: str
     slices: list[FileSlice] = field(default_factory=list)
@@ -33,9 +29,9 @@ class Replaced:
     left_out: int = 0
     waited_seconds: float = 0.0
     locked_seconds: float = 0.0
-    fenced: Fenced = field(default_factory=dict)
-    before: KnownInstants = field(default_factory=KnownInstants)
-    lock_lost: bool = False
+    fenced: Fenced = field(default_factory=dict)  # Instants that were rolled back for it.
+    before: KnownInstants = field(default_factory=KnownInstants)  # The timeline on which the commit was decided.
+    lock_lost: bool = False  # The lock was ours right before the commit, but not right after it.
 
     @property
     def file_groups(self) -> frozenset[tuple[str, str]]:

@@ -46,8 +46,8 @@ WATCHED = INGESTION | {REPLACE}
 class KnownInstants:
     """The timeline at the commit, read under the lock before the commit.
 
-    `known` are the instants that existed. Of them `in_flight` were not completed; they are not stopped, since Hudi
-    finds their conflict, but one that completes all the same is judged.
+    `known` are the instants that existed, and `in_flight` those of them that were not completed. The latter are not
+    stopped, since Hudi finds their conflict, but one that completes all the same is judged.
     """
 
     known: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ class KnownInstants:
 
     @classmethod
     def of_commit(cls, instant: str, commits: Sequence[Commit], on_timeline: Sequence[Instant]) -> KnownInstants:
-        """Returns that of a replacement that another attempt committed.
+        """Returns the instants known to a replacement that another attempt committed.
 
         Instants that were not completed at its commit are judged if they complete.
         """
@@ -75,10 +75,10 @@ class KnownInstants:
 
 @dataclass
 class Found:
-    """Instants that committed after the switch. `stale` are certain; only the rows of `doubtful` ones can decide."""
+    """Instants that committed after the switch."""
 
-    stale: list[str] = field(default_factory=list)
-    doubtful: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)  # Certainly stale.
+    doubtful: list[str] = field(default_factory=list)  # Only their rows can decide.
 
     @property
     def instants(self) -> list[str]:

@@ -1,9 +1,9 @@
-"""The parts of a table beside its data files that Hudi cannot do without, and that people delete: what is missing is
-told before a job meets it. Writes nothing.
+"""Reports missing parts of a table that Hudi needs beside the data files, before a job meets them. Writes nothing.
 
-`hoodie.properties` names the metadata table's partitions and the file with the definitions of indexes, whether they are
-there or not (`HoodieTableConfig`, 1.2.0). Without its metadata table a table can be read, by listing, but each of
-Hudi's write clients fails, after what it had to write is written; with a part of it readers may find no rows.
+People delete such parts. `hoodie.properties` names the metadata table's partitions and the file with the definitions of
+indexes, whether they are there or not (`HoodieTableConfig`, 1.2.0). A table without its metadata table can be read by
+listing, but each of Hudi's write clients fails after it has written its files; if only a part of the metadata table is
+there, readers may find no rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Refuses to rewrite rows whose key is there twice where a record index must name one place for each key.
+"""Refuses to rewrite rows whose key is there twice, if a record index must name one place for each key.
 
 Hudi writes the new places of a commit's keys into blocks that take no key twice (`HoodieHFileDataBlock`, 1.2.0): the
 commit fails after all rows were written, and a plan on the timeline stays and blocks writers.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.errors import RefusedError
+from jobs.errors import refuse
 from jobs.hudi import indexes, rows
 from jobs.problems.plans import KEYS_NOT_UNIQUE
 
@@ -43,5 +43,4 @@ def refusals(
 
 def require(table: HudiTable, partitions: Collection[str]) -> None:
     """Raises RefusedError for keys that are there twice in these partitions."""
-    if problems := refusals(table, partitions):
-        raise RefusedError(problems)
+    refuse(refusals(table, partitions))

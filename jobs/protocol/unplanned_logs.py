@@ -1,11 +1,11 @@
-"""Logs that a compaction plan misses. Before table version 8 a compaction that is executed so loses their rows.
+"""Logs that a compaction plan misses, whose rows a compaction would lose before table version 8.
 
-There a log belongs to a file slice by the instant in its name, and from the plan on writers name theirs by the plan. A
-writer that began before the plan's file was there does not know of it and appends to the slice that the plan reads. A
-conflict with a plan is found only if the plan is the later instant (`SimpleConcurrentFileWritesConflictResolution-
-Strategy`, Hudi 0.15); but the plan's instant is made before its file is written, and Hudi 0.15 begins without the lock.
-So nobody executes a plan while such a writer is in flight, and what it has committed is added to the plan. The plan
-keeps its instant: the logs of all later writers are named by it.
+Before version 8 a log belongs to the file slice of the instant in its name, and writers that know a plan name their
+logs by it. A writer that began before the plan's file was there does not know the plan, and appends to the slice that
+the plan reads. Hudi finds a conflict with a plan only if the plan is the later instant
+(`SimpleConcurrentFileWritesConflictResolutionStrategy`, 0.15); but the plan's instant is made before its file is
+written, and Hudi 0.15 begins without the lock. So nobody executes a plan while such a writer is in flight, and the logs
+that it commits are added to the plan. The plan keeps its instant: the logs of all later writers are named by it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def may_miss_logs(table: HudiTable) -> bool:
 
 
 class UnplannedLogs:
-    """The logs that the plans of one table miss, whose version is before 8."""
+    """The logs that the plans of one table before version 8 miss."""
 
     def __init__(self, table: HudiTable, context: JobContext) -> None:
         self._table = table

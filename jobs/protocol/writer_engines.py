@@ -1,7 +1,7 @@
 """Refusals for engines that write a table, found by their marks on it or declared by the owner.
 
 Flink 1.20 with Hudi 1.2: a task reads its file ids once and keeps them, with a state index (`FLINK_STATE`, the default)
-even beyond its end, in savepoints and checkpoints. Its instant is open for a moment at each checkpoint only, and
+even beyond its end, in savepoints and checkpoints. An instant is open for a moment at each checkpoint only, and
 whatever is rolled back or conflicts is lost, since the checkpoint it belongs to is done.
 
 Spark SQL: `UPDATE` and `DELETE` read the rows first. On a table with a hashing config that read loses rows wherever the

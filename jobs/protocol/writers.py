@@ -31,7 +31,7 @@ ENDED_AFTER = timedelta(days=1)
 RECENT = timedelta(minutes=10)
 GAPS = 5
 NEVER = float("inf")
-# Instants that were rolled back under a live writer -> the files that it had announced until then.
+# Instants that were rolled back under a live writer, each with the files that it had announced until then.
 Fenced = dict[str, set[str]]
 
 
@@ -40,7 +40,7 @@ class Writers:
 
     `retry_conflicts`: the owner declares that a writer tries again by itself when Hudi finds a conflict
     (`hoodie.write.num.retries.on.conflict.failures`), and then reads the number of buckets again
-    (`HoodieSparkSqlWriter` of Hudi 1.2 writes the batch from the beginning). Its batch then does not fail, at whatever
+    (`HoodieSparkSqlWriter` of Hudi 1.2 writes the batch from the beginning). The batch then does not fail, at whatever
     stage it is.
     """
 
@@ -76,10 +76,10 @@ class Writers:
     def will_retry(self, item: Instant, written: Buckets) -> bool:
         """Returns whether a write certainly conflicts if it commits after the replacement, and then tries again.
 
-        That is certain for a write that is past its `preWrite` (inflight: Hudi has recorded the pending instants by
-        then) and writes to a bucket that the replacement writes to
-        (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`). One that only creates partitions or buckets, or
-        only writes to buckets that a contraction takes away, would pass, in the old layout.
+        A write does so if it is past its `preWrite` (inflight: Hudi has recorded the pending instants by then) and
+        writes to a bucket that the replacement writes to (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`).
+        One that only creates partitions or buckets, or only writes to buckets that a contraction takes away, would
+        pass, in the old layout.
         """
         if not self._retry_conflicts or item.state != "INFLIGHT" or item.action not in INGESTION:
             return False
@@ -97,10 +97,9 @@ class Writers:
     def fence(self, instant: str) -> None:
         """Rolls back a live writer's instant, so that its commit fails. The lock must be held."""
         logger.warning("rolling back %s: its writer would write to the old file groups", instant)
-        # Hudi's rollback deletes the files first: without the lock, those of a write that commits in the meantime.
+        # Hudi's rollback deletes files first, which without the lock may be those of a write that commits meanwhile.
         self._lock.verify()
-        # Read before the rollback removes the markers: in an object store a file appears when it is complete, not when
-        # begun.
+        # The markers are read before the rollback removes them: in an object store a file appears when it is complete.
         announced: set[str] = set()
         with _retried_later(instant):
             announced = self._client.late_files.marked_files(instant)
@@ -110,8 +109,8 @@ class Writers:
     def remove_late_files(self, *, announced_before: bool = False) -> None:
         """Removes what fenced writers have written since; without a metadata table it would reappear later.
 
-        `announced_before` includes the files announced before the fence. That takes a check of each file, so it is done
-        only once, at the end.
+        `announced_before` includes the files announced before the fence. Each of them has to be checked, so this is
+        done only once, at the end.
         """
         for instant, announced in self.fenced.items():
             with _retried_later(instant):
@@ -163,7 +162,7 @@ def _retried_later(instant: str) -> Iterator[None]:
 def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, checkpoint: Checkpoint) -> list[str]:
     """Rolls back the instants of dead writers; returns these instants.
 
-    Checks again with the lock held who is dead: a writer completes its instant under the lock and removes its heartbeat
+    The check is repeated with the lock held: a writer completes its instant under the lock and removes its heartbeat
     right afterwards, so one that is just about to commit looks dead before.
     """
     if not dead_writes(table, client):

@@ -1,0 +1,1 @@
+"""The table services: a module runs each kind of job."""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError, StaleWriterError
-from jobs.format.stale_writes import stale_writes
+from jobs.contract import Outcome, Result
+from jobs.errors import HudiError, refuse
 from jobs.hudi.archiver import keeping
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.kinds.archival import ArchivalResult
+from jobs.kinds.archival import ArchivalLimit, ArchivalParams, ArchivalResult
+from jobs.protocol import preflight
 from jobs.protocol.archival_limits import completed_commits, limits
 
 if TYPE_CHECKING:
@@ -27,24 +27,22 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.archival import ArchivalLimit, ArchivalParams
-    from jobs.kinds.results import KindResult
 
 
-def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result[KindResult]:
+def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result[ArchivalResult]:
     """Archives all but the latest `retain` completed commits, and nothing that a limit keeps; says which limits do.
 
     An attempt that dies in between has archived some instants twice or not removed all of them: the next archiver does
     the rest.
     """
     context.step("planning")
-    problems = _problems(table)
+    title = "The table has commits that wrote rows to replaced file groups; their repair reads the timeline"
+    problems = preflight.rows_astray(table.commits(), title)
     if order.dry_run:
         planned = ArchivalResult() if problems else _planned(table, order.params)[0]
         found = replace(planned, nothing_to_do=not planned.candidates, refusals=tuple(problems))
         return Result(Outcome.SUCCEEDED, details=found)
-    if problems:
-        raise RefusedError(problems)
+    refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     context.step("archiving")
@@ -70,18 +68,6 @@ def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext)
         last_archived=archived[-1] if archived else None,
     )
     return Result(Outcome.SUCCEEDED, details=done)
-
-
-def _problems(table: HudiTable) -> list[Problem]:
-    stale = stale_writes(commit.write for commit in table.commits())
-    if not stale:
-        return []
-    return [
-        StaleWriterError.because(
-            ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-            title="The table has commits that wrote rows to replaced file groups; their repair reads the timeline",
-        )
-    ]
 
 
 def _planned(table: HudiTable, params: ArchivalParams) -> tuple[ArchivalResult, int]:

@@ -18,9 +18,9 @@ from jobs.format.stale_writes import stale_writes
 from jobs.hudi import hashing_config
 from jobs.hudi.commit_order import misdated_instants
 from jobs.hudi.rows import hidden_by_statistics
-from jobs.kinds.audit import AuditResult, RowsOfReaders, StaleWrite
+from jobs.kinds.audit import AuditParams, AuditResult, RowsOfReaders, StaleWrite
 from jobs.kinds.registry import KINDS
-from jobs.kinds.results import CheckNotMade, Examination
+from jobs.kinds.results import CheckNotMade, Examination, KindResult
 from jobs.protocol import preflight
 from jobs.services.checks import commits, indexes, metadata_table, overwritten, parts, record_keys, timeline
 from jobs.services.checks.examination import examine
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.audit import AuditParams
-    from jobs.kinds.results import KindResult
     from jobs.services.checks.examination import Check
     from jobs.services.checks.row_counts import PartitionRows
 
@@ -77,8 +75,8 @@ _WRONG = (
 def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result[AuditResult]:
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
 
-    `findings`, `checked` and `unchecked` are as in a diagnosis. With `rows: false` no rows are read: the counts of rows
-    are left out.
+    `findings`, `checked` and `unchecked` are as in a diagnosis. `rows: false` reads no rows, and leaves their counts
+    out.
 
     `key_digest` is that of all rows' keys; it changes only when rows come or go. A key is hidden by statistics when a
     query with a filter does not find it, because Hudi's data skipping leaves its file out; the first and the last key

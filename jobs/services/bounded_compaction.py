@@ -10,7 +10,7 @@ from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans, pending_plans
 from jobs.hudi.records import COMPACTION
-from jobs.kinds.compaction import CompactionResult
+from jobs.kinds.compaction import CompactionParams, CompactionResult
 from jobs.kinds.results import EstimatedCost
 from jobs.protocol import preflight
 from jobs.services import compaction_engines
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.compaction import CompactionParams
     from jobs.services.compaction_bounds import Bounds
 
 

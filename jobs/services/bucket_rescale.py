@@ -23,8 +23,8 @@ from jobs.format.stale_writes import RESCALED_KEY
 from jobs.hudi import hashing_config
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
-from jobs.kinds.bucket_expansion import BucketRulesChange, RescaleResult
-from jobs.kinds.results import EstimatedCost, FileGroupNumbers
+from jobs.kinds.bucket_expansion import BucketRulesChange, RescaleParams, RescaleResult
+from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
 from jobs.protocol import preflight, recovery, writer_engines
 from jobs.protocol.file_group_change import Switch
 from jobs.protocol.replacement import Replacement
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.bucket_expansion import RescaleParams
-    from jobs.kinds.results import KindResult
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from jobs.contract import (
     Result,
     WriterEngine,
 )
-from jobs.errors import RefusedError, StaleWriterError
-from jobs.format.stale_writes import hits, stale_writes
+from jobs.errors import RefusedError, refuse
+from jobs.format.stale_writes import hits
 from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
 from jobs.hudi.hadoop import storage_of
@@ -22,9 +22,10 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import LOCKED_WITHOUT_ROLLBACKS, UNDER_OUR_LOCK, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS
 from jobs.hudi.records import CLEAN, INGESTION, Cleanable
 from jobs.job_params import CleaningPolicy
-from jobs.kinds.cleaning import CleaningResult, ConsumerSeen
+from jobs.kinds.cleaning import CleaningParams, CleaningResult, Consumer, ConsumerSeen
 from jobs.kinds.results import EstimatedCost
 from jobs.problems.plans import OTHER_PLANS_PENDING, RETAIN_TOO_SMALL, STALE_WRITE_IN_FLIGHT
+from jobs.protocol import preflight
 from jobs.protocol.consumers import behind_replacements, first_needed, pending_cleans, retention
 from jobs.protocol.partition_holds import being_written, writing_into
 from jobs.protocol.writers import dead_writes, remove_all_late_files, roll_back_dead
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from jobs.hudi.records import CleanSummary, Commit
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.cleaning import CleaningParams, Consumer
-    from jobs.services.given_plans import GivenPlans
 
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
 _MOST_PARALLELISM = 200  # Hudi's default
@@ -61,8 +60,8 @@ _RETAINED = {
 def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result[CleaningResult]:
     """Cleans by `policy`, keeping `retain` commits, hours or file versions; a dry run lists what would be deleted."""
     context.step("planning")
-    if wanted := given_plans.of(order.params):
-        return _execute_given(table, order, context, wanted)
+    if order.params.plans:
+        return _execute_given(table, order, context)
     policy = order.params.policy
     retain = order.params.retain
     problems = _retention_problems(policy, retain)
@@ -78,7 +77,7 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
             problems += _stale_write_problems(table, dead_writes(table, client))
             has_remains = bool(client.late_files.rolled_back_but_writing()) or bool(_unfinished_cleans(table))
         else:
-            _refuse(problems)
+            refuse(problems)
             lock.break_stale()
             context.step("rolling back dead writers")
             # Failed writes keep files that no reader will need; only those of certainly dead writers are rolled back.
@@ -86,7 +85,8 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
     options = kept.options(table.commits(), table.now())
     bridge = bridged_lock(table, lock, context.checkpoint)
     with bridge, WriteClient(table, LOCKED_WITHOUT_ROLLBACKS, options) as client:
-        found = Cleanable() if problems else client.files_to_clean()
+        plan = None if order.dry_run else client.cleaner.plan()
+        found = client.cleaner.look() if order.dry_run and not problems else plan or Cleanable()
         files = [path for paths in found.files.values() for path in paths]
         result = CleaningResult(
             policy=policy,
@@ -112,9 +112,12 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
         if not dropped:
             if consumers:
                 _schedule_beside(table, lock, context, kept)
+            elif plan:
+                with lock.held(context.checkpoint):
+                    client.cleaner.request(plan)
             context.step("deleting")
             # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
-            summary = client.clean(found.files, schedules=not consumers)
+            summary = client.cleaner.execute()
     if dropped:
         summary = _clean_without_writes(table, lock, context, kept, dropped)
     result = result.having(rolled_back=tuple(rolled_back), late_files_deleted=late_files)
@@ -141,27 +144,30 @@ def _clean_without_writes(
         # Without the lock, for which writers would have to wait.
         if busy := writing_into(table, dropped):
             if time.monotonic() > deadline:
-                _refuse([being_written(partition, instants) for partition, instants in busy.items()])
+                refuse([being_written(partition, instants) for partition, instants in busy.items()])
             context.checkpoint()
             time.sleep(POLL_SECONDS)
             continue
         with lock.held(context.checkpoint):
             table.reload()
             commits = table.commits()
-            _refuse(retention.problems(commits))
+            refuse(retention.problems(commits))
             options = retention.options(commits, table.now())
             with WriteClient(table, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS, options) as client:
-                found = client.files_to_clean()
-                dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
+                plan = client.cleaner.plan()
+                dropped = {
+                    *(plan.partitions if plan else ()),
+                    *plan_firewall.dropped_by_pending_cleans(table),
+                }
                 if not writing_into(table, dropped):
                     context.step("deleting")
                     lock.verify()
-                    return client.clean(found.files)
+                    if plan:
+                        client.cleaner.request(plan)
+                    return client.cleaner.execute()
 
 
-def _execute_given(
-    table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext, wanted: GivenPlans
-) -> Result[CleaningResult]:
+def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result[CleaningResult]:
     """Executes the given pending cleans, with the lock held all the time.
 
     Hudi (1.2) completes a clean without a look at the timeline, so two clients that execute one plan complete it twice.
@@ -172,9 +178,9 @@ def _execute_given(
     problems = [*_stale_write_problems(table), *pending_cleans(table, consumers)]
     lock = TableLock(table, order.job_id)
     if order.dry_run:
-        found = given_plans.find(table, wanted, {CLEAN}, order)
+        found = given_plans.find(table, order, {CLEAN})
         return Result(Outcome.SUCCEEDED, details=found.planned(CleaningResult, problems))
-    _refuse(problems)
+    refuse(problems)
     lock.break_stale()
     # If several pending cleans were allowed, Hudi would schedule another one.
     options = {"hoodie.clean.multiple.enabled": "false"}
@@ -185,19 +191,19 @@ def _execute_given(
         WriteClient(table, UNDER_OUR_LOCK_WITHOUT_ROLLBACKS, options) as client,
     ):
         table.reload()
-        found = given_plans.find(table, wanted, {CLEAN}, order)
+        found = given_plans.find(table, order, {CLEAN})
         result = found.result(CleaningResult).having(files_deleted=0, failed_deletes=0)
         if not found.ready:
             return Result(Outcome.SUCCEEDED, details=result)
         if others := sorted(_unfinished_cleans(table) - set(found.ready)):
-            _refuse([_others_pending(others)])
-        _refuse(pending_cleans(table, consumers))
+            refuse([_others_pending(others)])
+        refuse(pending_cleans(table, consumers))
         busy = writing_into(table, plan_firewall.dropped_by_pending_cleans(table))
-        _refuse([being_written(partition, instants) for partition, instants in busy.items()])
+        refuse([being_written(partition, instants) for partition, instants in busy.items()])
         for instant in found.ready:
             context.instant(instant)
         context.step("deleting")
-        if summary := client.clean():
+        if summary := client.cleaner.execute_given():
             result = result.having(files_deleted=summary.deleted_files, failed_deletes=summary.failed_deletes)
         lock.verify()
     return Result(Outcome.SUCCEEDED, instants=found.ready, details=result)
@@ -237,10 +243,12 @@ def _schedule_beside(table: HudiTable, lock: TableLock, context: JobContext, ret
     commits, would no longer keep the first that a consumer needs."""
     with lock.held(context.checkpoint):
         commits = table.commits()
-        _refuse(retention.problems(commits))
+        refuse(retention.problems(commits))
         with WriteClient(table, UNDER_OUR_LOCK, retention.options(commits, table.now())) as client:
+            plan = client.cleaner.plan()
             lock.verify()
-            client.schedule_clean()
+            if plan:
+                client.cleaner.request(plan)
 
 
 def commits_to_retain(commits: Sequence[Commit], retain: int, *, has_sessions: bool) -> int:
@@ -271,11 +279,6 @@ def _retention_problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
     ]
 
 
-def _refuse(problems: Sequence[Problem]) -> None:
-    if problems:
-        raise RefusedError(problems)
-
-
 def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: JobContext) -> list[str]:
     """Rolls back dead writers, and waits for a write that was in flight when file groups were replaced: most such
     writes fail for it, and soon. Returns the instants that were rolled back. Raises RefusedError."""
@@ -286,7 +289,7 @@ def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: 
         rolled_back += roll_back_dead(table, lock, client, context.checkpoint)
         problems = _stale_write_problems(table)
         if [problem.type for problem in problems] != [_IN_FLIGHT] or time.monotonic() > deadline:
-            _refuse(problems)
+            refuse(problems)
             return rolled_back
         if not is_waiting:
             context.step("waiting for a write to replaced file groups")
@@ -303,7 +306,6 @@ def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[
     including those of a write in flight that writes there.
     """
     commits = table.commits()
-    stale = stale_writes(commit.write for commit in commits)
     replaced = {group for commit in commits for group in commit.write.replaced}
     pending = [item.requested for item in table.pending() if item.action in INGESTION] if replaced else []
     in_flight = [instant for instant in pending if instant not in dead]
@@ -311,14 +313,8 @@ def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[
     hitting = [instant for instant, where in touched.items() if where and hits(where.keys, replaced)]
     if hitting:
         return [STALE_WRITE_IN_FLIGHT.because(", ".join(hitting))]
-    if not stale:
-        return []
-    return [
-        StaleWriterError.because(
-            ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-            title="The table has commits that wrote rows to replaced file groups; cleaning could delete them",
-        )
-    ]
+    title = "The table has commits that wrote rows to replaced file groups; cleaning could delete them"
+    return preflight.rows_astray(commits, title)
 
 
 def _size(table: HudiTable, files: list[str]) -> int | None:

@@ -16,13 +16,13 @@ from jobs.clustering_refusals import NOTHING_TO_MERGE, refusal
 from jobs.contract import Outcome, Problem, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
-from jobs.errors import RefusedError
+from jobs.errors import refuse
 from jobs.format.bucket_rules import BucketChange, Selection
 from jobs.hudi import rows
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.lock import TableLock
 from jobs.kinds.clustering import ClusteringParams, ClusteringResult, GivenClusteringParams
-from jobs.kinds.results import EstimatedCost, FileGroupNumbers
+from jobs.kinds.results import EstimatedCost, FileGroupNumbers, KindResult
 from jobs.problems.tables import COLUMN_NOT_SORTABLE, COLUMN_UNKNOWN
 from jobs.protocol import older_hudi, preflight, recovery, unique_keys, writer_engines
 from jobs.protocol.file_group_change import Switch
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.results import KindResult
 
 # Avro types without an order.
 _NESTED = frozenset({"record", "array", "map"})
@@ -53,7 +52,7 @@ def run(
     that are unknown or have no order, and for partitions that do not exist.
 
     Inside buckets, rows that an expansion by `expansion_factor` will separate go to different row groups, which it then
-    copies. Without either parameter it merges small files. With `plans` it executes exactly these, as scheduled.
+    copies. Without either parameter the job merges small files. If `plans` are given, it executes exactly these.
     """
     context.step("planning")
     params = order.params
@@ -97,8 +96,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
         if in_buckets:
             found = rewrite_engines.forecast(found, table, order, chosen)
         return Result(Outcome.SUCCEEDED, details=found)
-    if problems:
-        raise RefusedError(problems)
+    refuse(problems)
     if in_buckets:
         return _inside_buckets(table, order, context, selection, sort_by=sort_by, curve=layout.value, apart=apart)
     partitions = None if selection is None else sorted({item.partition for item in chosen})
@@ -154,8 +152,8 @@ def _inside_buckets(
 
 
 def _looks_bucketed(table: HudiTable) -> bool:
-    """Returns whether all file ids begin with the number of a bucket: the index may not be declared. Of random ids one
-    in 4000 looks so."""
+    """Returns whether all file ids begin with the number of a bucket, since the index may not be declared. One in 4000
+    random ids looks so."""
     ids = [item.file_id for item in table.file_slices()]
     return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
 

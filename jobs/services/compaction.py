@@ -12,24 +12,21 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS
 from jobs.hudi.records import COMPACTION
-from jobs.kinds.compaction import CompactionResult
-from jobs.kinds.results import EstimatedCost
-from jobs.problems.plans import NOT_MERGE_ON_READ
+from jobs.kinds.compaction import CompactionParams, CompactionResult
+from jobs.kinds.results import EstimatedCost, KindResult
+from jobs.problems.plans import LOG_COMPACTION_UNSOUND, NOT_MERGE_ON_READ
 from jobs.protocol import recovery
-from jobs.services import bounded_compaction, compaction_engines, given_plans, log_compactions
+from jobs.services import bounded_compaction, compaction_engines, given_plans
 from jobs.services.compaction_bounds import Bounds
 from jobs.services.compaction_plans import PlanRunner
 from jobs.services.held_groups import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.compaction import CompactionParams
-    from jobs.kinds.results import KindResult
-    from jobs.services.given_plans import GivenPlans
 
 # The service has decided to compact, so every file group with a log is due.
 DUE = {
@@ -46,20 +43,19 @@ DUE = {
 def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result[KindResult]:
     """Executes pending plans (writers may have scheduled them), then schedules and executes a plan for the rest.
 
-    With `plans` in the parameters it executes exactly these, and schedules nothing; with `limit_bytes`,
-    `limit_file_groups` or `partitions` it compacts that part.
+    If the parameters have `plans`, it executes exactly these, and schedules nothing; `limit_bytes`, `limit_file_groups`
+    and `partitions` bound what it compacts.
     """
     context.step("planning")
-    wanted = given_plans.of(order.params)
     if not order.dry_run:
         # The worker may have died after its commit, with the lock.
         TableLock(table, order.job_id).break_stale()
-    if wanted is None and (done := recovery.already_completed(table, order)):
+    if not order.params.plans and (done := recovery.already_completed(table, order)):
         return done
-    if problems := _refusals(table, order, wanted):
+    if problems := _refusals(table, order):
         return _refused(order, problems)
-    if wanted:
-        return _execute_given(table, order, context, wanted)
+    if order.params.plans:
+        return _execute_given(table, order, context)
     bounds = Bounds.of(order.params)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
@@ -97,17 +93,28 @@ def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) ->
     return Result(Outcome.SUCCEEDED, details=CompactionResult(refusals=tuple(problems)))
 
 
-def _refusals(table: HudiTable, order: WorkOrder[CompactionParams], wanted: GivenPlans | None) -> list[Problem]:
-    problems = log_compactions.refusals(table, wanted.instants) if wanted else []
-    if wanted is None and not table.is_merge_on_read:
+def _refusals(table: HudiTable, order: WorkOrder[CompactionParams]) -> list[Problem]:
+    problems = _log_compactions(table, order.params.plans or ())
+    if not order.params.plans and not table.is_merge_on_read:
         problems = [NOT_MERGE_ON_READ.because()]
     return problems or compaction_engines.refusals(table, order) or rows.not_readable(table)
 
 
-def _execute_given(
-    table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext, wanted: GivenPlans
-) -> Result[KindResult]:
-    found = given_plans.find(table, wanted, {COMPACTION}, order)
+def _log_compactions(table: HudiTable, plans: Collection[str]) -> list[Problem]:
+    """Returns the refusal of those of these plans that merge the log files of a file slice into one log file.
+
+    Seen with Hudi 1.2.0: the rows that it merges get the log compaction's `_hoodie_commit_time` and sequence number. It
+    does not execute one with a later compaction on the timeline, nor one that was begun and interrupted
+    (`BaseHoodieTableServiceClient.logCompact`).
+    """
+    pending = (each for each in table.instants() if each.action == "logcompaction" and each.state != "COMPLETED")
+    found = ", ".join(sorted(each.requested for each in pending if each.requested in plans)[:5])
+    why = "the merged rows would get a new commit time, as if they had been written again"
+    return [LOG_COMPACTION_UNSOUND.because(f"{found}: {why}")] if found else []
+
+
+def _execute_given(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> Result[KindResult]:
+    found = given_plans.find(table, order, {COMPACTION})
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found.planned(CompactionResult))
     runner = PlanRunner(table, order, context)

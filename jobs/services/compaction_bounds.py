@@ -3,8 +3,8 @@
 Hudi's own planner makes the plan; here only its options are chosen. The strategies are those of Hudi 1.2.0, in a chain
 (`CompositeCompactionStrategy`): `PartitionRegexBasedCompactionStrategy` takes the newest partitions as long as they
 fit. If not even one does, `LogFileSizeBasedCompactionStrategy` takes its file groups with the most bytes of logs.
-`BoundedIOCompactionStrategy` alone is no bound: it counts whole megabytes of each file group, rounded down. None counts
-file groups; so of those with equal logs that are too small to count, none can be left out.
+`BoundedIOCompactionStrategy` alone is no bound: it counts whole megabytes of each file group, rounded down. No strategy
+counts file groups, so none can be left out of several with equal logs that are too small to count.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from jobs.errors import EngineRefusedError, HudiError, RefusedError
 from jobs.hudi.hadoop import storage_of
 from jobs.hudi.plans import plan_of
 from jobs.job_params import CompactionEngine
-from jobs.kinds.compaction import EngineOfPlan
+from jobs.kinds.compaction import CompactionParams, EngineOfPlan
 from jobs.kinds.results import KindResult
 from jobs.protocol import arrow_merge, older_hudi
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.hudi.write_stats import WriteStat
     from jobs.job_context import JobContext
-    from jobs.kinds.compaction import CompactionParams
     from jobs.kinds.words import ActiveWriterParams
 
 _MOST_REASONS = 5

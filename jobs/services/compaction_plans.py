@@ -11,7 +11,7 @@ from jobs.contract import Outcome, Result
 from jobs.errors import EngineRefusedError, LeaseLostError, RefusedError
 from jobs.hudi.lock import TableLock
 from jobs.hudi.plans import plan_of
-from jobs.kinds.compaction import CompactionResult, WithheldPlan
+from jobs.kinds.compaction import CompactionParams, CompactionResult, WithheldPlan
 from jobs.protocol.plan_owner import PlanOwner
 from jobs.protocol.unplanned_logs import UnplannedLogs, may_miss_logs
 from jobs.protocol.writers import dead_writes
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jobs.hudi.client import WriteClient
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.compaction import CompactionParams
     from jobs.services.compaction_engines import Execution
 
 # Writers are not kept waiting meanwhile.

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from jobs.contract import Outcome, Result
 from jobs.hudi.table import HudiTable
-from jobs.kinds.diagnosis import DiagnosisResult
+from jobs.kinds.diagnosis import DiagnosisParams, DiagnosisResult
 from jobs.services.audit import PROOFS
 from jobs.services.checks import buckets, indexes, parts, plans, remains, timeline
 from jobs.services.checks.examination import examine
@@ -18,7 +18,6 @@ from jobs.services.checks.examination import examine
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.job_context import JobContext
-    from jobs.kinds.diagnosis import DiagnosisParams
     from jobs.services.checks.examination import Check
 
 CHECKS: dict[str, Check] = {

@@ -1,7 +1,6 @@
-"""The surroundings of a plan, of which every dry run tells: the table's lock, writes in flight, dead ones, and plans.
+"""The surroundings of a plan that every dry run reports: the table's lock, writes in flight, dead writes, and plans.
 
-Nothing of it refuses the plan, except a lock that could not be taken: an address that is wrong shows before anything
-runs.
+None of these refuses the plan, except a lock that could not be taken: a wrong address shows before anything runs.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, pending_plans
 from jobs.hudi.records import REPLACE
 from jobs.kinds.registry import KINDS
-from jobs.kinds.results import FoundBeside, LockFound
+from jobs.kinds.results import FoundBeside, KindResult, LockFound
 from jobs.problems.tables import LOCK_NOT_ATOMIC
 from jobs.protocol.writers import dead_writes
 
 if TYPE_CHECKING:
     from jobs.contract import Result, WorkOrder
     from jobs.hudi.table import HudiTable
-    from jobs.kinds.results import KindResult
 
 _NAMED = 5
 

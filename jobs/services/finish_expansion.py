@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
-
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import RefusedError, StaleWriterError, WritersActiveError
-from jobs.format.stale_writes import stale_writes
+from jobs.errors import WritersActiveError, refuse
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.kinds.finish_expansion import FinishExpansionResult
+from jobs.kinds.finish_expansion import FinishExpansionParams, FinishExpansionResult
 from jobs.problems.rescales import (
     HASHING_CONFIG_DANGLING,
     HASHING_CONFIG_IN_FORCE,
@@ -38,17 +35,15 @@ _AGAIN = (
 )
 
 if TYPE_CHECKING:
-    from msgspec import UnsetType
-
     from jobs.contract import WorkOrder
     from jobs.format.bucket_rules import BucketRules
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.finish_expansion import FinishExpansionParams
-    from jobs.kinds.results import KindResult
 
 
-def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobContext) -> Result[KindResult]:
+def run(
+    table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobContext
+) -> Result[FinishExpansionResult]:
     """Retires the hashing config, or with `undo` restores the one that was retired last."""
     context.step("planning")
     undo = order.params.undo
@@ -57,9 +52,8 @@ def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobC
     problems += preflight.lock_not_provable(table)
     number = rules.default if rules else None
     if order.dry_run:
-        return Result(Outcome.SUCCEEDED, details=_result(table, number, refusals=tuple(problems)))
-    if problems:
-        raise RefusedError(problems)
+        return Result(Outcome.SUCCEEDED, details=_result(table, number).having(refusals=tuple(problems)))
+    refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     context.step("retiring the hashing config" if not undo else "restoring the hashing config")
@@ -75,14 +69,11 @@ def run(table: HudiTable, order: WorkOrder[FinishExpansionParams], context: JobC
     return Result(Outcome.SUCCEEDED, details=_result(table, number))
 
 
-def _result(
-    table: HudiTable, num_buckets: int | None, refusals: tuple[Problem, ...] | UnsetType = UNSET
-) -> FinishExpansionResult:
+def _result(table: HudiTable, num_buckets: int | None) -> FinishExpansionResult:
     return FinishExpansionResult(
         num_buckets=num_buckets,
         retired=tuple(hashing_config.retired(table)),
         in_force=hashing_config.is_in_force(table),
-        refusals=refusals,
     )
 
 
@@ -104,9 +95,7 @@ def _of_retiring(table: HudiTable, order: WorkOrder[FinishExpansionParams], rule
                 " table's `index` with that number. A writer that keeps the old number silently duplicates rows.",
             )
         )
-    if stale := stale_writes(commit.write for commit in table.commits()):
-        instants = ", ".join(write.instant for write in stale[:5])
-        problems.append(StaleWriterError.because(instants, title="Rows of stale writes must be repaired first"))
+    problems += preflight.rows_astray(table.commits(), "Rows of stale writes must be repaired first")
     return problems + _of_storage(table)
 
 

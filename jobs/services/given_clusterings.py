@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.clustering_refusals import PLAN_UNUSABLE
 from jobs.contract import Outcome, Result
-from jobs.errors import LeaseLostError, RefusedError, WritersActiveError
+from jobs.errors import LeaseLostError, WritersActiveError, refuse
 from jobs.hudi import plan_firewall
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lent_lock import LENT_LOCK
@@ -21,7 +21,7 @@ from jobs.hudi.lock_bridge import bridged_lock
 from jobs.hudi.options import MULTI_WRITER
 from jobs.hudi.plans import plan_of
 from jobs.hudi.records import CLUSTERING, REPLACE, FileSlice
-from jobs.kinds.clustering import ClusteringResult
+from jobs.kinds.clustering import ClusteringResult, GivenClusteringParams
 from jobs.kinds.words import WAIT_SECONDS
 from jobs.protocol import older_hudi, preflight, unique_keys, writer_engines
 from jobs.protocol.plan_owner import PlanOwner
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from jobs.contract import Problem, WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.clustering import GivenClusteringParams
 
 _MOST_PARALLELISM = 15  # Hudi's default
 
@@ -47,18 +46,17 @@ def run(
     looks_bucketed: bool,
 ) -> Result[ClusteringResult]:
     """Executes Hudi's own plans. Raises `RefusedError` on a table with a bucket index: they would break its layout."""
-    wanted = given_plans.named(order.params.plans, order.params.take_over)
     problems = _problems(table, order, looks_bucketed=looks_bucketed)
     if order.dry_run:
-        found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
+        found = given_plans.find(table, order, {CLUSTERING, REPLACE})
         refusals = (*problems, *plan_firewall.unusable_of(table, found.ready))
         return Result(Outcome.SUCCEEDED, details=found.planned(ClusteringResult, refusals))
-    if problems:
-        raise RefusedError(problems)
+    refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
-    found = given_plans.find(table, wanted, {CLUSTERING, REPLACE}, order)
-    runner = _Runner(table, order, context, lock, PlanOwner(table, order.job_id, take_over=wanted.take_over))
+    found = given_plans.find(table, order, {CLUSTERING, REPLACE})
+    owner = PlanOwner(table, order.job_id, take_over=bool(order.params.take_over))
+    runner = _Runner(table, order, context, lock, owner)
     for instant in found.ready:
         runner.run(instant)
     done = runner.proof.result(found.result(ClusteringResult).having(inside_buckets=False))

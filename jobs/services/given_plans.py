@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from jobs.kinds.cleaning import CleaningResult
-from jobs.kinds.clustering import ClusteringResult
+from jobs.kinds.clustering import ClusteringResult, GivenClusteringParams
 from jobs.kinds.compaction import CompactionResult
 from jobs.protocol.plan_owner import PlanOwner, plan_instants
 
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 
 
 OfPlans = TypeVar("OfPlans", CleaningResult, ClusteringResult, CompactionResult)
-
-
-@dataclass(frozen=True)
-class GivenPlans:
-    """`take_over`: plans that another process has begun are executed as well; the owner knows that it is dead."""
-
-    instants: tuple[str, ...]
-    take_over: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,27 +39,20 @@ class Found:
         return self.result(form).having(nothing_to_do=not self.ready, refusals=tuple(refusals))
 
 
-def of(params: ExecutesPlans) -> GivenPlans | None:
-    """Returns the plans that the parameters name, None for a job that makes its own."""
-    return named(params.plans, params.take_over) if params.plans else None
-
-
-def named(plans: Collection[str], take_over: bool | None) -> GivenPlans:
-    return GivenPlans(tuple(sorted(set(plans))), bool(take_over))
-
-
-def find(table: HudiTable, wanted: GivenPlans, actions: Collection[str], order: WorkOrder) -> Found:
-    """Looks the plans up on the timeline.
+def find(table: HudiTable, order: WorkOrder[ExecutesPlans | GivenClusteringParams], actions: Collection[str]) -> Found:
+    """Looks up on the timeline the plans that the parameters name. With `take_over` those that another process has
+    begun are executed as well; the owner knows that it is dead.
 
     Raises PlanTakenError if one of them has a runner: two executions of one plan corrupt a table.
     """
-    instants = {item.requested: item for item in table.instants() if item.requested in wanted.instants}
-    pending = {item.requested for item in plan_instants(table, actions)} & set(wanted.instants)
+    wanted = sorted(set(order.params.plans or ()))
+    instants = {item.requested: item for item in table.instants() if item.requested in wanted}
+    pending = {item.requested for item in plan_instants(table, actions)} & set(wanted)
     if not order.dry_run:
-        owner = PlanOwner(table, order.job_id, take_over=wanted.take_over)
+        owner = PlanOwner(table, order.job_id, take_over=bool(order.params.take_over))
         for name in sorted(pending):
             owner.check(name)
-    others = [name for name in wanted.instants if name not in pending]
+    others = [name for name in wanted if name not in pending]
     completed = [name for name in others if _has_completed(table, instants.get(name), name)]
     gone = [name for name in others if name not in completed]
     return Found(tuple(sorted(pending)), tuple(completed), tuple(gone))

@@ -1,6 +1,6 @@
 """Clustering of tables without a bucket index: Hudi's own plan and execution (1.2.0), committed by `Replacement`.
 
-The plan is made by `SparkSizeBasedClusteringPlanStrategy`: per partition, of the files that are smaller than
+`SparkSizeBasedClusteringPlanStrategy` makes the plan: in each partition of the files that are smaller than
 `hoodie.clustering.plan.strategy.small.file.limit`. Until the commit no writer sees anything of it but a pending
 replacecommit, so nothing happens to a writer that updates the file groups meanwhile: they are rewritten again, or left
 out.
@@ -22,7 +22,7 @@ from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.plans import CLUSTERING_ACTIONS, COMPACTION_ACTIONS, held_by_plans
 from jobs.job_params import ClusteringLayout
-from jobs.kinds.clustering import ClusteringResult
+from jobs.kinds.clustering import ClusteringParams, ClusteringResult
 from jobs.kinds.results import FileGroupNumbers
 from jobs.protocol import unique_keys
 from jobs.protocol.file_group_change import Switch
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds import results
-    from jobs.kinds.clustering import ClusteringParams
     from jobs.protocol.replacement_outcome import Replaced
 
 HOLDING = COMPACTION_ACTIONS | CLUSTERING_ACTIONS

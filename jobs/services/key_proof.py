@@ -1,8 +1,8 @@
 """Proves, before Hudi's own compaction or clustering commits, that no row was lost or made up.
 
-Of the files that the plan read and of those that Hudi wrote, the record keys are read again and compared with each
+The record keys of the files that the plan read and of those that Hudi wrote are read again, and compared with each
 other and with Hudi's statistics. A clustering leaves the keys of a clustering group as they are. A compaction may lose
-as many keys as the logs delete, and wins as many as they insert; the logs are not read again.
+as many keys as the logs delete, and gain as many as they insert; the logs are not read again.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class KeyProof:
     ) -> list[tuple[KeyDigest, list[KeyDigest]]]:
         """Returns for each clustering group the digest of the base files that it had, and those of its new files.
 
-        Raises RowsDifferError unless the new files hold the keys that the slices had, each as often. Of slices with
-        logs only the number of rows is compared: that of their base files, less the rows that their logs delete. The
+        Raises RowsDifferError unless the new files hold the keys that the slices had, each as often. If slices have
+        logs, only the number of rows is compared: that of their base files, less the rows that their logs delete. The
         digests are those of nothing where keys cannot be read.
         """
         old = [[item.base_file for item in slices if item.base_file] for slices, _ in groups]

@@ -10,12 +10,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import FilesGoneError, HudiError, RefusedError, WritersActiveError
+from jobs.errors import FilesGoneError, HudiError, WritersActiveError, refuse
 from jobs.hudi import index_note
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.kinds.metadata_table import MetadataTableResult
+from jobs.kinds.metadata_table import MetadataTableParams, MetadataTableResult
 from jobs.problems.plans import FILES_WITHOUT_COMMIT
 from jobs.protocol import preflight, table_parts, unique_keys
 from jobs.protocol.writers import remove_listed_late_files
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.metadata_table import MetadataTableParams
     from jobs.services.checks.finding import Finding
 
 REBUILD, VALIDATE = "rebuild", "validate"
@@ -56,8 +55,7 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
     problems += table_parts.of_folders(table)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems)))
-    if problems:
-        raise RefusedError(problems)
+    refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     with lock.held(context.checkpoint):

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import CommitStateUnknownError, HudiError, JobError, LeaseLostError, RefusedError, StaleWriterError
+from jobs.errors import CommitStateUnknownError, HudiError, JobError, LeaseLostError, refuse
 from jobs.format.file_names import is_fixed
-from jobs.format.stale_writes import stale_writes
 from jobs.hudi.client import WriteClient
 from jobs.hudi.indexes import SECONDARY
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.partition_ttl import OPERATION, keeping
-from jobs.kinds.partition_ttl import ExpiredPartition, PartitionTtlResult, WithheldPartition
-from jobs.kinds.results import WorkLeft
+from jobs.kinds.partition_ttl import ExpiredPartition, PartitionTtlParams, PartitionTtlResult, WithheldPartition
+from jobs.kinds.results import KindResult, WorkLeft
 from jobs.lock_errors import LockLostError
 from jobs.problems.plans import FILE_IDS_REPEAT, NOT_PARTITIONED, SECONDARY_INDEX
 from jobs.protocol import preflight, recovery
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.partition_ttl import PartitionTtlParams
-    from jobs.kinds.results import KindResult
     from jobs.protocol.partition_expiry import Expired
 
 logger = logging.getLogger(__name__)
@@ -117,14 +114,13 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
         problems += _nothing_left(plan)
         planned = msgspec.structs.replace(plan.result(rows), refusals=tuple(problems))
         return Result(Outcome.SUCCEEDED, details=planned)
-    if problems:
-        raise RefusedError(problems)
+    refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     with WriteClient(table, UNDER_OUR_LOCK) as client:
         roll_back_dead(table, lock, client, context.checkpoint)
     plan = _plan(table, ttl, order)
-    _refuse(_nothing_left(plan))
+    refuse(_nothing_left(plan))
     # So that it need not be done while writers wait.
     result = plan.result(rows)
     if not plan.chosen:
@@ -157,13 +153,13 @@ def _drop_at_a_moment(
             continue
         with lock.held(context.checkpoint):
             table.reload()
-            _refuse(_problems(table, order))
+            refuse(_problems(table, order))
             plan = _plan(table, planned.ttl, order, planned)
             found = writing_into(table, [each.partition for each in plan.chosen])
             busy = {partition: being_written(partition, instants) for partition, instants in found.items()}
             if not busy or time.monotonic() >= deadline:
                 plan = plan.without(busy)
-                _refuse(_nothing_left(plan))
+                refuse(_nothing_left(plan))
                 result = plan.result(rows)
                 if not plan.chosen:
                     return Result(Outcome.SUCCEEDED, details=result)
@@ -268,16 +264,5 @@ def _problems(table: HudiTable, order: WorkOrder[PartitionTtlParams]) -> list[Pr
         problems.append(FILE_IDS_REPEAT.because("consistent-hashing bucket index, or non-blocking concurrency control"))
     if values := [name for name in table.indexes_of_keys if name.startswith(SECONDARY)]:
         problems.append(SECONDARY_INDEX.because(", ".join(values)))
-    if stale := stale_writes(commit.write for commit in table.commits()):
-        problems.append(
-            StaleWriterError.because(
-                ", ".join(f"{write.instant} ({write.operation})" for write in stale[:5]),
-                title="The table has commits whose rows no reader sees; they may belong to these partitions",
-            )
-        )
-    return problems
-
-
-def _refuse(problems: Sequence[Problem]) -> None:
-    if problems:
-        raise RefusedError(problems)
+    title = "The table has commits whose rows no reader sees; they may belong to these partitions"
+    return problems + preflight.rows_astray(table.commits(), title)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import RefusedError, WritersActiveError
+from jobs.errors import WritersActiveError, refuse
 from jobs.hudi import hashing_config
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
@@ -38,8 +38,7 @@ def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[Repai
             late = client.late_files.files_of(client.late_files.rolled_back()).values()
         planned = _result(sum(map(len, late)), markers, configs).having(refusals=tuple(problems))
         return Result(Outcome.SUCCEEDED, details=planned)
-    if problems:
-        raise RefusedError(problems)
+    refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     with lock.held(context.checkpoint):

@@ -6,8 +6,8 @@ that would have won in time are written by Hudi's own upsert and delete, under t
 buckets then removes misplaced rows from them. When the rows were read back, a last, empty commit names the repaired
 instants (`stale_writes.REPAIRED_KEY`).
 
-Without being named, a stale write is repaired only on proof (`Doubt`), or, if an order names none at all, unless an
-owner's overwrite replaced its file groups.
+Beside the instants that an order names, stale writes are repaired only on proof (`Doubt`). An order that names none
+repairs all of them, except those whose file groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from jobs.contract import Outcome, Result
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
-from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError
+from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
 from jobs.format.bucket_rules import BucketChange
 from jobs.format.stale_writes import REPAIRED_KEY, REPAIRS_KEY, Doubt, stale_writes
 from jobs.hudi.client import WriteClient
@@ -75,8 +75,8 @@ class Repaired:
 
 
 def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result[RepairResult]:
-    """Repairs the stale writes, and those of `instants` with rows in wrong buckets. With `leftovers` it removes what
-    others left behind instead. Raises `JobError`s."""
+    """Repairs the stale writes, and those of `instants` with rows in wrong buckets; or, if `leftovers` is set, removes
+    what others left behind. Raises `JobError`s."""
     context.step("planning")
     if order.params.leftovers:
         return remove_leftovers.run(table, order, context)
@@ -104,8 +104,7 @@ def repair_writes(
     table: HudiTable, lock: TableLock, order: WorkOrder[RepairParams], context: JobContext, suspects: Sequence[str] = ()
 ) -> Repaired:
     """Repairs the table's stale writes; `suspects` are instants that may have used an old number of buckets."""
-    if problems := preflight.of_repair(table):
-        raise RefusedError(problems)
+    refuse(preflight.of_repair(table))
     commits = table.commits()
     accepted = set(order.params.accepted or ())
     stale, left = _chosen(table, commits, suspects, accepted)
@@ -239,7 +238,7 @@ def _drop_visible(
 ) -> None:
     """Takes the stale file groups that readers see out of use, as all others are.
 
-    With two file groups in a bucket no writer can write, so every write in flight there will fail or is stale itself,
+    No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
     and the job waits for none. An interruption after this loses nothing: the files stay, and the next attempt finds the
     stale writes again.
     """

@@ -12,7 +12,7 @@ from jobs.errors import FilesGoneError, HudiError, WritersActiveError
 from jobs.format.stale_writes import RESCALE, stale_writes
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi import index_note
-from jobs.kinds.restore import RestoreResult
+from jobs.kinds.restore import RestoreParams, RestoreResult
 from jobs.problems.undoing import EXPANDED_SINCE, NO_SUCH_SAVEPOINT, RESTORE_UNFINISHED, STALE_WRITE_IN_SAVEPOINT
 from jobs.protocol import preflight
 from jobs.protocol.leftovers import is_leftover
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from jobs.hudi.savepoints import PendingRestore, Savepoint
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.restore import RestoreParams
     from jobs.kinds.results import KindResult
     from jobs.services.undoing import Attempt
 

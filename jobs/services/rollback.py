@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jobs.errors import HudiError, WritersActiveError
 from jobs.format.file_names import parse_base_file_name
 from jobs.hudi.records import COMPACTION, INGESTION, OVERWRITES
-from jobs.kinds.rollback import RollbackResult
+from jobs.kinds.rollback import RollbackParams, RollbackResult
 from jobs.problems.undoing import (
     COMPACTION_PLAN,
     FLINK_WRITER,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
     from jobs.kinds.results import KindResult
-    from jobs.kinds.rollback import RollbackParams
     from jobs.services.undoing import Attempt
 
 

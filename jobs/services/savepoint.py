@@ -6,29 +6,26 @@ import time
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import HudiError, RefusedError, StaleWriterError, WritersActiveError
-from jobs.format.stale_writes import stale_writes
+from jobs.errors import HudiError, WritersActiveError, refuse
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.hudi.savepoints import savepoints_of
-from jobs.kinds.savepoint import SavepointOfTable, SavepointResult
+from jobs.kinds.savepoint import SavepointOfTable, SavepointParams, SavepointResult
 from jobs.problems.undoing import NO_INSTANT, NO_SUCH_COMMIT, REPLACED_SINCE
+from jobs.protocol import preflight
 
 if TYPE_CHECKING:
     from jobs.contract import WorkOrder
-    from jobs.hudi.savepoints import Savepoint
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.results import KindResult
-    from jobs.kinds.savepoint import SavepointParams
 
 CREATE, LIST, DELETE = "create", "list", "delete"
 BY = "groundskeeper"
 POLL_SECONDS = 0.1
 
 
-def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext) -> Result[KindResult]:
+def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext) -> Result[SavepointResult]:
     """Does what `action` says. Creating one that exists, and deleting one that does not, changes nothing."""
     context.step("planning")
     action = order.params.action
@@ -36,8 +33,7 @@ def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext
     if order.dry_run or action == LIST:
         planned = SavepointResult(savepoints=_listed(table), refusals=tuple(problems))
         return Result(Outcome.SUCCEEDED, details=planned)
-    if problems:
-        raise RefusedError(problems)
+    refuse(problems)
     lock = TableLock(table, order.job_id)
     lock.break_stale()
     if action == DELETE:
@@ -68,15 +64,15 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
             table.reload()
             instant = order.params.instant or latest_commit(table)
             # Somebody may have replaced file groups meanwhile.
-            if problems := _problems(table, order.params, CREATE):
-                raise RefusedError(problems)
+            refuse(_problems(table, order.params, CREATE))
             earlier = [item for item in table.pending() if item.requested < instant]
             if not earlier:
                 with WriteClient(table, UNDER_OUR_LOCK) as client:
                     if client.savepoints.find(instant) is None:
                         lock.verify()
                         client.savepoints.create(instant, BY, order.params.comment)
-                    _require(client.savepoints.find(instant), instant)
+                    if client.savepoints.find(instant) is None:
+                        raise HudiError(f"The savepoint {instant} is not on the timeline.")
                 return instant
         if time.monotonic() > deadline:
             names = ", ".join(f"{item.requested} ({item.action})" for item in earlier)
@@ -88,11 +84,6 @@ def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams]
 def latest_commit(table: HudiTable) -> str:
     """Returns the last of the completed commits in the order of Hudi's timeline; empty without any."""
     return max((each.write.instant for each in table.commits()), default="")
-
-
-def _require(savepoint: Savepoint | None, instant: str) -> None:
-    if savepoint is None:
-        raise HudiError(f"The savepoint {instant} is not on the timeline.")
 
 
 def _problems(table: HudiTable, params: SavepointParams, action: str) -> list[Problem]:
@@ -111,13 +102,7 @@ def _problems(table: HudiTable, params: SavepointParams, action: str) -> list[Pr
     replaced = [each.write.instant for each in commits if each.completed > chosen.completed and each.write.replaced]
     if replaced:
         problems.append(REPLACED_SINCE.because(", ".join(replaced[:5])))
-    if stale := stale_writes(each.write for each in commits):
-        problems.append(
-            StaleWriterError.because(
-                ", ".join(write.instant for write in stale[:5]), title="The savepoint would keep rows astray"
-            )
-        )
-    return problems
+    return problems + preflight.rows_astray(commits, "The savepoint would keep rows astray")
 
 
 def _listed(table: HudiTable) -> tuple[SavepointOfTable, ...]:

@@ -1,7 +1,7 @@
 """Sync to a Hive metastore, by Hudi's own tool: its tables, columns, partitions, and the commit that was synced last.
 
 The table is only read, so its lock is not needed; the service starts no second sync of a table beside one. Each sync
-compares everything, so what an attempt left that died, and what others changed in the metastore, is put right.
+compares everything, so it puts right what a dead attempt left, and what others changed in the metastore.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import MetastoreError, RefusedError
+from jobs.errors import MetastoreError, RefusedError, refuse
 from jobs.format.partition_values import (
     CLASSES,
     PartitionChanges,
@@ -25,7 +25,7 @@ from jobs.format.partition_values import (
 )
 from jobs.hudi.hive_sync import Metastore, Target, timeline_of
 from jobs.job_params import PartitionExtractor, SyncStrategy
-from jobs.kinds.sync import SyncedInstants, SyncedTable, SyncResult
+from jobs.kinds.sync import SyncedInstants, SyncedTable, SyncParams, SyncResult
 from jobs.problems.syncs import (
     METASTORE_COLUMNS_INCOMPATIBLE,
     METASTORE_DATABASE_MISSING,
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from jobs.hudi.hive_sync import MetastoreTable
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
-    from jobs.kinds.results import KindResult
-    from jobs.kinds.sync import SyncParams
 
 _MOST_LISTED = 100
 _ROUNDS = 4
@@ -99,7 +97,7 @@ def _first(names: Collection[str]) -> tuple[str, ...] | UnsetType:
     return tuple(names)[:_MOST_LISTED] or UNSET
 
 
-def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result[KindResult]:
+def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result[SyncResult]:
     """Plans by comparing, syncs, and compares again until nothing differs. A dry run returns the differences."""
     context.step("comparing with the metastore")
     # In this order: the instants that the service takes for synced are all on the timeline that is synced, and what is
@@ -117,9 +115,8 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
             wanted = Wanted(_names(table, target), *metastore.columns(), extractor)
             found, problems = _compared(table, metastore, wanted)
         if order.dry_run:
-            return Result(Outcome.SUCCEEDED, details=_result(target, found, instants, refusals=problems))
-        if problems:
-            raise RefusedError(problems)
+            return Result(Outcome.SUCCEEDED, details=_result(target, found, instants).having(refusals=tuple(problems)))
+        refuse(problems)
         context.step("syncing with the metastore")
         # Before the tool, which would drop them by names that it does not escape.
         for each in found:
@@ -138,8 +135,7 @@ def _reconcile(table: HudiTable, metastore: Metastore, wanted: Wanted, context: 
     """Changes what still differs. Writers may add partitions meanwhile, so it may take a second look."""
     for _ in range(_ROUNDS):
         found, problems = _compared(table, metastore, wanted)
-        if problems:
-            raise RefusedError(problems)
+        refuse(problems)
         left = [each for each in found if each]
         if not left:
             return
@@ -261,8 +257,6 @@ def _result(
     found: Sequence[Difference],
     instants: Sequence[str],
     after: Mapping[str, MetastoreTable | None] | None = None,
-    *,
-    refusals: Collection[Problem] | None = None,
 ) -> SyncResult:
     tables = []
     for each in found:
@@ -276,5 +270,4 @@ def _result(
         tables=tuple(tables),
         # The service syncs again when it sees a later one.
         last_instant=max(instants, default=None),
-        refusals=UNSET if refusals is None else tuple(refusals),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jobs.contract import Outcome, Problem, Result
-from jobs.errors import RefusedError
+from jobs.errors import refuse
 from jobs.hudi.client import WriteClient
 from jobs.hudi.lock import TableLock
 from jobs.hudi.options import METADATA_NOT_COMPACTED, UNDER_OUR_LOCK
@@ -63,8 +63,7 @@ def undo(
         if done := recovery.already_completed(table, order):
             return done
         attempt = Attempt(table, client, lock, order, context)
-        if found := problems(attempt):
-            raise RefusedError(found)
+        refuse(problems(attempt))
         details = describe(attempt)
         instant = execute(attempt)
     return Result(Outcome.SUCCEEDED, instants=(instant,), details=details)

@@ -1,0 +1,1 @@
+"""The storages: Hadoop options become Arrow filesystems."""

@@ -46,8 +46,8 @@ _TENANT = re.compile(r"https://login\.microsoftonline\.com/([A-Za-z0-9.-]+)/oaut
 class Azure:
     """The access to one storage account.
 
-    `domain` comes after `dfs.` and `blob.`. With a `key` that counts; else `client`, with a secret as that application
-    of the `tenant`, without one as that identity of the machine. `endpoint` is `host:port` of an emulator.
+    `domain` comes after `dfs.` and `blob.`. A `key` comes first, then `client`: with a secret an application of the
+    `tenant`, without one an identity of the machine. `endpoint` is `host:port` of an emulator.
     """
 
     account: str
@@ -60,7 +60,7 @@ class Azure:
     tls: bool = True
 
     def filesystem(self) -> fs.FileSystem:
-        """Returns Arrow's file system, one per process. Its paths are `container/path`, without any encoding."""
+        """Returns Arrow's file system, one per process. Paths are `container/path`, without any encoding."""
         return _filesystem(self)
 
     def with_short_timeouts(self) -> Azure:

@@ -64,7 +64,7 @@ class Gcs:
     seconds: int = 300
 
     def filesystem(self) -> fs.FileSystem:
-        """Returns Arrow's file system, one per process. Its paths are `bucket/key`, without any encoding."""
+        """Returns Arrow's file system, one per process. Paths are `bucket/key`, without any encoding."""
         return _filesystem(self)
 
     def with_short_timeouts(self) -> Gcs:

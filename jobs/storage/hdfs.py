@@ -60,7 +60,7 @@ class Hdfs:
     attempts: int = 10
 
     def filesystem(self) -> fs.FileSystem:
-        """Returns Arrow's file system, one per process. Its paths are absolute, without any encoding."""
+        """Returns Arrow's file system, one per process. Paths are absolute, without any encoding."""
         return _filesystem(self)
 
     def with_short_timeouts(self) -> Hdfs:

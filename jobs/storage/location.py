@@ -38,9 +38,9 @@ def canonical(location: str) -> str:
 
     Local paths and `file:` URIs become absolute plain paths with `..` and symbolic links resolved. `s3:` and `s3a:`
     both become `s3a://bucket/key`: Hadoop's own S3 filesystem has no other name, and one spelling keeps a table from
-    being registered twice. So do `abfs:` and `abfss:`, the latter. `hdfs:` needs its cluster, since only a worker knows
-    which one is the default. Only the root `/` ends in a slash. As in Hadoop's `Path`, percent signs are literal.
-    Raises LocationError.
+    being registered twice. `abfs:` becomes `abfss:`. `hdfs:` needs its cluster, since only a worker knows which one is
+    the default. Only the root `/` ends in a slash. Percent signs are literal, as in Hadoop's `Path`. Raises
+    LocationError.
     """
     match = _SCHEME.fullmatch(location)
     if match is None:

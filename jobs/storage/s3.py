@@ -81,7 +81,7 @@ _IP_ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
 
 @dataclass(frozen=True)
 class Credentials:
-    """Credentials of S3. With `access_key` None the usual sources of Amazon's SDK apply, unless `anonymous`."""
+    """Credentials of S3. If `access_key` is None, the usual sources of Amazon's SDK apply, unless `anonymous`."""
 
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
@@ -91,7 +91,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class S3:
-    """The access to one bucket; it can be sent to Spark's tasks. Its repr shows no secret.
+    """The access to one bucket; it can be sent to Spark's tasks. The repr shows no secret.
 
     `endpoint` is `host[:port]`, None for Amazon's own; `region` None means that it is resolved later. Times in seconds.
     """
@@ -124,7 +124,7 @@ class S3:
         return Credentials()
 
     def filesystem(self) -> fs.FileSystem:
-        """Returns Arrow's file system, one per process. Its paths are `bucket/key`, without any encoding."""
+        """Returns Arrow's file system, one per process. Paths are `bucket/key`, without any encoding."""
         return _filesystem(self)
 
     def with_short_timeouts(self) -> S3:
@@ -160,7 +160,7 @@ def _opened(s3: S3, credentials: Credentials) -> fs.FileSystem:
 def _checksums(s3: S3) -> Iterator[None]:
     """Lets Amazon's SDK, which is being set up, send checksums only where S3 demands them, unless the user decided.
 
-    By default it sends them behind the data, and other stores refuse such uploads. Hadoop's client (3.3) sends none.
+    The SDK's default sends them behind the data, and other stores refuse such uploads. Hadoop's client 3.3 sends none.
     """
     with _guard:
         if s3.endpoint is None or _CHECKSUMS in os.environ:

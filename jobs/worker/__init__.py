@@ -1,0 +1,1 @@
+"""The worker: it leases jobs, runs them in one Spark session, and reports."""

@@ -22,9 +22,9 @@ _AWAY = {httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.G
 
 
 class ServiceUnreachableError(ConnectionError):
-    """The service is unreachable. Its own type, because py4j raises plain connection errors when the JVM dies.
+    """The service is unreachable, which is a reason to try again.
 
-    Only this one is a reason to try again.
+    The error has a type of its own, because py4j raises plain connection errors when the JVM dies.
     """
 
 

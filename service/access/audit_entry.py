@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.redaction import MASK, is_secret, redacted
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from service.model.record import Record
 
 _LONGEST_TEXT = 1000
 _MOST_BYTES = 64 * 1024
@@ -31,7 +30,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class AuditEntry:
+class AuditEntry(Record):
     """One call that changed something, or was refused.
 
     `who` is the name of a token, or of a user of the command line. `route` is the path of the API with the names of its

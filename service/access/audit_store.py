@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from service.access.audit_entry import AuditEntry, Outcome
 from service.db import schema
-from service.db.page import Cursor, Page, page_of
+from service.db.page import Page, paged, within
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,9 +27,7 @@ _OF_OUTCOME = {
 
 def add(connection: Connection, entry: AuditEntry) -> int:
     """Returns the id of the new entry."""
-    values = dataclasses.asdict(entry)
-    del values["id"]
-    return int(connection.execute(_a.insert().values(values).returning(_a.c.id)).scalar_one())
+    return int(connection.execute(_a.insert().values(entry.to_row("id")).returning(_a.c.id)).scalar_one())
 
 
 def lock(connection: Connection, object_type: str, object_id: str) -> None:
@@ -67,22 +64,12 @@ def page(
 ) -> Page[AuditEntry]:
     """Returns a page, newest entry first, of those from `since` on and before `until`. `among` are columns, each with
     the values that it may have. Empty collections select any."""
-    query = sa.select(_a).order_by(_a.c.at.desc(), _a.c.id.desc()).limit(limit + 1)
-    for name, values in among.items():
-        if values:
-            query = query.where(_a.c[name].in_(values))
-    if since is not None:
-        query = query.where(_a.c.at >= since)
-    if until is not None:
-        query = query.where(_a.c.at < until)
+    query = sa.select(_a).where(
+        *within(_a.c.at, since, until), *(_a.c[name].in_(values) for name, values in among.items() if values)
+    )
     if outcomes:
         query = query.where(sa.or_(*(_OF_OUTCOME[outcome] for outcome in outcomes)))
-    if cursor:
-        after = Cursor.parse(cursor)
-        same_moment = sa.and_(_a.c.at == after.created_at, _a.c.id < after.number)
-        query = query.where(sa.or_(_a.c.at < after.created_at, same_moment))
-    rows = [_entry(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda entry: (entry.at, str(entry.id)))
+    return paged(connection, query, AuditEntry.of_row, _a.c.at, _a.c.id, limit=limit, cursor=cursor)
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
@@ -99,7 +86,3 @@ def prune_refused(connection: Connection, most: int, limit: int) -> int:
         return 0
     old = sa.select(_a.c.id).where(schema.AUDIT_IS_REFUSED, _a.c.id <= last).limit(limit)
     return connection.execute(_a.delete().where(_a.c.id.in_(old))).rowcount
-
-
-def _entry(row: sa.Row[Any]) -> AuditEntry:
-    return AuditEntry(**row._mapping)

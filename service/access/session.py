@@ -5,18 +5,20 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from service.access.token import digest
+from service.model.record import Record
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from service.access.token import Token
 
 
 @dataclass(frozen=True)
-class Session:
+class Session(Record):
     """A stored session; `digest` is the hex SHA-256 of its secret. It has the rights of its token, and is valid only
     as long as that."""
 

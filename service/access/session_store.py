@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -20,8 +19,8 @@ MOST_OF_TOKEN = 20
 
 
 def add(connection: Connection, session: Session) -> None:
-    """Adds a session. Those of the same token beyond the newest `MOST_OF_TOKEN` end."""
-    connection.execute(_s.insert().values(dataclasses.asdict(session)))
+    """Adds a session. Sessions of the same token beyond the newest `MOST_OF_TOKEN` end."""
+    connection.execute(_s.insert().values(session.to_row()))
     newest = sa.select(_s.c.id).where(_s.c.token_id == session.token_id)
     newest = newest.order_by(_s.c.created_at.desc(), _s.c.id).offset(MOST_OF_TOKEN)
     for session_id in connection.execute(newest).scalars().all():
@@ -30,7 +29,7 @@ def add(connection: Connection, session: Session) -> None:
 
 def find(connection: Connection, session_id: str) -> Session | None:
     row = connection.execute(sa.select(_s).where(_s.c.id == session_id)).one_or_none()
-    return Session(**row._mapping) if row else None
+    return Session.of_row(row) if row else None
 
 
 def remove(connection: Connection, session_id: str) -> None:

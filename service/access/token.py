@@ -6,11 +6,10 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from datetime import datetime
+from service.model.record import Record
 
 
 class Role(StrEnum):
@@ -32,7 +31,7 @@ _RANK = {Role.READER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
 
 
 @dataclass(frozen=True)
-class Token:
+class Token(Record):
     """A stored token. `digest` is the hex SHA-256 of its secret: 256 random bits need no slow hash.
 
     `groups` are the worker groups whose jobs it may lease; None, that of tokens of earlier versions, means any.

@@ -1,0 +1,1 @@
+"""The REST API: a module for the routes of each resource, with its models beside it."""

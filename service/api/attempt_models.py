@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from jobs.contract import Problem
 from service.api.problems import document
+from service.api.shown import made
 from service.queue.breaker import Breaker, BreakerState
 from service.queue.job import Attempt, AttemptOutcome, Spent
 
@@ -39,14 +40,8 @@ class BreakerOut(BaseModel):
     def of(cls, breaker: Breaker | None, now: datetime) -> BreakerOut | None:
         if breaker is None:
             return None
-        return cls(
-            state=breaker.state(now),
-            failures=breaker.failures,
-            slot_seconds=breaker.seconds,
-            since=breaker.since,
-            next_try_at=breaker.next_try_at,
-            error=JobProblem.of(breaker.error),
-        )
+        error = JobProblem.of(breaker.error)
+        return made(cls, breaker, state=breaker.state(now), slot_seconds=breaker.seconds, error=error)
 
 
 class AttemptOut(BaseModel):
@@ -59,14 +54,7 @@ class AttemptOut(BaseModel):
 
     @classmethod
     def of(cls, attempt: Attempt) -> AttemptOut:
-        return cls(
-            attempt=attempt.attempt,
-            worker_id=attempt.worker_id,
-            started_at=attempt.started_at,
-            ended_at=attempt.ended_at,
-            outcome=attempt.outcome,
-            error=JobProblem.of(attempt.error),
-        )
+        return made(cls, attempt, error=JobProblem.of(attempt.error))
 
 
 class SpentOut(BaseModel):

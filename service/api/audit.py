@@ -6,18 +6,17 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from service.access import audit_store
-from service.access.audit_entry import AuditEntry, Outcome
+from service.access.audit_entry import Outcome
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep
-from service.api.filters import Since, Until
+from service.api.filters import Listed
 from service.api.patterns import SOME_TEXT
 from service.api.routes import Routes
-from service.api.tables import CursorText, Limit
+from service.api.shown import Shown
 from service.db.engine import reading
-from service.db.page import Page
 from service.model import errors
 
 router = Routes(prefix="/v1", tags=["audit"])
@@ -28,7 +27,7 @@ Texts = Annotated[
 ]
 
 
-class AuditEntryOut(BaseModel):
+class AuditEntryOut(Shown):
     """A call that changed something, or that was refused."""
 
     id: int = Field(examples=[4711])
@@ -64,28 +63,14 @@ class AuditEntryOut(BaseModel):
         " their own; rounded down to a power of two"
     )
 
-    @classmethod
-    def of(cls, entry: AuditEntry) -> AuditEntryOut:
-        return cls.model_validate(entry, from_attributes=True)
 
-
-class AuditPage(BaseModel):
+class AuditPage(Shown):
     items: list[AuditEntryOut]
     next_cursor: str | None
 
-    @classmethod
-    def of(cls, page: Page[AuditEntry]) -> AuditPage:
-        return cls(items=[AuditEntryOut.of(each) for each in page.items], next_cursor=page.next_cursor)
 
-
-@router.on(
-    "GET /audit",
-    "List who changed what, newest first",
-    errors.ParamsInvalidError,
-    role=Role.ADMIN,
-    operation_id="listAuditEntries",
-)
-def list_entries(
+@router.on("GET /audit", "List who changed what, newest first", errors.ParamsInvalidError, role=Role.ADMIN)
+def list_audit_entries(
     database: DatabaseDep,
     *,
     who: Text = None,
@@ -94,10 +79,7 @@ def list_entries(
     object_type: Texts = [],  # noqa: B006
     object_id: Text = None,
     outcome: Annotated[list[Outcome], Query(max_length=10)] = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> AuditPage:
     """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
     writers; and for tokens that were created or revoked on the command line. An entry is written in the same
@@ -105,16 +87,13 @@ def list_entries(
     with reading(database.engine) as connection:
         page = audit_store.page(
             connection,
-            limit=limit,
-            cursor=cursor,
-            since=since,
-            until=until,
             outcomes=outcome,
             who=_given(who),
             token_id=_given(token_id),
             operation=operation,
             object_type=object_type,
             object_id=_given(object_id),
+            **listed,
         )
     return AuditPage.of(page)
 

@@ -9,11 +9,10 @@ from pydantic import StringConstraints
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, LakeDep, needs
-from service.api.filters import OfTable, Since, Until
+from service.api.filters import Listed, OfTable
 from service.api.observed import (
     BucketsOfPartition,
     BucketsOut,
-    CommitOut,
     CommitPage,
     HistoryOut,
     SampleOut,
@@ -23,7 +22,7 @@ from service.api.observed import (
 from service.api.patterns import ACTION
 from service.api.requests import Moment
 from service.api.routes import Routes
-from service.api.tables import CursorText, Limit, TableId
+from service.api.tables import TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
 from service.db.engine import reading
@@ -44,17 +43,12 @@ def list_commits(
         list[Annotated[str, StringConstraints(max_length=32, pattern=ACTION)]],
         Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
     ] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> CommitPage:
     """Lists every completed instant of every table, of writers and table services, by the time of completion."""
     with reading(database.engine) as connection:
-        page = commit_store.page(
-            connection, limit=limit, cursor=cursor, table_id=table_id, actions=action, since=since, until=until
-        )
-    return CommitPage(items=[CommitOut.of(commit) for commit in page.items], next_cursor=page.next_cursor)
+        page = commit_store.page(connection, table_id=table_id, actions=action, **listed)
+    return CommitPage.of(page)
 
 
 @router.on(
@@ -65,9 +59,8 @@ def list_commits(
     storage_errors.PathForbiddenError,
     storage_errors.StorageError,
     storage_errors.ReadersBusyError,
-    operation_id="getTimeline",
 )
-def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
+def get_timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
@@ -80,9 +73,8 @@ def timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> Timelin
     "Show the state of a table",
     table_errors.TableNotFoundError,
     table_errors.SnapshotNotTakenError,
-    operation_id="getSnapshot",
 )
-def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
+def get_snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
     """Returns the state as of the last observed change of the timeline."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)
@@ -97,9 +89,8 @@ def snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 
     "Show how a table's backlog and files have developed",
     table_errors.TableNotFoundError,
     errors.ParamsInvalidError,
-    operation_id="getHistory",
 )
-def history(
+def get_history(
     table_id: TableId,
     database: DatabaseDep,
     *,
@@ -120,9 +111,8 @@ def history(
     "Show the size of each bucket",
     table_errors.TableNotFoundError,
     table_errors.SnapshotNotTakenError,
-    operation_id="getBuckets",
 )
-def buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
+def get_buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
     """Returns bytes, rows and skew of the buckets of each partition."""
     with reading(database.engine) as connection:
         watch = watch_store.get(connection, table_id)

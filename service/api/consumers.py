@@ -14,6 +14,7 @@ from service.api.entity_tags import set_tag
 from service.api.patterns import COMMIT_TIME, NAME
 from service.api.requests import Request
 from service.api.routes import Routes
+from service.api.shown import made
 from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import consumer_store, decision_times, table_store
@@ -51,14 +52,7 @@ class ConsumerOut(BaseModel):
 
     @classmethod
     def of(cls, consumer: Consumer, hours: int, now: datetime) -> ConsumerOut:
-        return cls(
-            name=consumer.name,
-            instant=consumer.instant,
-            created_at=consumer.created_at,
-            seen_at=consumer.seen_at,
-            expires_at=consumer.expires_at(hours),
-            stale=consumer.is_stale(hours, now),
-        )
+        return made(cls, consumer, expires_at=consumer.expires_at(hours), stale=consumer.is_stale(hours, now))
 
 
 class ConsumerList(BaseModel):

@@ -8,10 +8,10 @@ from fastapi import Depends, Query
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, QueueDep, needs
-from service.api.filters import OfKinds, Since, Until
+from service.api.filters import CursorText, Limit, OfKinds, Since, Until
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
 from service.api.routes import Routes
-from service.api.tables import CursorText, Limit, TableId
+from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
 from service.model import errors, table_errors
@@ -64,16 +64,13 @@ def list_decisions(
             since=since,
             until=until,
         )
-    return DecisionPage(items=[DecisionOut.of(each) for each in page.items], next_cursor=page.next_cursor)
+    return DecisionPage.of(page)
 
 
 @router.on(
-    "POST /{table_id}/evaluate",
-    "Show the decisions that a table would get now",
-    table_errors.TableNotFoundError,
-    operation_id="evaluateTable",
+    "POST /{table_id}/evaluate", "Show the decisions that a table would get now", table_errors.TableNotFoundError
 )
-def evaluate(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
+def evaluate_table(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
     """Starts nothing and stores nothing."""
     found = scheduler.evaluate(database, table_id, queue.planning)
     return EvaluationOut(looked_at=found.polled_at, decisions=[DecisionOut.of(each) for each in found.decisions])

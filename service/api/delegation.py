@@ -12,12 +12,12 @@ from pydantic import BaseModel, Field
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
-from service.api.filters import Since, Until
+from service.api.filters import Listed
 from service.api.patterns import SOME_TEXT
 from service.api.query_parameters import TOLERANT
 from service.api.routes import Routes
+from service.api.shown import made
 from service.api.statuses import ACCEPTED
-from service.api.tables import CursorText, Limit
 from service.db.engine import reading
 from service.delegation import inbox, plan_store
 from service.delegation.plan import (
@@ -72,28 +72,8 @@ class PlanOut(BaseModel):
 
     @classmethod
     def of(cls, plan: DelegatedPlan) -> PlanOut:
-        return cls(
-            id=plan.id,
-            base_path=plan.base_path,
-            table_id=plan.table_id,
-            table_name=plan.table_name,
-            service=plan.service,
-            instant=plan.instant,
-            is_metadata=plan.is_metadata,
-            state=plan.state,
-            because=plan.because,
-            hint=inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None,
-            job_id=plan.job_id,
-            queue=plan.hints.queue,
-            resource=plan.hints.resource,
-            parallelism=plan.hints.parallelism,
-            engine=plan.hints.engine,
-            username=plan.hints.username,
-            requested_by=plan.requested_by,
-            requested_at=plan.requested_at,
-            last_requested_at=plan.last_requested_at,
-            ended_at=plan.ended_at,
-        )
+        hint = inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None
+        return made(cls, plan, hint=hint, **vars(plan.hints))
 
 
 class PlanPage(BaseModel):
@@ -105,13 +85,12 @@ class PlanPage(BaseModel):
     f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     "Delegate the pending plans of a table (called by Hudi's writers)",
     errors.ParamsInvalidError,
-    operation_id="delegatePlans",
     responses={
         int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
     },
     openapi_extra=TOLERANT,
 )
-def delegate(
+def delegate_plans(
     service: Annotated[DelegatedService, Path()],
     database: DatabaseDep,
     lake: LakeDep,
@@ -168,22 +147,16 @@ def delegate(
     "List the plans that writers have delegated, newest first",
     errors.ParamsInvalidError,
     role=Role.READER,
-    operation_id="listDelegatedPlans",
 )
-def list_plans(
+def list_delegated_plans(
     database: DatabaseDep,
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
     state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> PlanPage:
     """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
     request."""
     with reading(database.engine) as connection:
-        page = plan_store.page(
-            connection, limit=limit, cursor=cursor, table_id=table_id, states=state, since=since, until=until
-        )
+        page = plan_store.page(connection, table_id=table_id, states=state, **listed)
     return PlanPage(items=[PlanOut.of(plan) for plan in page.items], next_cursor=page.next_cursor)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from jobs.contract import Problem
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api import tables
@@ -18,6 +19,7 @@ from service.api.filters import Glob
 from service.api.problems import problem_uri
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.routes import Routes
+from service.api.shown import made
 from service.catalog import table_store
 from service.db import audit_record
 from service.db.engine import reading
@@ -102,8 +104,8 @@ class ReasonOut(BaseModel):
     )
 
     @classmethod
-    def of(cls, error: GroundskeeperError) -> ReasonOut:
-        return cls(type=problem_uri(error.type), title=error.title, detail=error.detail, hint=error.hint)
+    def of(cls, error: GroundskeeperError | Problem) -> ReasonOut:
+        return made(cls, error, type=problem_uri(error.type))
 
 
 class FoundTable(BaseModel):
@@ -208,18 +210,7 @@ def discover(wanted: DiscoverIn, database: Database, lake: LakeAccess, caller: C
         else:
             left -= 1
             items.append(_new(base_path, wanted, database, lake, caller))
-    skipped = [
-        SkippedFolder(
-            path=each.path,
-            reason=ReasonOut(
-                type=problem_uri(each.problem.type),
-                title=each.problem.title,
-                detail=each.problem.detail,
-                hint=each.problem.hint,
-            ),
-        )
-        for each in walked.skipped
-    ]
+    skipped = [SkippedFolder(path=each.path, reason=ReasonOut.of(each.problem)) for each in walked.skipped]
     return DiscoveryOut(items=items, skipped=skipped, is_complete=is_complete)
 
 

@@ -88,7 +88,6 @@ class Streams:
     errors.ParamsInvalidError,
     errors.TooManyStreamsError,
     role=Role.READER,
-    operation_id="streamEvents",
     responses={
         200: {
             "description": "Server-sent events, each a CloudEvent; with `Accept: application/json` a page of them",
@@ -100,7 +99,7 @@ class Streams:
     },
     response_class=Response,
 )
-async def events(
+async def stream_events(
     request: Request,
     database: DatabaseDep,
     exposure: ExposureDep,
@@ -199,8 +198,8 @@ async def _stream(
                 await listener.wait(_RELAYED_POLL_SECONDS if database.notifier.relay else _POLL_SECONDS)
 
 
-@router.on("GET /event-types", "List the types of events", role=Role.READER, operation_id="listEventTypes")
-def event_types(exposure: ExposureDep) -> EventTypeList:
+@router.on("GET /event-types", "List the types of events", role=Role.READER)
+def list_event_types(exposure: ExposureDep) -> EventTypeList:
     """Returns each type with the JSON Schema of its `data` and an example of the whole event."""
     return EventTypeList(items=[_described(type_, entry, exposure.event_source) for type_, entry in CATALOGUE.items()])
 

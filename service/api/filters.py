@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import StringConstraints
 
 from jobs.contract import JobKind
@@ -27,3 +27,15 @@ OfTable = Annotated[
 # Each star multiplies the steps of a comparison.
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=GLOB)]
 OfKinds = Annotated[list[JobKind], Query(description=_REPEATED, max_length=50, examples=[["compaction", "cleaning"]])]
+Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
+CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
+
+
+def _listed(
+    *, since: Since = None, until: Until = None, limit: Limit = 100, cursor: CursorText = None
+) -> dict[str, Any]:
+    return {"since": since, "until": until, "limit": limit, "cursor": cursor}
+
+
+Listed = Annotated[dict[str, Any], Depends(_listed)]
+"""The period and the page of a list, by the names that the `page` of a store has for them."""

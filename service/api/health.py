@@ -19,8 +19,8 @@ _SECONDS = 5.0
 
 
 # No thread is needed for either call, so they are answered also when calls that wait for tables take all.
-@router.on("GET /healthz", "Check that the process is alive", operation_id="isAlive")
-async def healthz() -> HealthOut:
+@router.on("GET /healthz", "Check that the process is alive")
+async def is_alive() -> HealthOut:
     return HealthOut()
 
 
@@ -30,11 +30,10 @@ async def healthz() -> HealthOut:
     NotReadyError,
     DatabaseUnavailableError,
     DatabaseDamagedError,
-    operation_id="isReady",
 )
-async def readyz(request: Request, monitoring: MonitoringDep) -> Readiness:
-    """Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it also
-    checks that its files are still those that were opened, intact, and on a disk with space left. `checks` says what
+async def is_ready(request: Request, monitoring: MonitoringDep) -> Readiness:
+    """Writes and commits, once a second at most: callers in between get the last outcome. The files of an SQLite
+    database must also be those that were opened, intact, and on a disk with space left. `checks` says what
     was found, also with status 503. A service without workers is ready: it takes calls."""
     error = await _of_database(request)
     database = Check(status="failing", detail=error.detail or error.title) if error else Check(status="ok")

@@ -10,12 +10,12 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.filters import Since, Until
+from service.api.filters import CursorText, Limit, Since, Until
 from service.api.patterns import SOME_TEXT
 from service.api.routes import Routes
-from service.api.tables import CursorText, Limit
+from service.api.shown import Shown
 from service.health import problems
-from service.health.problem import HealthProblem, ObjectType, ProblemKind, Severity
+from service.health.problem import ObjectType, ProblemKind, Severity
 from service.health.problem_search import look
 from service.model import errors
 
@@ -43,7 +43,7 @@ class ActionOut(BaseModel):
     )
 
 
-class HealthProblemOut(BaseModel):
+class HealthProblemOut(Shown):
     """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
 
     id: str = Field(description="The same while it stands, and when it comes back", examples=["prb_8c1d0e5f2a7b4963"])
@@ -74,10 +74,6 @@ class HealthProblemOut(BaseModel):
         examples=["groundskeeper jobs run compaction tbl_0f3c2a9d5e7b1c44"],
     )
     action: ActionOut | None = Field(description="The call that does it, where there is one")
-
-    @classmethod
-    def of(cls, problem: HealthProblem) -> HealthProblemOut:
-        return cls.model_validate(problem, from_attributes=True)
 
 
 class SeverityCounts(BaseModel):

@@ -11,11 +11,12 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep
-from service.api.filters import OfTable, Since, Until
+from service.api.filters import Listed, OfTable
 from service.api.patterns import SOME_TEXT
 from service.api.requests import Request
 from service.api.routes import Routes
-from service.api.tables import CursorText, Limit, TableId
+from service.api.shown import made
+from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
 from service.db.page import Page
@@ -66,21 +67,7 @@ class IncidentOut(BaseModel):
     @classmethod
     def of(cls, incident: Incident) -> IncidentOut:
         problem = incident.problem()
-        return cls(
-            id=incident.id,
-            table_id=incident.table_id,
-            kind=incident.kind,
-            instant=incident.instant,
-            operation=incident.operation,
-            state=incident.state,
-            title=problem.title,
-            detail=problem.detail,
-            hint=problem.hint,
-            details=dict(incident.details),
-            opened_at=incident.opened_at,
-            closed_at=incident.closed_at,
-            because=incident.because,
-        )
+        return made(cls, incident, title=problem.title, detail=problem.detail, hint=problem.hint)
 
 
 class IncidentPage(BaseModel):
@@ -106,26 +93,19 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 
 
 def _wanted(
+    listed: Listed,
     *,
     kind: KindQuery = [],  # noqa: B006 - FastAPI's way; never changed
     state: StateQuery = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
 ) -> dict[str, Any]:
-    return {"kinds": kind, "states": state, "since": since, "until": until, "limit": limit, "cursor": cursor}
+    return {"kinds": kind, "states": state, **listed}
 
 
 Wanted = Annotated[dict[str, Any], Depends(_wanted)]
 
 
 @router.on("GET /incidents", "List incidents, newest first", errors.ParamsInvalidError, role=Role.READER)
-def list_incidents(
-    database: DatabaseDep,
-    wanted: Wanted,
-    table_id: OfTable = None,
-) -> IncidentPage:
+def list_incidents(database: DatabaseDep, wanted: Wanted, table_id: OfTable = None) -> IncidentPage:
     """`since` and `until` are times of opening."""
     with reading(database.engine) as connection:
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
@@ -138,11 +118,7 @@ def list_incidents(
     errors.ParamsInvalidError,
     role=Role.READER,
 )
-def list_incidents_of_table(
-    table_id: TableId,
-    database: DatabaseDep,
-    wanted: Wanted,
-) -> IncidentPage:
+def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wanted) -> IncidentPage:
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
@@ -155,9 +131,8 @@ def list_incidents_of_table(
     job_errors.IncidentClosedError,
     errors.ParamsInvalidError,
     role=Role.OPERATOR,
-    operation_id="closeIncident",
 )
-def close(
+def close_incident(
     incident_id: IncidentId,
     wanted: Annotated[IncidentCloseIn, Body(openapi_examples=_CLOSE_EXAMPLES)],
     database: DatabaseDep,

@@ -14,7 +14,7 @@ from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
-from service.api.filters import OfKinds, OfTable, Since, Until
+from service.api.filters import Limit, Listed, OfKinds, OfTable
 from service.api.forecasts import Prospects
 from service.api.job_waits import MOST_SECONDS, JobWaits
 from service.api.log_lines import JobLog, as_text
@@ -24,7 +24,7 @@ from service.api.requests import WritersStopped
 from service.api.responses import JobDetail, JobOut, JobPage
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, REPEATED
-from service.api.tables import CursorText, Limit, TableId
+from service.api.tables import TableId
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.events.database import Database
@@ -48,9 +48,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-@router.on(
-    "POST /tables/{table_id}/jobs",
-    "Submit a job",
+_SUBMISSION_ERRORS: tuple[type[errors.GroundskeeperError], ...] = (
     table_errors.TableNotFoundError,
     errors.ParamsInvalidError,
     table_errors.OptionNotAllowedError,
@@ -62,14 +60,20 @@ IdempotencyKey = Annotated[
     job_errors.FenceLosesFlinkError,
     *REFUSALS_OF_CLUSTERING,
     SecretUnreadableError,
+)
+
+
+@router.on(
+    "POST /tables/{table_id}/jobs",
+    "Submit a job",
+    *_SUBMISSION_ERRORS,
     role=Role.OPERATOR,
-    operation_id="submitJob",
     responses={
         int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"}
     },
     status_code=ACCEPTED,
 )
-def submit(
+def submit_job(
     table_id: TableId,
     wanted: Annotated[JobIn, Body(openapi_examples=EXAMPLES)],
     *,
@@ -97,10 +101,7 @@ def submit(
             requested_by=caller.name,
         ),
     )
-    if not submission.is_new:
-        response.status_code = REPEATED
-    response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return _out(database, monitoring, submission.job)
+    return _submitted(database, monitoring, submission, response)
 
 
 @router.on("GET /jobs", "List jobs, newest first", errors.ParamsInvalidError, role=Role.READER)
@@ -113,23 +114,11 @@ def list_jobs(
     state: Annotated[
         list[JobState], Query(description="May be repeated. Default: any", max_length=10, examples=[["queued"]])
     ] = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> JobPage:
     """`since` and `until` are times of submission."""
     with reading(database.engine) as connection:
-        page = job_store.page(
-            connection,
-            limit=limit,
-            cursor=cursor,
-            table_id=table_id,
-            kinds=kind,
-            states=state,
-            since=since,
-            until=until,
-        )
+        page = job_store.page(connection, table_id=table_id, kinds=kind, states=state, **listed)
         waits = waits_of(connection, page.items, database.clock())
     prospects = _prospects(database, monitoring, page.items, waits)
     return JobPage(items=[JobOut.of(job, prospects) for job in page.items], next_cursor=page.next_cursor)
@@ -177,10 +166,9 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
     job_errors.JobNotFoundError,
     job_errors.JobNotCancellableError,
     role=Role.OPERATOR,
-    operation_id="cancelJob",
     status_code=ACCEPTED,
 )
-def cancel(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
+def cancel_job(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
     return _out(database, monitoring, submitting.cancel(database, job_id))
 
@@ -189,26 +177,15 @@ def cancel(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> J
     "POST /jobs/{job_id}/retry",
     "Submit a job again that failed or was cancelled",
     job_errors.JobNotFoundError,
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-    table_errors.OptionNotAllowedError,
-    storage_errors.PathForbiddenError,
-    MetastoreForbiddenError,
     JobNotRetriableError,
-    job_errors.JobConflictError,
-    job_errors.IncidentOpenError,
-    job_errors.IdempotencyKeyReusedError,
-    job_errors.FenceLosesFlinkError,
-    *REFUSALS_OF_CLUSTERING,
-    SecretUnreadableError,
+    *_SUBMISSION_ERRORS,
     role=Role.OPERATOR,
-    operation_id="retryJob",
     responses={
         int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"}
     },
     status_code=ACCEPTED,
 )
-def retry(
+def retry_job(
     job_id: JobId,
     *,
     database: DatabaseDep,
@@ -228,10 +205,7 @@ def retry(
         job, max_attempts=queue.planning.max_attempts, idempotency_key=idempotency_key, requested_by=caller.name
     )
     submission = submitting.submit(database, lake.permissions, asked)
-    if not submission.is_new:
-        response.status_code = REPEATED
-    response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
-    return _out(database, monitoring, submission.job)
+    return _submitted(database, monitoring, submission, response)
 
 
 @router.on(
@@ -240,11 +214,10 @@ def retry(
     job_errors.JobNotFoundError,
     errors.ParamsInvalidError,
     role=Role.READER,
-    operation_id="getJobLog",
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_model=JobLog,
 )
-def get_log(
+def get_job_log(
     job_id: JobId,
     database: DatabaseDep,
     *,
@@ -291,18 +264,27 @@ def confirm_writers_stopped(
 ) -> JobOut:
     """Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call changes
     nothing."""
-    told = confirmation or WritersStopped.model_validate({})
+    stopped = confirmation or WritersStopped.model_validate({})
     job = coordinator.confirm(
         database.engine,
         database.notifier,
         database.clock,
         job_id,
         by=caller.name,
-        savepoint=told.savepoint,
-        restart=told.restart,
+        savepoint=stopped.savepoint,
+        restart=stopped.restart,
     )
     lake.poll_requests.ask(job.table_id)
     return _out(database, monitoring, job)
+
+
+def _submitted(
+    database: Database, monitoring: Monitoring, submission: submitting.Submission, response: Response
+) -> JobOut:
+    if not submission.is_new:
+        response.status_code = REPEATED
+    response.headers["Location"] = f"/v1/jobs/{submission.job.id}"
+    return _out(database, monitoring, submission.job)
 
 
 def _out(database: Database, monitoring: Monitoring, job: Job) -> JobOut:

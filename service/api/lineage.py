@@ -10,11 +10,7 @@ from service.delivery import lineage_facet
 router = Routes(prefix="/openlineage", tags=["webhooks"])
 
 
-@router.on(
-    f"GET /{lineage_facet.NAME}.json",
-    "Read the JSON Schema of the OpenLineage facet `groundskeeper_job`",
-    operation_id="getLineageFacetSchema",
-)
-async def facet_schema() -> dict[str, Any]:
+@router.on(f"GET /{lineage_facet.NAME}.json", "Read the JSON Schema of the OpenLineage facet `groundskeeper_job`")
+async def get_lineage_facet_schema() -> dict[str, Any]:
     """The `_schemaURL` of the facet is the `$id` of this schema."""
     return lineage_facet.schema()

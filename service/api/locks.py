@@ -14,6 +14,7 @@ from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
 from service.api.patterns import A_REASON, SOME_TEXT
 from service.api.routes import Routes
+from service.api.shown import made
 from service.api.tables import TableId
 from service.events.database import Database
 from service.locks import errors as reasons
@@ -55,13 +56,8 @@ class WriterBesideOut(BaseModel):
 
     @classmethod
     def of(cls, writer: Writer, now: datetime) -> WriterBesideOut:
-        return cls(
-            instant=writer.instant,
-            heartbeat_at=writer.heartbeat_at,
-            heartbeat_age_seconds=(now - writer.heartbeat_at).total_seconds(),
-            is_alive=writer.is_alive(now),
-            job_id=writer.job_id,
-        )
+        age = (now - writer.heartbeat_at).total_seconds()
+        return made(cls, writer, heartbeat_age_seconds=age, is_alive=writer.is_alive(now))
 
 
 class JobBesideOut(BaseModel):
@@ -76,14 +72,9 @@ class JobBesideOut(BaseModel):
 
     @classmethod
     def of(cls, job: Job, holding: Job | None) -> JobBesideOut:
-        return cls(
-            id=job.id,
-            kind=job.kind,
-            state=job.state,
-            holds=holding is not None and job.id == holding.id,
-            waits=awaits_lock(job),
-            step=job.progress.step if job.progress else None,
-        )
+        holds = holding is not None and job.id == holding.id
+        step = job.progress.step if job.progress else None
+        return made(cls, job, holds=holds, waits=awaits_lock(job), step=step)
 
 
 class RefusalOut(BaseModel):
@@ -136,21 +127,18 @@ class HeldLockOut(BaseModel):
     def of(cls, lock: HeldLock, desk: LockDesk) -> HeldLockOut:
         now, file, holding = desk.database.clock(), lock.file, lock.holding_job()
         age, why_not = lock.age(now), refusal(lock, now, desk.break_after)
-        return cls(
+        return made(
+            cls,
+            file,
             table_id=lock.table_id,
             provider=lock.provider,
             state=lock.state,
             detail=file.detail or None,
-            id=file.id,
-            path=file.path,
-            since=file.since,
             age_seconds=None if age is None else age.total_seconds(),
-            holder=file.holder,
-            ends_at=file.ends_at,
             ending=lock.ending,
             break_after_seconds=desk.break_after.total_seconds(),
             is_breakable=why_not is None,
-            refusal=RefusalOut.model_validate(why_not.problem(), from_attributes=True) if why_not else None,
+            refusal=why_not.problem() if why_not else None,
             writers=[WriterBesideOut.of(each, now) for each in lock.writers[:MOST_WRITERS]],
             pending=[PendingOut.of(each, now) for each in lock.pending],
             jobs=[JobBesideOut.of(each, holding) for each in lock.jobs],

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, StringCons
 
 from jobs.contract import MOST_LINE_CHARACTERS, MOST_LOG_CHARACTERS, MOST_LOG_LINES, LogLevel
 from jobs.redaction import redacted
-from service.queue.job_log import LogPage, StoredLine
+from service.api.shown import Shown
+from service.queue.job_log import LogPage
 
 _LONGEST_LOGGER = 128
 
@@ -39,7 +40,7 @@ class LogLineIn(BaseModel):
 LogLines = Annotated[list[LogLineIn], Field(max_length=MOST_LOG_LINES), AfterValidator(_bounded)]
 
 
-class LogLineOut(BaseModel):
+class LogLineOut(Shown):
     at: datetime = Field(description="By the clock of the worker", examples=["2026-11-23T23:57:04.120Z"])
     level: LogLevel = Field(description="How serious it is", examples=[LogLevel.WARNING])
     logger: str = Field(description="The module of the worker, or the Java class", examples=["jobs.hudi.lock"])
@@ -49,12 +50,8 @@ class LogLineOut(BaseModel):
     )
     attempt: int = Field(description="The attempt that wrote it", examples=[1])
 
-    @classmethod
-    def of(cls, line: StoredLine) -> LogLineOut:
-        return cls.model_validate(line, from_attributes=True)
 
-
-class JobLog(BaseModel):
+class JobLog(Shown):
     """Lines of the log of a job, the oldest first."""
 
     items: list[LogLineOut]
@@ -65,11 +62,6 @@ class JobLog(BaseModel):
         description="Cursor behind the last of these lines: pass it later to get only the lines that came since",
         examples=["1.499"],
     )
-
-    @classmethod
-    def of(cls, page: LogPage) -> JobLog:
-        items = [LogLineOut.of(line) for line in page.items]
-        return cls(items=items, next_cursor=page.next_cursor, position=page.position)
 
 
 def as_text(page: LogPage) -> str:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import datetime
 
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.catalog.sample import Sample
+from service.api.shown import Shown, made
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
-from service.lake.commit import Commit
-from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, Since, TableSnapshot
+from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, TableSnapshot
 from service.lake.table import TableType
 
 
-class CommitOut(BaseModel):
+class CommitOut(Shown):
     """A completed instant. Counts are null where the action writes no data."""
 
     id: int
@@ -35,12 +33,8 @@ class CommitOut(BaseModel):
     schema_changed: bool
     is_news: bool = Field(description="False for instants from before the registration")
 
-    @classmethod
-    def of(cls, commit: Commit) -> CommitOut:
-        return cls.model_validate(commit, from_attributes=True)
 
-
-class CommitPage(BaseModel):
+class CommitPage(Shown):
     items: list[CommitOut]
     next_cursor: str | None
 
@@ -57,14 +51,11 @@ class PendingOut(BaseModel):
 
     @classmethod
     def of(cls, pending: Pending, now: datetime) -> PendingOut:
-        return cls(
-            **dataclasses.asdict(pending),
-            age_seconds=_seconds(pending.requested_at, now),
-            heartbeat_age_seconds=_seconds(pending.heartbeat_at, now),
-        )
+        age, heartbeat_age = _seconds(pending.requested_at, now), _seconds(pending.heartbeat_at, now)
+        return made(cls, pending, age_seconds=age, heartbeat_age_seconds=heartbeat_age)
 
 
-class CompletedOut(BaseModel):
+class CompletedOut(Shown):
     requested_time: str
     action: str
     completion_time: str | None
@@ -83,14 +74,7 @@ class WatchOut(BaseModel):
 
     @classmethod
     def of(cls, watch: Watch) -> WatchOut:
-        error = f"{watch.error.title}: {watch.error.detail}" if watch.error else None
-        return cls(
-            looked_at=watch.looked_at,
-            next_poll_at=watch.next_poll_at,
-            failures=watch.failures,
-            error=error,
-            gap_at=watch.gap_at,
-        )
+        return made(cls, watch, error=f"{watch.error.title}: {watch.error.detail}" if watch.error else None)
 
 
 class TimelineOut(BaseModel):
@@ -102,23 +86,16 @@ class TimelineOut(BaseModel):
 
     @classmethod
     def of(cls, timeline: ActiveTimeline, watch: Watch, now: datetime) -> TimelineOut:
-        return cls(
-            pending=[PendingOut.of(each, now) for each in timeline.pending],
-            completed=[CompletedOut.model_validate(instant, from_attributes=True) for instant in timeline.completed],
-            watch=WatchOut.of(watch),
-        )
+        pending = [PendingOut.of(each, now) for each in timeline.pending]
+        return made(cls, timeline, pending=pending, watch=WatchOut.of(watch))
 
 
-class SinceOut(BaseModel):
+class SinceOut(Shown):
     """Commits of writers since the last run of a table service, or since the beginning if there was none."""
 
     commits: int
     bytes_written: int
     at: datetime | None
-
-    @classmethod
-    def of(cls, since: Since) -> SinceOut:
-        return cls.model_validate(since, from_attributes=True)
 
 
 class FilesOut(BaseModel):
@@ -142,10 +119,6 @@ class PartitionOut(FilesOut):
     buckets: int = Field(description="Buckets that have rows")
     largest_bucket: int | None
     largest_bucket_bytes: int
-
-    @classmethod
-    def of(cls, state: PartitionState) -> PartitionOut:
-        return cls.model_validate(state, from_attributes=True)
 
 
 class SizeClassOut(BaseModel):
@@ -183,30 +156,20 @@ class SnapshotOut(BaseModel):
     @classmethod
     def of(cls, snapshot: TableSnapshot, watch: Watch, now: datetime, most_partitions: int) -> SnapshotOut:
         by_size = sorted(snapshot.partitions, key=lambda each: (-each.base_bytes - each.log_bytes, each.path))
-        return cls(
-            table_id=snapshot.table_id,
-            taken_at=snapshot.taken_at,
-            table_type=snapshot.table_type,
-            last_commit=snapshot.last_commit,
-            last_commit_at=snapshot.last_commit_at,
-            first_commit_at=snapshot.first_commit_at,
-            since_compaction=SinceOut.of(snapshot.since_compaction),
-            since_cleaning=SinceOut.of(snapshot.since_cleaning),
-            since_clustering=SinceOut.of(snapshot.since_clustering),
+        return made(
+            cls,
+            snapshot,
             pending=[PendingOut.of(each, now) for each in snapshot.pending],
-            num_buckets=snapshot.num_buckets,
-            small_file_bytes=snapshot.small_file_bytes,
-            timeline_commits=snapshot.timeline_commits,
             log_ratio=round(snapshot.log_bytes / snapshot.base_bytes, 4) if snapshot.base_bytes else None,
             total=_total(snapshot.partitions),
             base_file_sizes=_by_size(snapshot.partitions),
             num_partitions=len(snapshot.partitions),
-            partitions=[PartitionOut.of(each) for each in by_size[:most_partitions]],
+            partitions=by_size[:most_partitions],
             watch=WatchOut.of(watch),
         )
 
 
-class SampleOut(BaseModel):
+class SampleOut(Shown):
     """The state at one time. Between two samples nothing has changed, or they were thinned."""
 
     at: datetime = Field(examples=["2026-01-01T12:00:00Z"])
@@ -223,12 +186,8 @@ class SampleOut(BaseModel):
     timeline_commits: int = Field(description="Completed commits on the active timeline", examples=[12])
     compacted_at: datetime | None = Field(description="Completion of the last compaction")
 
-    @classmethod
-    def of(cls, sample: Sample) -> SampleOut:
-        return cls.model_validate(sample, from_attributes=True)
 
-
-class HistoryOut(BaseModel):
+class HistoryOut(Shown):
     items: list[SampleOut] = Field(description="Oldest first")
 
 

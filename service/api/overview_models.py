@@ -12,13 +12,14 @@ from jobs.contract import JobKind
 from service.api.forecasts import Prospects
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.policy_models import PauseOut
-from service.api.responses import IncidentCounts, JobOut
+from service.api.responses import IncidentCounts, JobOut, expected
+from service.api.shown import Shown, made
 from service.delivery.webhook import DeliveryState
 from service.health import overview
-from service.health.known_problems import Known, TableBacklog
+from service.health.known_problems import Known
 from service.health.overview import Health, ListedTable, TableState
 from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
-from service.health.problem import HealthProblem, ProblemKind, Severity
+from service.health.problem import ProblemKind, Severity
 from service.incidents.incident import IncidentState
 from service.queue.job import Job, JobState, JobVerdict
 
@@ -26,7 +27,7 @@ _MOST_WARNINGS = 10
 _MOST_PROBLEMS = 5
 
 
-class BriefProblem(BaseModel):
+class BriefProblem(Shown):
     """`GET /v1/problems` has the whole of it, with what to do."""
 
     id: str = Field(examples=["prb_8c1d0e5f2a7b4963"])
@@ -35,24 +36,16 @@ class BriefProblem(BaseModel):
     title: str = Field(examples=["Compaction is far behind"])
     since: datetime = Field(description="As exact as the data allows")
 
-    @classmethod
-    def of(cls, problem: HealthProblem) -> BriefProblem:
-        return cls.model_validate(problem, from_attributes=True)
 
-
-class BacklogOut(BaseModel):
+class BacklogOut(Shown):
     """What the services of a table have not done yet, at the last poll that found something new."""
 
     log_bytes: int = Field(description="Of the log files of all partitions", examples=[3328599654])
     base_bytes: int = Field(description="Of the latest base files of all partitions", examples=[2040109465])
     commits: int = Field(description="Commits since the last compaction", examples=[21])
 
-    @classmethod
-    def of(cls, backlog: TableBacklog) -> BacklogOut:
-        return cls.model_validate(backlog, from_attributes=True)
 
-
-class PastJobOut(BaseModel):
+class PastJobOut(Shown):
     """One of a table's last jobs. `GET /v1/jobs/{id}` has the whole of it."""
 
     id: str = Field(examples=["job_4be1c0d2f6a89b37"])
@@ -67,10 +60,6 @@ class PastJobOut(BaseModel):
         description="The title of the error of its last attempt, also of one that is repeated",
         examples=["The table has no such column"],
     )
-
-    @classmethod
-    def of(cls, job: PastJob) -> PastJobOut:
-        return cls.model_validate(job, from_attributes=True)
 
 
 class TableRow(BaseModel):
@@ -113,23 +102,21 @@ class TableRow(BaseModel):
         problems = known.of_tables.get(table.id, ())
         profile = shape.profile
         declared = shape.index["num_buckets"] if shape.index else None
-        return cls(
-            id=table.id,
-            name=table.name,
-            base_path=table.base_path,
+        return made(
+            cls,
+            table,
             table_type=profile.get("table_type"),
             table_version=profile.get("table_version"),
             declared_buckets=declared,
             buckets=_buckets(declared, profile),
-            state=table.state,
             health=overview.health(table.id, known),
-            problems=[BriefProblem.of(each) for each in problems[:_MOST_PROBLEMS]],
+            problems=problems[:_MOST_PROBLEMS],
             problem_count=len(problems),
             warnings=list(profile.get("warnings") or ())[:_MOST_WARNINGS],
             incidents=IncidentCounts.of(incidents),
-            backlog=BacklogOut.of(backlog) if backlog else None,
+            backlog=backlog,
             last_commit_at=backlog.last_commit_at if backlog else None,
-            jobs=[PastJobOut.of(job) for job in jobs],
+            jobs=jobs,
         )
 
 
@@ -155,7 +142,7 @@ class ActiveJob(JobOut):
 
     @classmethod
     def named(cls, job: Job, table_name: str, prospects: Prospects) -> ActiveJob:
-        return cls(**JobOut.of(job, prospects).model_dump(), table_name=table_name)
+        return made(cls, job, **expected(job, prospects), table_name=table_name)
 
 
 class ActiveJobs(BaseModel):

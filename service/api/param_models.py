@@ -69,7 +69,7 @@ def model_of(declared: type[msgspec.Struct]) -> type[Request]:
 
 
 def as_model(hint: Any, *, stored: bool = False) -> Any:
-    """Returns the type for pydantic. With `stored`, objects in it stay as they were sent."""
+    """Returns the type for pydantic. If `stored` is set, objects in it stay as they were sent."""
     origin, parts = get_origin(hint), get_args(hint)
     if hint == PartitionChoice:
         return _choice(PrefixOfPolicy if stored else model_of(PartitionPrefix))

@@ -10,27 +10,18 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.contract import JobKind
 from jobs.kinds.words import NO_NUL
 from service.api.requests import Request, Word
-from service.policies.policy import PatternPolicy, Pause
+from service.api.shown import Shown, made
+from service.policies.policy import Pause
 from service.policies.precedence import Effective
-from service.scheduling.decision import Decision, Verdict
+from service.scheduling.decision import Verdict
 
 
-class PatternPolicyOut(BaseModel):
+class PatternPolicyOut(Shown):
     pattern: str = Field(examples=["orders_*"])
     precedence: int
     settings: dict[str, Any] = Field(description="As they were sent")
     created_at: datetime
     updated_at: datetime
-
-    @classmethod
-    def of(cls, policy: PatternPolicy) -> PatternPolicyOut:
-        return cls(
-            pattern=policy.pattern,
-            precedence=policy.precedence,
-            settings=dict(policy.settings),
-            created_at=policy.created_at,
-            updated_at=policy.updated_at,
-        )
 
 
 class PatternPolicyList(BaseModel):
@@ -49,7 +40,7 @@ class EffectivePolicyOut(BaseModel):
         return cls(policy=effective.policy.to_json(), sources=dict(effective.sources))
 
 
-class DecisionOut(BaseModel):
+class DecisionOut(Shown):
     kind: JobKind
     verdict: Verdict = Field(description="`wait`: the job is due, but something blocks it")
     code: str = Field(description="The reason as a code", examples=["not-yet"])
@@ -62,24 +53,8 @@ class DecisionOut(BaseModel):
     count: int = Field(description="Number of such decisions in a row")
     wanted_since: datetime | None = Field(description="Time since which a waiting job has been due")
 
-    @classmethod
-    def of(cls, decision: Decision) -> DecisionOut:
-        return cls(
-            kind=decision.kind,
-            verdict=decision.verdict,
-            code=decision.code,
-            because=decision.because,
-            warning=decision.warning,
-            params=dict(decision.params),
-            job_id=decision.job_id,
-            first_at=decision.first_at,
-            last_at=decision.last_at,
-            count=decision.count,
-            wanted_since=decision.wanted_since,
-        )
 
-
-class DecisionPage(BaseModel):
+class DecisionPage(Shown):
     items: list[DecisionOut]
     next_cursor: str | None
 
@@ -103,6 +78,4 @@ class PauseOut(BaseModel):
 
     @classmethod
     def of(cls, pause: Pause | None) -> PauseOut:
-        if pause is None:
-            return cls(paused=False)
-        return cls(paused=True, since=pause.since, by=pause.by, reason=pause.reason)
+        return cls(paused=False) if pause is None else made(cls, pause, paused=True)

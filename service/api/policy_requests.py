@@ -89,11 +89,11 @@ def _section(settings: type[Section]) -> Any:
 
 def _bounded(setting: Any, param: Any) -> Any:
     """Returns the type of a setting; that of the parameter, if it is one and has no bounds of its own."""
-    base, *told = get_args(setting) if hasattr(setting, "__metadata__") else (setting,)
-    if param is None or any(isinstance(each, Spec) and each.bounds().keys() - {"description"} for each in told):
+    base, *specs = get_args(setting) if hasattr(setting, "__metadata__") else (setting,)
+    if param is None or any(isinstance(each, Spec) and each.bounds().keys() - {"description"} for each in specs):
         return setting
     its_base, *bounds = get_args(param) if hasattr(param, "__metadata__") else (param,)
-    of_job = told or [Spec("Parameter of the job")]
+    of_job = specs or [Spec("Parameter of the job")]
     may_be_null, its_may = (type(None) in get_args(each) for each in (base, its_base))
     if may_be_null and not its_may:
         return Annotated[param | None, *of_job]

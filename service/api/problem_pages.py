@@ -91,14 +91,8 @@ def every_type() -> dict[str, ProblemType]:
     return dict(sorted(found.items()))
 
 
-@router.on(
-    "GET ",
-    "List the types of problems",
-    operation_id="listProblemTypes",
-    responses={200: _AS_HTML},
-    response_model=ProblemTypeList,
-)
-async def list_types(request: Request, response: Response) -> ProblemTypeList | Response:
+@router.on("GET ", "List the types of problems", responses={200: _AS_HTML}, response_model=ProblemTypeList)
+async def list_problem_types(request: Request, response: Response) -> ProblemTypeList | Response:
     types = every_type()
     response.headers.update(_VARIES)
     return _page("Problems", _index(types)) if _wants_html(request) else ProblemTypeList(items=list(types.values()))
@@ -108,11 +102,10 @@ async def list_types(request: Request, response: Response) -> ProblemTypeList | 
     "GET /{name}",
     "Explain a type of problem",
     RouteNotFoundError,
-    operation_id="explainProblem",
     responses={200: _AS_HTML},
     response_model=ProblemType,
 )
-async def explain(
+async def explain_problem(
     name: Annotated[str, Path(max_length=100, description="The type's name", examples=["job-conflict"])],
     request: Request,
     response: Response,

@@ -69,7 +69,7 @@ class LockIn(Request):
 class FlinkIn(Request):
     """The Flink job that writes the table. The service stops it with a savepoint when a job has to wait for that.
 
-    Its host must be one of GROUNDSKEEPER_FLINK_HOSTS.
+    The host must be one of GROUNDSKEEPER_FLINK_HOSTS.
     """
 
     rest_url: Annotated[str, StringConstraints(max_length=2048, pattern=HTTP_URL)] = Field(

@@ -13,6 +13,7 @@ from service.api.attempt_models import AttemptOut, BreakerOut, JobProblem, Spent
 from service.api.clock_models import ClockOut
 from service.api.forecasts import ForecastOut, Prospects
 from service.api.readiness import Checks
+from service.api.shown import Shown, made
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
@@ -57,14 +58,14 @@ class LockOut(BaseModel):
     wait_seconds: float | None
 
 
-class FlinkOut(BaseModel):
+class FlinkOut(Shown):
     rest_url: str
     job: str
     savepoint_folder: str | None
     restart: FlinkRestart
 
 
-class SightingOut(BaseModel):
+class SightingOut(Shown):
     """The detection of an engine."""
 
     first_seen: datetime
@@ -88,18 +89,7 @@ class WritersOut(BaseModel):
 
     @classmethod
     def of(cls, writers: Writers, sightings: Sightings) -> WritersOut:
-        return cls(
-            hudi_version=writers.hudi_version,
-            stopped=writers.stopped,
-            retry_conflicts=writers.retry_conflicts,
-            query_pruning_off=writers.query_pruning_off,
-            engines=None if writers.engines is None else list(writers.engines),
-            flink=FlinkOut.model_validate(writers.flink, from_attributes=True) if writers.flink else None,
-            detected={
-                engine: SightingOut.model_validate(each, from_attributes=True)
-                for engine, each in writers.detected(sightings).items()
-            },
-        )
+        return made(cls, writers, detected=writers.detected(sightings))
 
 
 class ReadersOut(BaseModel):
@@ -144,23 +134,15 @@ class TableOut(BaseModel):
     ) -> TableOut:
         """`sightings` are those of the table's engines, `counts` those of its unresolved incidents; `clock` is that of
         its snapshot."""
-        index = table.index
-        return cls(
-            id=table.id,
-            name=table.name,
-            base_path=table.base_path,
-            index=IndexOut(num_buckets=index.num_buckets, hash_fields=list(index.hash_fields)) if index else None,
-            lock=LockOut(
-                provider=table.lock.provider, options=masked(table.lock.options), wait_seconds=table.lock.wait_seconds
-            ),
+        lock = table.lock
+        return made(
+            cls,
+            table,
+            lock=LockOut(provider=lock.provider, options=masked(lock.options), wait_seconds=lock.wait_seconds),
             writers=WritersOut.of(table.writers, sightings),
-            readers=ReadersOut(hudi_version=table.readers.hudi_version),
             hudi_options=masked(table.hudi_options),
-            profile=dict(table.profile),
             incidents=IncidentCounts.of(counts or {}),
-            clock=ClockOut.model_validate(clock) if clock else None,
-            created_at=table.created_at,
-            updated_at=table.updated_at,
+            clock=clock or None,
         )
 
 
@@ -251,7 +233,7 @@ class JobOut(BaseModel):
 
     @classmethod
     def of(cls, job: Job, prospects: Prospects) -> JobOut:
-        return cls(**_fields(job, prospects))
+        return made(cls, job, **expected(job, prospects))
 
 
 class JobDetail(JobOut):
@@ -261,7 +243,8 @@ class JobDetail(JobOut):
     @classmethod
     def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
         shown = [AttemptOut.of(attempt) for attempt in attempts]
-        return cls(**_fields(job, prospects), attempts=shown, spent=SpentOut.of(job.spent(attempts, now)))
+        spent = SpentOut.of(job.spent(attempts, now))
+        return made(cls, job, **expected(job, prospects), attempts=shown, spent=spent)
 
 
 class PollOut(BaseModel):
@@ -293,38 +276,12 @@ class HealthOut(BaseModel):
     status: Literal["ok"] = "ok"
 
 
-def _fields(job: Job, prospects: Prospects) -> dict[str, Any]:
+def expected(job: Job, prospects: Prospects) -> dict[str, Any]:
+    """Returns the members of a job that do not stand in its row."""
     wait = prospects.waits.get(job.id)
     return {
         "waits_for": wait.what if wait else None,
         "breaker": BreakerOut.of(wait.breaker, wait.at) if wait else None,
         "forecast": ForecastOut.of(job, prospects.outlook),
-        "id": job.id,
-        "table_id": job.table_id,
-        "kind": job.kind,
-        "params": dict(job.params),
-        "dry_run": job.dry_run,
-        "state": job.state,
-        "attempt": job.attempt,
-        "max_attempts": job.max_attempts,
-        "cancel_requested": job.cancel_requested,
-        "priority": job.priority,
-        "worker_group": job.worker_group,
-        "timeout_seconds": job.timeout_seconds,
-        "requested_by": job.requested_by,
-        "reason": job.reason,
-        "retry_of": job.retry_of,
-        "worker_id": job.worker_id,
-        "progress": ProgressOut.model_validate(job.progress.to_json()) if job.progress else None,
-        "instants": list(job.instants),
-        "result": dict(job.result) if job.result is not None else None,
-        "verdict": job.verdict,
         "error": JobProblem.of(job.error),
-        "created_at": job.created_at,
-        "not_before": job.not_before,
-        "leased_at": job.leased_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-        "lease_deadline": job.lease_deadline,
-        "hand_over": HandOverOut.model_validate(job.hand_over, from_attributes=True) if job.hand_over else None,
     }

@@ -116,5 +116,5 @@ def _are_same(sent: Mapping[str, str], stored: Mapping[str, str], database: Data
     try:
         return table_secrets.opened(database.cipher, {key: stored[key] for key in new}) == new
     except SecretUnreadableError:
-        # Sent again, it becomes readable.
+        # The stored secret cannot be read; storing what was sent makes it readable.
         return False

@@ -15,7 +15,7 @@ from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Since, Until
+from service.api.filters import Glob, Listed
 from service.api.patterns import SOME_TEXT
 from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
 from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
@@ -35,7 +35,6 @@ from service.registration import registry
 router = Routes(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0f3c2a9d5e7b1c44"])]
-Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
 EXAMINATION_ERRORS = (
     errors.ParamsInvalidError,
     table_errors.OptionNotAllowedError,
@@ -51,7 +50,6 @@ EXAMINATION_ERRORS = (
     storage_errors.ReadersBusyError,
 )
 REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
-CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
 @router.on(
@@ -70,14 +68,8 @@ def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Call
     return shown(database, table)
 
 
-@router.on(
-    "POST /detect",
-    "Show what a registration would find",
-    *EXAMINATION_ERRORS,
-    role=Role.ADMIN,
-    operation_id="detectTable",
-)
-def detect(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
+@router.on("POST /detect", "Show what a registration would find", *EXAMINATION_ERRORS, role=Role.ADMIN)
+def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
     declared = _declarations(wanted, database, lake)
     found = registry.detect(database, lake, wanted.base_path, declared, allowed_roots=caller.roots(lake))
@@ -114,22 +106,11 @@ def list_tables(
             examples=["s3a://lake/shop/"],
         ),
     ] = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> TablePage:
     """`since` and `until` are times of registration."""
     with reading(database.engine) as connection:
-        page = table_store.page(
-            connection,
-            limit=limit,
-            cursor=cursor,
-            name=name,
-            path=None if path is None else plain(path),
-            since=since,
-            until=until,
-        )
+        page = table_store.page(connection, name=name, path=None if path is None else plain(path), **listed)
         items = _outs(connection, page.items)
     return TablePage(items=items, next_cursor=page.next_cursor)
 
@@ -173,10 +154,9 @@ def change_table(
     "Have a table polled now",
     table_errors.TableNotFoundError,
     role=Role.OPERATOR,
-    operation_id="pollTable",
     status_code=ACCEPTED,
 )
-def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
+def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
     has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
     snapshot and problems."""
@@ -193,10 +173,9 @@ def poll(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     table_errors.TableNotFoundError,
     table_errors.TableBusyError,
     role=Role.ADMIN,
-    operation_id="unregisterTable",
     status_code=NOTHING,
 )
-def unregister(table_id: TableId, database: DatabaseDep) -> None:
+def unregister_table(table_id: TableId, database: DatabaseDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""
     registry.unregister(database.engine, table_id)
 

@@ -11,14 +11,14 @@ from jobs.trace_context import parsed
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Frequent ones tell nothing, and a stream of events has no end.
+# Frequent calls tell nothing, and a stream of events has no end.
 _LEFT_OUT = ("/v1/worker/", "/v1/callbacks/", "/v1/events")
 _REPORT = "/result"
 
 
 class Traces:
-    """Measures each call of the API while traces are exported, below the span of the caller (`traceparent`); of the
-    calls of workers only the reports."""
+    """Measures each call of the API while traces are exported, below the span of the caller (`traceparent`). Reports
+    are the only calls of workers that are measured."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

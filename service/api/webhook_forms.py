@@ -16,6 +16,7 @@ from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
 from service.api.patterns import EVENT_TYPE
 from service.api.requests import Moment, Request, Word
+from service.api.shown import made
 from service.delivery.open_lineage import SCHEME
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
 from service.events.event import EventType
@@ -118,8 +119,8 @@ class WebhookOut(BaseModel):
         cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], *, is_whole: bool
     ) -> WebhookOut:
         """`is_whole` shows the URL with its path."""
-        fields = _fields(webhook, cipher, counts)
-        return cls(**fields if is_whole else {**fields, "url": _without_path(webhook.url)})
+        url = webhook.url if is_whole else _without_path(webhook.url)
+        return made(cls, webhook, **_state(webhook, cipher, counts), url=url)
 
 
 class WebhookCreated(WebhookOut):
@@ -129,7 +130,7 @@ class WebhookCreated(WebhookOut):
     def with_secret(
         cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], secret: str
     ) -> WebhookCreated:
-        return cls(**_fields(webhook, cipher, counts), secret=secret)
+        return made(cls, webhook, **_state(webhook, cipher, counts), secret=secret)
 
 
 class DeliveryAttemptOut(BaseModel):
@@ -143,13 +144,9 @@ class DeliveryAttemptOut(BaseModel):
     @classmethod
     def of(cls, attempt: DeliveryAttempt) -> DeliveryAttemptOut:
         answer = attempt.answer
-        return cls(
-            at=attempt.at,
-            milliseconds=round(answer.seconds * 1000),
-            status=answer.status,
-            error=answer.error,
-            response=answer.excerpt,
-            retry_at=attempt.retry_at,
+        milliseconds = round(answer.seconds * 1000)
+        return made(
+            cls, answer, at=attempt.at, milliseconds=milliseconds, response=answer.excerpt, retry_at=attempt.retry_at
         )
 
 
@@ -166,17 +163,7 @@ class DeliveryOut(BaseModel):
 
     @classmethod
     def of(cls, delivery: Delivery, attempts: list[DeliveryAttempt]) -> DeliveryOut:
-        return cls(
-            id=delivery.id,
-            webhook_id=delivery.webhook_id,
-            event_id=delivery.event_id,
-            event_type=delivery.event_type,
-            table_id=delivery.table_id,
-            state=delivery.state,
-            created_at=delivery.created_at,
-            ended_at=delivery.ended_at,
-            attempts=[DeliveryAttemptOut.of(attempt) for attempt in attempts],
-        )
+        return made(cls, delivery, attempts=[DeliveryAttemptOut.of(attempt) for attempt in attempts])
 
 
 class BlockedOut(BaseModel):
@@ -224,26 +211,14 @@ def _without_path(url: str) -> str:
     return f"{split.scheme}://{split.netloc}/{MASK}"
 
 
-def _fields(webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int]) -> dict[str, Any]:
+def _state(webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int]) -> dict[str, Any]:
     try:
         names = list(json.loads(cipher.open(webhook.sealed_headers)))
     except SecretUnreadableError:
         names = []
     return {
-        "id": webhook.id,
-        "url": webhook.url,
-        "types": list(webhook.types),
-        "tables": list(webhook.tables),
         "headers": dict.fromkeys(names, MASK),
-        "description": webhook.description,
         "enabled": webhook.is_enabled,
-        "disabled_because": webhook.disabled_because,
-        "disabled_at": webhook.disabled_at,
-        "failing_since": webhook.failing_since,
-        "last_success_at": webhook.last_success_at,
         "pending": counts.get(DeliveryState.PENDING, 0),
         "dead": counts.get(DeliveryState.DEAD, 0),
-        "old_secret_until": webhook.old_secret_until,
-        "created_at": webhook.created_at,
-        "updated_at": webhook.updated_at,
     }

@@ -12,11 +12,10 @@ from service.access import errors as secret_errors
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Since, Until
+from service.api.filters import Glob, Listed
 from service.api.patterns import SOME_TEXT
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
-from service.api.tables import CursorText, Limit
 from service.api.webhook_forms import (
     BlockedOut,
     DeliveryOut,
@@ -59,10 +58,9 @@ _FORM_ERRORS = (
     "Create a webhook: send events to a URL, or write them to a Kafka topic",
     *_FORM_ERRORS,
     role=Role.ADMIN,
-    operation_id="createWebhook",
     status_code=CREATED,
 )
-def create(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: Response) -> WebhookCreated:
+def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: Response) -> WebhookCreated:
     """Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery is at
     least once, with the same `webhook-id` in every attempt, and in the order of events for each table."""
     created = flows.create(
@@ -91,23 +89,11 @@ def list_webhooks(
     ] = None,
     enabled: Annotated[bool | None, Query(description="Only those that are enabled, or disabled")] = None,
     failing: Annotated[bool | None, Query(description="Only those whose last delivery failed, or succeeded")] = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> WebhookPage:
     """`since` and `until` are times of creation."""
     with reading(database.engine) as connection:
-        page = webhook_store.page(
-            connection,
-            limit=limit,
-            cursor=cursor,
-            description=description,
-            enabled=enabled,
-            failing=failing,
-            since=since,
-            until=until,
-        )
+        page = webhook_store.page(connection, description=description, enabled=enabled, failing=failing, **listed)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
     items = [_out(webhook, database, caller, counts.get(webhook.id, {})) for webhook in page.items]
     return WebhookPage(items=items, next_cursor=page.next_cursor)
@@ -128,14 +114,9 @@ def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep,
 
 
 @router.on(
-    "PATCH /webhooks/{webhook_id}",
-    "Change a webhook",
-    errors.WebhookNotFoundError,
-    *_FORM_ERRORS,
-    role=Role.ADMIN,
-    operation_id="changeWebhook",
+    "PATCH /webhooks/{webhook_id}", "Change a webhook", errors.WebhookNotFoundError, *_FORM_ERRORS, role=Role.ADMIN
 )
-def change(
+def change_webhook(
     webhook_id: WebhookId, wanted: WebhookChange, database: DatabaseDep, guard: GuardDep, caller: CallerDep
 ) -> WebhookOut:
     """Pending deliveries go to the new URL, with the new headers."""
@@ -153,10 +134,9 @@ def change(
     "Delete a webhook and its deliveries",
     errors.WebhookNotFoundError,
     role=Role.ADMIN,
-    operation_id="deleteWebhook",
     status_code=NOTHING,
 )
-def delete(webhook_id: WebhookId, database: DatabaseDep) -> None:
+def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
     flows.remove(database.engine, webhook_id)
 
 
@@ -165,23 +145,16 @@ def delete(webhook_id: WebhookId, database: DatabaseDep) -> None:
     "Enable a webhook, and retry pending deliveries at once",
     errors.WebhookNotFoundError,
     role=Role.OPERATOR,
-    operation_id="enableWebhook",
 )
-def enable(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
+def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
     webhook = flows.enable(database.engine, database.notifier, database.clock, webhook_id)
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
 
-@router.on(
-    "POST /webhooks/{webhook_id}/disable",
-    "Disable a webhook",
-    errors.WebhookNotFoundError,
-    role=Role.OPERATOR,
-    operation_id="disableWebhook",
-)
-def disable(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
+@router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", errors.WebhookNotFoundError, role=Role.OPERATOR)
+def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     because = f"{caller.name} disabled it."
     webhook = flows.disable(database.engine, database.notifier, webhook_id, because=because, now=database.clock())
     with reading(database.engine) as connection:
@@ -194,10 +167,9 @@ def disable(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> 
     errors.WebhookNotFoundError,
     delivery_errors.WebhookDisabledError,
     role=Role.OPERATOR,
-    operation_id="testWebhook",
     status_code=ACCEPTED,
 )
-def test(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
+def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
     """Sends one event of the type `webhook.test` once; GET /v1/deliveries/{id} shows the outcome."""
     return _delivery(database, flows.test(database.engine, database.notifier, database.clock, webhook_id))
 
@@ -208,9 +180,8 @@ def test(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
     errors.WebhookNotFoundError,
     secret_errors.SecretKeyMissingError,
     role=Role.ADMIN,
-    operation_id="rotateWebhookSecret",
 )
-def rotate_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
+def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""
     created = flows.rotate_secret(database.engine, database.clock, database.cipher, webhook_id)
     with reading(database.engine) as connection:
@@ -227,10 +198,9 @@ def rotate_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreate
     delivery_errors.WebhookDisabledError,
     errors.ParamsInvalidError,
     role=Role.OPERATOR,
-    operation_id="replayWebhook",
     status_code=ACCEPTED,
 )
-def replay(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
+def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
     """Sends events that were given up, and those from before the webhook was created or while it was disabled. Does not
     touch pending deliveries, so a repeated call sends nothing twice."""
     replayed = flows.replay(
@@ -257,17 +227,12 @@ def list_deliveries(
     database: DatabaseDep,
     *,
     state: Annotated[list[DeliveryState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    listed: Listed,
 ) -> DeliveryPage:
     """`since` and `until` are times of the events."""
     with reading(database.engine) as connection:
         webhook_store.get(connection, webhook_id)
-        page = delivery_store.page(
-            connection, webhook_id, limit=limit, cursor=cursor, states=state, since=since, until=until
-        )
+        page = delivery_store.page(connection, webhook_id, states=state, **listed)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
     items = [DeliveryOut.of(delivery, attempts.get(delivery.id, [])) for delivery in page.items]
     return DeliveryPage(items=items, next_cursor=page.next_cursor)

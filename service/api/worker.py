@@ -39,14 +39,8 @@ _POLL_SECONDS = 1.0
 _VERIFICATION_SECONDS = 5.0
 
 
-@router.on(
-    "POST /announcements",
-    "Say what a worker is and waits for",
-    errors.ParamsInvalidError,
-    operation_id="announceWorker",
-    status_code=NOTHING,
-)
-def announce(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
+@router.on("POST /announcements", "Say what a worker is and waits for", errors.ParamsInvalidError, status_code=NOTHING)
+def announce_worker(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
     """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
     The token must be made for the worker's group."""
     info = _info(wanted.worker, caller)
@@ -67,11 +61,10 @@ def _info(worker: WorkerInfoIn | None, caller: Caller) -> WorkerInfo:
     "POST /leases",
     "Take the next job",
     errors.ParamsInvalidError,
-    operation_id="leaseJob",
     responses={int(NOTHING): {"description": "No job is due"}},
     response_model=LeaseOut,
 )
-async def lease(
+async def lease_job(
     wanted: LeaseRequest, *, database: DatabaseDep, lake: LakeDep, queue: QueueDep, caller: CallerDep, request: Request
 ) -> LeaseOut | Response:
     """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
@@ -139,14 +132,8 @@ def heartbeat(
     return HeartbeatOut(answer=answer.value)
 
 
-@router.on(
-    "POST /leases/{job_id}/result",
-    "End an attempt",
-    errors.ParamsInvalidError,
-    job_errors.LeaseLostError,
-    operation_id="reportResult",
-)
-async def report(
+@router.on("POST /leases/{job_id}/result", "End an attempt", errors.ParamsInvalidError, job_errors.LeaseLostError)
+async def report_result(
     job_id: JobId,
     wanted: ReportIn,
     *,

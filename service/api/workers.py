@@ -147,7 +147,7 @@ def get_demand(
 ) -> DemandByGroup:
     """Lists a `group` that you name even if it has neither jobs nor workers.
 
-    With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of workers.
+    A scaler gets the number of workers from `wanted_slots` of a group, with the slots of one worker as the target.
     """
     now = database.clock()
     outlook = monitoring.forecaster.outlook(database.engine, database.clock, is_scaled=True)

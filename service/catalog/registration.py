@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,9 @@ from jobs.contract import BucketIndex, JsonMapped, Table, TableLock, WriterEngin
 from service.catalog.table_secrets import opened
 from service.lake.table import BucketIndexKind
 from service.model.flink_restart import FlinkRestart
+from service.model.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from service.access.secret_cipher import SecretCipher
     from service.lake.engine_sighting import Sighting, Sightings
 
@@ -74,7 +74,7 @@ class Readers(JsonMapped):
 
 
 @dataclass(frozen=True)
-class Registration:
+class Registration(Record):
     """One registered table. The secrets among its options are encrypted (`service.catalog.table_secrets`)."""
 
     id: str

@@ -1,0 +1,1 @@
+"""The commands: the service, a worker, the administration and the client."""

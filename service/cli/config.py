@@ -35,9 +35,7 @@ def show(
     if changed:
         settings = [each for each in settings if each.source != "default"]
     out = Output(as_json=as_json)
-    if as_json:
-        out.json({"settings": [each.to_json() for each in settings]})
-        return
+    out.document({"settings": [each.to_json() for each in settings]})
     out.table(
         ("NAME", "VALUE", "SOURCE"),
         [(each.name, "" if each.value is None else compact(each.value), each.source) for each in settings],

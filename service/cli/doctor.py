@@ -37,13 +37,11 @@ def doctor(url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson
         checks = []
         for check in _checks(url, token):
             checks.append(check)
-            if not as_json:
-                out.say(f"{check.state:<7} {check.name:<9} {check.detail}", style=_STYLES[check.state])
-                if check.hint:
-                    out.say(f"{'':<17} {check.hint}")
+            out.say(f"{check.state:<7} {check.name:<9} {check.detail}", style=_STYLES[check.state])
+            if check.hint:
+                out.say(f"{'':<17} {check.hint}")
         is_fine = all(check.state != FAILED for check in checks)
-        if as_json:
-            out.json({"ok": is_fine, "checks": [check.to_json() for check in checks]})
+        out.document({"ok": is_fine, "checks": [check.to_json() for check in checks]})
         if not is_fine:
             raise typer.Exit(ExitCode.FAILED)
 

@@ -26,7 +26,7 @@ def create_token(
     days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="It expires then. Default: never")] = None,
     database: Database = None,
 ) -> None:
-    """Create a token and print it once. From the first token on, every call needs one."""
+    """Create a token and print it once. Every call needs a token as soon as there is one."""
     from service.access import token_changes
     from service.db.engine import writing
 

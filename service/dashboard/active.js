@@ -148,10 +148,5 @@ export function cancelButton(job, tableName, changed) {
 async function cancel(job, label, changed) {
   const text = "A queued job ends at once. The worker of a running job learns of it within seconds, and cleans up first.";
   if (!(await confirmed(`${label}?`, text, "Cancel the job"))) return;
-  try {
-    await post(`${jobPath(job.id)}/cancel`);
-    changed();
-  } catch (error) {
-    changed(error);
-  }
+  await post(`${jobPath(job.id)}/cancel`).then(() => changed(), changed);
 }

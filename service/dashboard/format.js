@@ -27,6 +27,9 @@ export function count(value, noun, many) {
   return `${number(value)} ${plural(value, noun, many)}`;
 }
 
+/** Names in a line; null without any. */
+export const listed = (names) => (names?.length ? names.join(", ") : null);
+
 export function bytes(value) {
   const power = value < 1024 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log2(value) / 10));
   const scaled = value / 1024 ** power;

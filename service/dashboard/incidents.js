@@ -67,10 +67,6 @@ function line({ id, state, detail, opened_at: since }) {
 async function start(tableId, instants, changed) {
   const text = "The repair waits for a moment without a write in flight, takes the table's lock, and moves the rows to the right buckets.";
   if (!(await confirmed("Repair?", text, "Start the repair"))) return;
-  try {
-    await post(`${tablePath(tableId)}/jobs`, { kind: "repair", params: { instants: instants.slice(0, 1000) } });
-    changed();
-  } catch (error) {
-    changed(error);
-  }
+  const repair = { kind: "repair", params: { instants: instants.slice(0, 1000) } };
+  await post(`${tablePath(tableId)}/jobs`, repair).then(() => changed(), changed);
 }

@@ -1,14 +1,13 @@
-// Tables with their last jobs, each a small field: its letters are the kind, its look is what became of it.
+// Tables with their last jobs, each a small field: the letters say the kind, the look says the outcome.
 
 import { h } from "./dom.js";
-import { ago, bytes, count, kindName, number } from "./format.js";
+import { ago, bytes, count, kindName, number, tableType } from "./format.js";
 import { LETTERS } from "./kinds.js";
 import { jobLink, lookOf, outcome, tableLink, time } from "./components.js";
 import { brief } from "./problems.js";
 
 const OUTCOMES = ["succeeded", "nothing to do", "refused", "failed", "running", "queued", "cancelled", "unknown"];
 const HEADINGS = ["Table", "Problems", "Backlog", "Last commit", "Last jobs"];
-const TYPES = { MERGE_ON_READ: "MOR", COPY_ON_WRITE: "COW" };
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
 /** `rows` are those of the overview. */
@@ -39,7 +38,7 @@ function row(table) {
 }
 
 function name({ id, name: words, base_path: path, table_type: type, table_version: version, declared_buckets: declared, buckets, state }) {
-  const kind = type && `${TYPES[type] ?? type} v${version ?? "?"}`;
+  const kind = type && `${tableType({ table_type: type })} v${version ?? "?"}`;
   const number = declared && (buckets === declared ? count(buckets, "bucket") : `${count(buckets, "bucket")} (writers: ${declared})`);
   return [
     h("span", { class: "line" }, tableLink(id, h("strong", {}, words)), NOTED[state] && h("span", { class: "tag" }, NOTED[state])),

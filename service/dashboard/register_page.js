@@ -2,7 +2,7 @@
 
 import { post, problemOf } from "./api.js";
 import { h } from "./dom.js";
-import { tableType } from "./format.js";
+import { listed, tableType } from "./format.js";
 import { card, field, pairs, problem, select, tableLink } from "./components.js";
 import { may } from "./role.js";
 
@@ -132,7 +132,6 @@ function wanted(data) {
 
 function detected({ name, base_path: path, index, profile, registered_as: known }) {
   const layout = profile.bucket_layout ?? {};
-  const listed = (names) => (names?.length ? names.join(", ") : null);
   return card(
     "detected",
     "What is there",

@@ -4,7 +4,7 @@ import { get, post, tablePath } from "./api.js";
 import { Active } from "./active.js";
 import { Commits } from "./commits.js";
 import { h } from "./dom.js";
-import { moment } from "./format.js";
+import { listed, moment } from "./format.js";
 import { Incidents } from "./incidents.js";
 import { jobForm } from "./job_form.js";
 import { TimelineChart } from "./timeline_chart.js";
@@ -106,14 +106,7 @@ export function tablePage(id, changed) {
     );
   }
 
-  async function poll() {
-    try {
-      await post(`${tablePath(id)}/poll`);
-      changed();
-    } catch (error) {
-      changed(error);
-    }
-  }
+  const poll = () => post(`${tablePath(id)}/poll`).then(() => changed(), changed);
 
   return { title: () => table?.name ?? "Table", load, draw, refresh: () => active.refresh(), isBusy: () => active.isMoving };
 }
@@ -125,10 +118,6 @@ function detected(sightings) {
   const one = ([engine, { last_seen: at, instant, evidence }]) =>
     h("li", { "data-key": engine }, engine, ", last ", time(at), instant && [" at ", h("code", {}, instant)], `: ${evidence}`);
   return h("ul", { class: "plain" }, ...every.map(one));
-}
-
-function listed(names) {
-  return names?.length ? names.join(", ") : null;
 }
 
 function columns(profile) {

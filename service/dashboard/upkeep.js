@@ -6,6 +6,7 @@ import { h } from "./dom.js";
 import { bytes, count, seconds } from "./format.js";
 import { card, link, pairs, problem } from "./components.js";
 import { pauseOfTable } from "./pause.js";
+import { valueOf } from "./policy_level.js";
 import { may } from "./role.js";
 
 const REPAIR = { auto: "at once", suggest: "suggested", off: "off" };
@@ -46,6 +47,23 @@ export class Upkeep {
   }
 }
 
+/** The sections of the policy: the name of each, and what it says while it is on. `calendar` is the time of day, if that
+ * decides. */
+const SECTIONS = [
+  ["Compaction", "compaction", compaction],
+  ["Cleaning", "cleaning", (its, calendar) => `${calendar ?? thresholds(its)}; keeps ${count(its.retain, RETAINED[its.policy])}`],
+  ["Clustering", "clustering", clustering],
+  ["Bucket expansion", "bucket_expansion", (its, calendar) => rescale(its, `above ${bytes(its.max_bucket_bytes)} in a bucket`, calendar)],
+  ["Bucket contraction", "bucket_contraction", (its, calendar) => rescale(its, `below ${bytes(its.min_bucket_bytes)} in an average bucket`, calendar)],
+  ["Archival", "archival", (its, calendar) => `${calendar ?? `above ${count(its.commits, "commit")} on the timeline`}; keeps ${its.retain}`],
+  ["Partition TTL", "partition_ttl", partitionTtl],
+  ["Sync to a metastore", "sync", (its, calendar) => (its.metastore_uris == null ? "off" : `${calendar ?? "after each commit"}, to ${its.database} of ${its.metastore_uris}`)],
+  ["Repair", "repair", (its) => REPAIR[its.mode]],
+  ["Rollback of dead writers", "rollback", (its) => `after ${seconds(its.after_seconds)} without a heartbeat`],
+  ["Diagnosis", "diagnosis", examination],
+  ["Audit", "audit", examination],
+];
+
 function policy({ policy, sources }) {
   const changedSettings = Object.entries(sources).filter(([, source]) => source !== "default");
   return [
@@ -56,85 +74,54 @@ function policy({ policy, sources }) {
       ["Priority", policy.priority !== 0 && String(policy.priority)],
       ["Time limit of an attempt", policy.timeout_seconds != null && seconds(policy.timeout_seconds)],
       ["Worker group", policy.worker_group !== "default" && policy.worker_group],
-      ["Compaction", compaction(policy)],
-      ["Cleaning", cleaning(policy)],
-      ["Clustering", clustering(policy)],
-      ["Bucket expansion", expansion(policy)],
-      ["Bucket contraction", contraction(policy)],
-      ["Archival", archival(policy)],
-      ["Partition TTL", partitionTtl(policy)],
-      ["Sync to a metastore", sync(policy)],
-      ["Repair", REPAIR[policy.repair.mode]],
-      ["Rollback of dead writers", policy.rollback.enabled ? `after ${seconds(policy.rollback.after_seconds)} without a heartbeat` : "off"],
-      ["Diagnosis", examination(policy, policy.diagnosis)],
-      ["Audit", examination(policy, policy.audit)],
+      ...SECTIONS.map(([name, section, words]) => [name, isOff(policy[section]) ? "off" : words(policy[section], calendar(policy, section))]),
     ),
     changedSettings.length > 0 &&
       h(
         "details",
         { "data-key": "differing" },
         h("summary", {}, `${count(changedSettings.length, "setting")} other than the default`),
-        pairs(...changedSettings.map(([name, source]) => [name, [h("code", {}, shown(policy, name)), ` from ${source}`]])),
+        pairs(...changedSettings.map(([name, source]) => [name, [h("code", {}, JSON.stringify(valueOf(policy, name))), ` from ${source}`]])),
       ),
   ];
 }
 
-function compaction({ compaction: its, time_zone: zone }) {
-  if (!its.enabled) return "off";
+const isOff = ({ enabled, mode }) => enabled === false || mode === "off";
+
+/** Undefined without a calendar. */
+function calendar(policy, section) {
+  const { cron } = policy[section];
+  return cron ? `at ${cron} (${policy.time_zone})` : undefined;
+}
+
+function compaction(its, calendar) {
   const limits = [its.limit_bytes != null && bytes(its.limit_bytes), its.limit_file_groups != null && count(its.limit_file_groups, "file group")];
   const limit = limits.some(Boolean) && `, ${limits.filter(Boolean).join(" and ")} at once`;
-  if (its.cron) return [calendar(its, zone), limit];
-  return [thresholds(its), its.log_ratio != null && `, or logs of ${its.log_ratio} times the base files`, limit];
+  return [calendar ?? thresholds(its), !calendar && its.log_ratio != null && `, or logs of ${its.log_ratio} times the base files`, limit];
 }
 
-function cleaning({ cleaning: its, time_zone: zone }) {
-  if (!its.enabled) return "off";
-  return `${its.cron ? calendar(its, zone) : thresholds(its)}; keeps ${count(its.retain, RETAINED[its.policy])}`;
-}
-
-function archival({ archival: its, time_zone: zone }) {
-  if (!its.enabled) return "off";
-  return `${its.cron ? calendar(its, zone) : `above ${count(its.commits, "commit")} on the timeline`}; keeps ${its.retain}`;
-}
-
-function partitionTtl({ partition_ttl: its, time_zone: zone }) {
-  if (!its.enabled) return "off";
+function partitionTtl(its, calendar) {
   if (its.days_retain == null) return "off: `days_retain` is not set";
   const since = its.strategy === "KEEP_BY_TIME" ? "their last modification" : "their creation";
-  return `${its.cron ? calendar(its, zone) : `every ${seconds(its.seconds)}`}; keeps partitions ${count(its.days_retain, "day")} since ${since}`;
+  return `${calendar ?? `every ${seconds(its.seconds)}`}; keeps partitions ${count(its.days_retain, "day")} since ${since}`;
 }
 
-function examination({ time_zone: zone }, its) {
-  if (!its.enabled) return "off";
-  return `${its.cron ? calendar(its, zone) : `every ${seconds(its.seconds)}`}${its.rows ? ", with all rows" : ""}`;
+function examination(its, calendar) {
+  return `${calendar ?? `every ${seconds(its.seconds)}`}${its.rows ? ", with all rows" : ""}`;
 }
 
-function sync({ sync: its, time_zone: zone }) {
-  if (!its.enabled || its.metastore_uris == null) return "off";
-  return `${its.cron ? calendar(its, zone) : "after each commit"}, to ${its.database} of ${its.metastore_uris}`;
-}
-
-function clustering({ clustering: its, time_zone: zone }) {
-  if (!its.enabled) return "off";
+function clustering(its, calendar) {
   const reasons = [
     its.unsorted_bytes != null && (its.sort_by.length > 0 || its.expansion_factor) && `${bytes(its.unsorted_bytes)} unsorted`,
     its.small_file_share != null && `${Math.round(its.small_file_share * 100)} % small files`,
   ];
-  const when = its.cron ? calendar(its, zone) : `at ${reasons.filter(Boolean).join(" or ")}`;
   const what = its.sort_by.length ? `by ${its.sort_by.join(", ")}` : its.expansion_factor ? "in its order" : "merges small files";
-  return `${what}${its.expansion_factor ? `, ready for ${its.expansion_factor} times the buckets` : ""}, ${when}`;
+  const room = its.expansion_factor ? `, ready for ${its.expansion_factor} times the buckets` : "";
+  return `${what}${room}, ${calendar ?? `at ${reasons.filter(Boolean).join(" or ")}`}`;
 }
 
-function expansion({ bucket_expansion: its, time_zone: zone }) {
-  if (its.mode === "off") return "off";
-  const when = its.cron ? `, looked at ${calendar(its, zone)}` : "";
-  return `${its.mode === "auto" ? "done" : "suggested"} above ${bytes(its.max_bucket_bytes)} in a bucket${when}`;
-}
-
-function contraction({ bucket_contraction: its, time_zone: zone }) {
-  if (its.mode === "off") return "off";
-  const when = its.cron ? `, looked at ${calendar(its, zone)}` : "";
-  return `${its.mode === "auto" ? "done" : "suggested"} below ${bytes(its.min_bucket_bytes)} in an average bucket${when}`;
+function rescale({ mode }, where, calendar) {
+  return `${mode === "auto" ? "done" : "suggested"} ${where}${calendar ? `, looked at ${calendar}` : ""}`;
 }
 
 function thresholds({ trigger, commits, seconds: span }) {
@@ -144,11 +131,4 @@ function thresholds({ trigger, commits, seconds: span }) {
   return `after ${words[trigger]}`;
 }
 
-const calendar = ({ cron }, zone) => `at ${cron} (${zone})`;
-
 const window = ({ start, end, days }) => [days.join(", "), `${start}–${end}`].filter(Boolean).join(" ");
-
-/** The value of a setting such as `compaction.commits`. */
-function shown(policy, name) {
-  return JSON.stringify(name.split(".").reduce((value, part) => value[part], policy));
-}

@@ -93,12 +93,7 @@ export function webhookPage(id, changed) {
   async function remove() {
     const text = "Its deliveries are deleted too, and nothing is sent any more.";
     if (!(await confirmed(`Delete ${hook.description || hook.id}?`, text, "Delete it"))) return;
-    try {
-      await send("DELETE", webhookPath(id));
-      location.hash = "#/webhooks";
-    } catch (error) {
-      changed(error);
-    }
+    await send("DELETE", webhookPath(id)).then(() => (location.hash = "#/webhooks"), changed);
   }
 
   function drawDeliveries() {

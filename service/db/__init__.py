@@ -1,0 +1,1 @@
+"""The database: engine, schema, pages, and the migrations at the start."""

@@ -17,7 +17,10 @@ import sqlalchemy as sa
 from service.model.errors import ParamsInvalidError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
+    from enum import Enum
+
+    from sqlalchemy import Connection
 
 Row = TypeVar("Row")
 
@@ -86,6 +89,45 @@ def within(
 ) -> list[sa.ColumnElement[bool]]:
     """Returns the conditions that a time is `since` or later, and before `until`; None is without limit."""
     return [*([] if since is None else [column >= since]), *([] if until is None else [column < until])]
+
+
+def among(column: sa.ColumnElement[Any], words: Collection[Enum]) -> list[sa.ColumnElement[bool]]:
+    """Returns the condition that the column is one of the words; none for an empty collection, which selects all."""
+    return [column.in_([word.value for word in words])] if words else []
+
+
+def behind(
+    cursor: str | None, at: sa.Column[datetime], row_id: sa.Column[Any], *, ascending: bool = False
+) -> list[sa.ColumnElement[bool]]:
+    """Returns the condition that a row comes after the cursor in the order of a time and the id: newest first, unless
+    `ascending`. Raises ParamsInvalidError."""
+    if not cursor:
+        return []
+    last = Cursor.parse(cursor)
+    last_id = last.number if isinstance(row_id.type, sa.Integer) else last.id
+    if ascending:
+        return [sa.or_(at > last.created_at, sa.and_(at == last.created_at, row_id > last_id))]
+    return [sa.or_(at < last.created_at, sa.and_(at == last.created_at, row_id < last_id))]
+
+
+def paged(
+    connection: Connection,
+    query: sa.Select[Any],
+    read: Callable[[sa.Row[Any]], Row],
+    at: sa.Column[datetime],
+    row_id: sa.Column[Any],
+    *,
+    limit: int,
+    cursor: str | None,
+    ascending: bool = False,
+) -> Page[Row]:
+    """Returns the page of the query behind the cursor, in the order of a time and the id: newest first, unless
+    `ascending`. `read` makes an item of a row."""
+    order = (at, row_id) if ascending else (at.desc(), row_id.desc())
+    query = query.where(*behind(cursor, at, row_id, ascending=ascending)).order_by(*order).limit(limit + 1)
+    rows = connection.execute(query).all()
+    page = page_of(rows, limit, lambda row: (row._mapping[at], str(row._mapping[row_id])))
+    return Page([read(row) for row in page.items], page.next_cursor)
 
 
 def page_of(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[datetime, str]]) -> Page[Row]:

@@ -1,4 +1,11 @@
-"""The clock of a service, which goes on after a restart, and is the same for all replicas of a database."""
+"""The clock of a service, which goes on after a restart, and is the same for all replicas of a database.
+
+The time of the database does not serve in its place. SQLite has that of the machine, and PostgreSQL that of its server:
+both make the steps of a clock that is set, by which all leases would run out at once. And the service takes the time in
+some ninety places, in several of them for each call. A reading of this clock took 17 microseconds. The database was
+asked in 130 (SQLite) and 770 (PostgreSQL 15, on the same machine) within a transaction, and in 370 and 1770 by itself,
+on a busy machine.
+"""
 
 from __future__ import annotations
 

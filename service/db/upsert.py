@@ -1,4 +1,4 @@
-"""Insert or update in one statement, in the dialect of either database."""
+"""Insertion that minds a row which is there already, in the dialect of either database."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
     from sqlalchemy import Connection
+
+
+def insert(connection: Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+    """Returns an insertion that can say what happens if there is such a row (`on_conflict_do_nothing`)."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def upsert(
@@ -26,6 +31,5 @@ def upsert(
 
     Concurrent calls are executed one after the other.
     """
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    row = insert(table).values(**key, **{**values, **(only_new or {})})
+    row = insert(connection, table).values(**key, **{**values, **(only_new or {})})
     connection.execute(row.on_conflict_do_update(index_elements=list(key), set_=dict(values)))

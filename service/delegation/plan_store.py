@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.page import Cursor, Page, page_of
+from service.db.page import Page, among, paged, within
+from service.db.upsert import insert
 from service.delegation.plan import ENDED, OPEN, DelegatedPlan, DelegatedService, ExecutionHints, PlanState
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def add(connection: Connection, plans: Sequence[DelegatedPlan]) -> list[Delegate
     if kept + len(plans) > MOST_PER_TABLE:
         old = sa.select(_p.c.id).where(_p.c.base_path == base_path, _IS_ENDED).order_by(_p.c.requested_at)
         kept -= connection.execute(_p.delete().where(_p.c.id.in_(old.limit(len(plans))))).rowcount
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(_p).on_conflict_do_nothing().returning(_p.c.id)
+    statement = insert(connection, _p).on_conflict_do_nothing().returning(_p.c.id)
     room = plans[: max(0, MOST_PER_TABLE - kept)]
     return [each for each in room if connection.execute(statement, _values(each)).scalar_one_or_none() is not None]
 
@@ -129,21 +128,10 @@ def page(
 ) -> Page[DelegatedPlan]:
     """Returns a page, newest first, of those first requested from `since` on and before `until`. Empty `states` select
     all states."""
-    query = sa.select(_p).order_by(_p.c.requested_at.desc(), _p.c.id.desc()).limit(limit + 1)
+    query = sa.select(_p).where(*within(_p.c.requested_at, since, until), *among(_p.c.state, states))
     if table_id is not None:
         query = query.where(_p.c.table_id == table_id)
-    if states:
-        query = query.where(_p.c.state.in_([state.value for state in states]))
-    if since is not None:
-        query = query.where(_p.c.requested_at >= since)
-    if until is not None:
-        query = query.where(_p.c.requested_at < until)
-    if cursor:
-        after = Cursor.parse(cursor)
-        same_moment = sa.and_(_p.c.requested_at == after.created_at, _p.c.id < after.id)
-        query = query.where(sa.or_(_p.c.requested_at < after.created_at, same_moment))
-    rows = [_plan(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda plan: (plan.requested_at, plan.id))
+    return paged(connection, query, _plan, _p.c.requested_at, _p.c.id, limit=limit, cursor=cursor)
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:

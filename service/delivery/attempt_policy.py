@@ -17,18 +17,14 @@ _GONE = 410
 
 @dataclass(frozen=True)
 class DeliveryConfig:
-    """`schedule` are the pauses after the first, second ... failure, in seconds; the last pause precedes the last try.
+    """The settings of retries."""
 
-    `jitter` is the largest share of a pause that is added to it. A receiver's `Retry-After` can extend a pause up to
-    `most_retry_after`. No delivery blocks the later ones of its queue for longer than `most_hold`, counted from its
-    first attempt. A webhook that fails for `disable_after` without a success in between is disabled.
-    """
-
+    # Seconds of the pauses after the first, second ... failure; the last pause precedes the last try.
     schedule: tuple[float, ...] = (5, 300, 1800, 7200, 18_000, 36_000, 36_000)
-    jitter: float = 0.1
-    most_retry_after: timedelta = timedelta(hours=12)
-    most_hold: timedelta = timedelta(hours=36)
-    disable_after: timedelta = timedelta(days=5)
+    jitter: float = 0.1  # The largest share of a pause that is added to it.
+    most_retry_after: timedelta = timedelta(hours=12)  # A receiver's `Retry-After` extends a pause up to this.
+    most_hold: timedelta = timedelta(hours=36)  # A delivery blocks later ones for so long after its first attempt.
+    disable_after: timedelta = timedelta(days=5)  # A webhook that fails for so long without a success is disabled.
 
 
 @dataclass(frozen=True)

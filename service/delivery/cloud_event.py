@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from service.events.event import Published
 
 MEDIA_TYPE = "application/cloudevents+json"
-BATCH_MEDIA_TYPE = "application/cloudevents-batch+json"
 
 
 def cloud_event(published: Published, source: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 MOST_COUNTED = 10_000
-"""So that a receiver that is away for days makes no call slow."""
+"""The limit of each count, so that a receiver that is away for days makes no call slow."""
 
 _d = schema.deliveries
 _q = schema.queues
@@ -27,11 +27,10 @@ _OPEN = (DeliveryState.PENDING, DeliveryState.DEAD)
 
 @dataclass(frozen=True)
 class DeliveryStatistics:
-    """`open` counts the deliveries that wait or were given up, up to `MOST_COUNTED` each. `due_at` is when the first
-    one is due to be tried."""
+    """Figures of all webhooks together."""
 
-    open: Mapping[DeliveryState, int]
-    due_at: datetime | None
+    open: Mapping[DeliveryState, int]  # Deliveries that wait or were given up, up to `MOST_COUNTED` each.
+    due_at: datetime | None  # When the first delivery is due to be tried.
     webhooks: int
     failing: int
     disabled: int

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Page, seq_of
+from service.db.page import Page, among, seq_of
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult
 from service.events.event import MOST_DISORDER, EventType
 from service.model.errors import DeliveryNotFoundError
@@ -27,7 +27,9 @@ _e = schema.events
 _q = schema.queues
 _a = schema.delivery_attempts
 
-QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type, _e.c.table_id).join(_e, _e.c.seq == _d.c.event_seq)
+QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type.label("event_type"), _e.c.table_id, _e.c.seq).join(
+    _e, _e.c.seq == _d.c.event_seq
+)
 
 
 def enqueue(connection: Connection, wanted: Sequence[tuple[str, Published]], *, now: datetime) -> list[str]:
@@ -62,7 +64,7 @@ def get(connection: Connection, delivery_id: str) -> Delivery:
     row = connection.execute(QUERY.where(_d.c.id == delivery_id)).one_or_none()
     if row is None:
         raise DeliveryNotFoundError(f"There is no delivery {delivery_id}.")
-    return delivery_of(row)
+    return Delivery.of_row(row)
 
 
 def page(
@@ -87,13 +89,12 @@ def page(
     if until is not None:
         last = _last_before(until + MOST_DISORDER)
         query = query.where(_e.c.at < until, *(number <= last for number in numbers))
-    if states:
-        query = query.where(_d.c.state.in_([state.value for state in states]))
-        if DeliveryState.DELIVERED not in states:
-            query = query.where(schema.DELIVERY_IS_OPEN)
+    query = query.where(*among(_d.c.state, states))
+    if states and DeliveryState.DELIVERED not in states:
+        query = query.where(schema.DELIVERY_IS_OPEN)
     if cursor:
         query = query.where(*(number < seq_of(cursor) for number in numbers))
-    found = [delivery_of(row) for row in connection.execute(query)]
+    found = [Delivery.of_row(row) for row in connection.execute(query)]
     shown = found[:limit]
     return Page(shown, str(shown[-1].seq) if len(found) > limit else None)
 
@@ -157,7 +158,7 @@ def blocking(connection: Connection, webhook_id: str, limit: int) -> list[tuple[
         .order_by(_d.c.event_seq)
         .limit(limit)
     )
-    return [(delivery_of(row), row.behind) for row in connection.execute(query)]
+    return [(Delivery.of_row(row), row.behind) for row in connection.execute(query)]
 
 
 def give_up(connection: Connection, delivery: Delivery, *, now: datetime) -> bool:
@@ -179,7 +180,7 @@ def give_up(connection: Connection, delivery: Delivery, *, now: datetime) -> boo
 def known(connection: Connection, webhook_id: str, events: Iterable[Published]) -> Mapping[int, Delivery]:
     """Returns the webhook's deliveries of these events, by the events' `seq`."""
     query = QUERY.where(_d.c.webhook_id == webhook_id, _d.c.event_seq.in_([each.seq for each in events]))
-    return {row.event_seq: delivery_of(row) for row in connection.execute(query)}
+    return {row.event_seq: Delivery.of_row(row) for row in connection.execute(query)}
 
 
 def send_again(connection: Connection, delivery_ids: Sequence[str], *, now: datetime) -> None:
@@ -201,22 +202,6 @@ def restart_pending(connection: Connection, webhook_id: str, *, now: datetime) -
     is_waiting = sa.and_(_d.c.webhook_id == webhook_id, schema.DELIVERY_IS_PENDING)
     connection.execute(_d.update().where(is_waiting).values(**_RESET))
     connection.execute(_q.update().where(_q.c.id.in_(queue_ids)).values(next_at=now))
-
-
-def delivery_of(row: sa.Row[Any]) -> Delivery:
-    return Delivery(
-        id=row.id,
-        webhook_id=row.webhook_id,
-        event_id=row.event_id,
-        event_type=row.type,
-        seq=row.event_seq,
-        created_at=row.created_at,
-        table_id=row.table_id,
-        state=DeliveryState(row.state),
-        tries=row.tries,
-        first_tried_at=row.first_tried_at,
-        ended_at=row.ended_at,
-    )
 
 
 _RESET = {"state": DeliveryState.PENDING.value, "tries": 0, "first_tried_at": None, "ended_at": None}

@@ -48,16 +48,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DispatcherConfig:
-    """`source` is that of the CloudEvents, `namespace` that of the jobs in OpenLineage events. `per_webhook` and
-    `at_once` limit the claimed delivery queues; a failing webhook has at most one. `run` limits the deliveries that are
-    read from a queue at once."""
+    """The settings of the dispatcher."""
 
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
-    source: str = "/groundskeeper"
-    namespace: str = "groundskeeper"
-    per_webhook: int = 16
-    at_once: int = 512
-    run: int = 50
+    source: str = "/groundskeeper"  # The source of the CloudEvents.
+    namespace: str = "groundskeeper"  # The namespace of the jobs in OpenLineage events.
+    per_webhook: int = 16  # Most claimed delivery queues of a webhook; a failing one has at most one.
+    at_once: int = 512  # Most claimed delivery queues.
+    run: int = 50  # Most deliveries that are read from a queue at once.
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class _Unrecorded:
 
 
 class Dispatcher:
-    """The dispatcher. It belongs to one event loop. It calls `wake` when `run_once` has something to record, and
+    """The dispatcher, which belongs to one event loop. `wake` is called when `run_once` has something to record, and
     `on_attempt` after each attempt."""
 
     def __init__(
@@ -257,7 +255,7 @@ class Dispatcher:
         now = self._clock()
         busy = self._busy - unrecorded.webhooks
         if not unrecorded and not self._can_claim(now, busy):
-            # Read first, so that the usual case takes no write lock.
+            # The read comes first, so that the usual case takes no write lock.
             return []
         with writing(self._engine) as connection:
             to_disable = self._record(connection, unrecorded.tried, now)

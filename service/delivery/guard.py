@@ -30,8 +30,8 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _CLOSED: tuple[Network, ...] = (
     # Formally public, but internal to every machine of a large cloud (Azure's platform address).
     ipaddress.IPv4Network("168.63.129.16/32"),
-    # Not private in every version of Python: protocol assignments (including a cloud's metadata), local-use NAT64
-    # (RFC 8215), and the old site-local range.
+    # Some versions of Python do not call these private: protocol assignments (including a cloud's metadata), local-use
+    # NAT64 (RFC 8215), and the old site-local range.
     ipaddress.IPv4Network("192.0.0.0/24"),
     ipaddress.IPv6Network("64:ff9b:1::/48"),
     ipaddress.IPv6Network("fec0::/10"),

@@ -36,13 +36,12 @@ _MOST_RECEIVERS = 256
 
 @dataclass(frozen=True)
 class SendLimits:
-    """Seconds to connect, to wait for the next bytes, and in total until the status; number of bytes that are read of a
-    response."""
+    """The limits of one message, in seconds."""
 
     connect: float = 5.0
-    read: float = 10.0
-    total: float = 15.0
-    answer_bytes: int = 16 * 1024
+    read: float = 10.0  # Wait for the next bytes.
+    total: float = 15.0  # Time until the status.
+    answer_bytes: int = 16 * 1024  # Bytes that are read of a response.
 
     @property
     def longest(self) -> float:

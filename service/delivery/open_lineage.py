@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from service.events.event import Event
 
 SCHEME = "openlineage+"
-"""Before the `http://` or `https://` of an endpoint."""
+"""Prefix of the `http://` or `https://` of an endpoint."""
 MEDIA_TYPE = "application/json"
 
 _SPEC = "https://openlineage.io/spec"
@@ -45,7 +45,7 @@ _MOST_CHARACTERS = 4000
 
 @dataclass(frozen=True)
 class Statistics:
-    """What was read or written; None where the job does not say."""
+    """Figures of what was read or written; None where the job does not say."""
 
     rows: int | None = None
     bytes: int | None = None

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.delivery.delivery_store import QUERY, delivery_of
-from service.delivery.webhook import Delivery, DeliveryQueue
-from service.delivery.webhook_store import webhook_of
+from service.delivery.delivery_store import QUERY
+from service.delivery.webhook import Delivery, DeliveryQueue, Webhook
 from service.events.event import Event, Published
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from service.delivery.webhook import DeliveryAttempt, Webhook
+    from service.delivery.webhook import DeliveryAttempt
 
 _d = schema.deliveries
 _e = schema.events
@@ -52,7 +51,7 @@ def due(connection: Connection, now: datetime) -> list[Webhook]:
         .where(_w.c.disabled_because.is_(None))
         .order_by(longest.c.since)
     )
-    return [webhook_of(row) for row in connection.execute(query)]
+    return [Webhook.of_row(row) for row in connection.execute(query)]
 
 
 def claim(
@@ -69,7 +68,7 @@ def claim(
     first = sa.select(ranked.c.id).where(ranked.c.place <= max(capacity.values()))
     query = (
         sa.select(_q.c.id, _q.c.webhook_id)
-        # Checked again: another service may have claimed it since the ranks were computed.
+        # The condition is checked again: another service may have claimed it since the ranks were computed.
         .where(_q.c.id.in_(first), _is_free(now))
         .order_by(_q.c.next_at, _q.c.id)
         .with_for_update(skip_locked=True)
@@ -89,8 +88,8 @@ def claim(
 def waiting(
     connection: Connection, queue_ids: Sequence[int], limit: int
 ) -> Mapping[int, list[tuple[Delivery, Published]]]:
-    """Returns the first `limit` pending deliveries of each queue, by its id, in the order of their events. It reads no
-    others, however many are pending."""
+    """Returns the first `limit` pending deliveries of each queue, by its id, in the order of their events. No others
+    are read, however many are pending."""
     other = _d.alias("other")
     beyond = (
         sa.select(other.c.event_seq)
@@ -108,7 +107,7 @@ def waiting(
     )
     found: dict[int, list[tuple[Delivery, Published]]] = {queue_id: [] for queue_id in queue_ids}
     for row in connection.execute(query):
-        found[row.lane_id].append((delivery_of(row), _published(row)))
+        found[row.lane_id].append((Delivery.of_row(row), _published(row)))
     return found
 
 
@@ -173,7 +172,7 @@ def _is_free(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _published(row: sa.Row[Any]) -> Published:
-    return Published(row.event_seq, Event(row.event_id, row.type, row.at, row.table_id, row.data))
+    return Published(row.event_seq, Event(row.event_id, row.event_type, row.at, row.table_id, row.data))
 
 
 def _attempt_values(tried: AttemptRecord) -> dict[str, Any]:

@@ -4,42 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from service.delivery import open_lineage
+from service.model.record import Record
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from service.events.event import Event
 
 
 @dataclass(frozen=True)
-class Webhook:
-    """An address that receives the events of `types` (globs, such as `job.*`) about `tables` (ids, or globs of names;
-    if empty, all tables and events without a table).
-
-    `sealed_...` are encrypted secrets (`secret_cipher`): the signing key, the old signing key that also signs until
-    `old_secret_until`, and the caller's own headers as a JSON object. `disabled_because` is None while the webhook is
-    enabled. `failing_since` is the first failure after the last success.
-    """
+class Webhook(Record):
+    """An address that receives events. `sealed_...` are encrypted (`secret_cipher`)."""
 
     id: str
     url: str
     created_at: datetime
     updated_at: datetime
-    sealed_secret: str
-    sealed_headers: str
-    sealed_old_secret: str | None = None
+    sealed_secret: str  # The signing key.
+    sealed_headers: str  # The caller's own headers, as a JSON object.
+    sealed_old_secret: str | None = None  # The old signing key, which also signs until `old_secret_until`.
     old_secret_until: datetime | None = None
-    types: tuple[str, ...] = ("*",)
-    tables: tuple[str, ...] = ()
+    types: tuple[str, ...] = ("*",)  # Globs, such as `job.*`.
+    tables: tuple[str, ...] = ()  # Ids, or globs of names; if empty, all tables and events without a table.
     description: str = ""
-    disabled_because: str | None = None
+    disabled_because: str | None = None  # None while the webhook is enabled.
     disabled_at: datetime | None = None
-    failing_since: datetime | None = None
+    failing_since: datetime | None = None  # The first failure after the last success.
     last_success_at: datetime | None = None
 
     def evolve(self, **changes: Any) -> Webhook:
@@ -83,8 +77,8 @@ class DeliveryState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """One event for one webhook. `tries` and `first_tried_at` start again with a replay."""
+class Delivery(Record):
+    """One event for one webhook."""
 
     id: str
     webhook_id: str
@@ -94,7 +88,7 @@ class Delivery:
     created_at: datetime
     table_id: str | None = None
     state: DeliveryState = DeliveryState.PENDING
-    tries: int = 0
+    tries: int = 0  # Starts again with a replay, like `first_tried_at`.
     first_tried_at: datetime | None = None
     ended_at: datetime | None = None
 
@@ -104,18 +98,14 @@ class Delivery:
 
 @dataclass(frozen=True)
 class SendResult:
-    """Result of one attempt. `status` is None without an answer, with the reason in `error`, and for Kafka, which has
-    `is_acknowledged` instead.
-
-    `retry_after` is the unparsed header. `excerpt` is the beginning of the body.
-    """
+    """Result of one attempt."""
 
     seconds: float
-    status: int | None = None
-    error: str | None = None
-    retry_after: str | None = None
-    excerpt: str = ""
-    is_acknowledged: bool = False
+    status: int | None = None  # None without an answer, and for Kafka.
+    error: str | None = None  # Why there is no answer.
+    retry_after: str | None = None  # The unparsed header.
+    excerpt: str = ""  # The beginning of the body.
+    is_acknowledged: bool = False  # Whether Kafka has accepted it.
 
     @property
     def is_accepted(self) -> bool:
@@ -125,16 +115,16 @@ class SendResult:
 
 @dataclass(frozen=True)
 class DeliveryAttempt:
-    """One attempt. `at` is when it began. `retry_at` is None when no further attempt follows."""
+    """One attempt."""
 
-    at: datetime
+    at: datetime  # When it began.
     answer: SendResult
-    retry_at: datetime | None = None
+    retry_at: datetime | None = None  # None when no further attempt follows.
 
 
 @dataclass(frozen=True)
 class DeliveryQueue:
-    """The delivery queue of one webhook and one table. Its deliveries are sent one after the other."""
+    """The delivery queue of one webhook and one table, whose deliveries are sent one after the other."""
 
     id: int
     webhook_id: str

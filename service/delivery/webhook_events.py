@@ -25,5 +25,5 @@ def webhook_test(webhook: Webhook, at: datetime, nonce: str) -> Event:
 
 
 def _webhook(webhook: Webhook) -> dict[str, Any]:
-    # Not the URL: other webhooks may receive this event, and URLs of chat services are secrets.
+    # The URL is left out: other webhooks may receive this event, and URLs of chat services are secrets.
     return {"id": webhook.id, "description": webhook.description}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Cursor, Page, matches, page_of, within
+from service.db.page import Page, matches, paged, within
 from service.delivery.webhook import Webhook
 from service.model.errors import WebhookNotFoundError
 
@@ -21,7 +21,7 @@ _w = schema.webhooks
 
 
 def add(connection: Connection, webhook: Webhook) -> None:
-    connection.execute(_w.insert().values(id=webhook.id, created_at=webhook.created_at, **_values(webhook)))
+    connection.execute(_w.insert().values(webhook.to_row()))
 
 
 def get(connection: Connection, webhook_id: str, *, for_update: bool = False) -> Webhook:
@@ -30,7 +30,7 @@ def get(connection: Connection, webhook_id: str, *, for_update: bool = False) ->
     row = connection.execute(query.with_for_update(key_share=True) if for_update else query).one_or_none()
     if row is None:
         raise WebhookNotFoundError(f"There is no webhook {webhook_id}.")
-    return webhook_of(row)
+    return Webhook.of_row(row)
 
 
 def page(
@@ -46,25 +46,20 @@ def page(
 ) -> Page[Webhook]:
     """Returns a page of webhooks in the order of their creation. `description` is a glob; the times are those of the
     creation."""
-    query = sa.select(_w).order_by(_w.c.created_at, _w.c.id).limit(limit + 1)
-    query = query.where(*within(_w.c.created_at, since, until))
+    query = sa.select(_w).where(*within(_w.c.created_at, since, until))
     if description is not None:
         query = query.where(matches(_w.c.description, description))
     if enabled is not None:
         query = query.where(_w.c.disabled_because.is_(None) if enabled else _w.c.disabled_because.is_not(None))
     if failing is not None:
         query = query.where(_w.c.failing_since.is_not(None) if failing else _w.c.failing_since.is_(None))
-    if cursor:
-        last = Cursor.parse(cursor)
-        same_moment = sa.and_(_w.c.created_at == last.created_at, _w.c.id > last.id)
-        query = query.where(sa.or_(_w.c.created_at > last.created_at, same_moment))
-    rows = [webhook_of(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda webhook: (webhook.created_at, webhook.id))
+    created = (_w.c.created_at, _w.c.id)
+    return paged(connection, query, Webhook.of_row, *created, limit=limit, cursor=cursor, ascending=True)
 
 
 def enabled(connection: Connection) -> list[Webhook]:
     query = sa.select(_w).where(_w.c.disabled_because.is_(None)).order_by(_w.c.created_at, _w.c.id)
-    return [webhook_of(row) for row in connection.execute(query)]
+    return [Webhook.of_row(row) for row in connection.execute(query)]
 
 
 def locked(connection: Connection, webhook_ids: Iterable[str]) -> dict[str, Webhook]:
@@ -73,11 +68,11 @@ def locked(connection: Connection, webhook_ids: Iterable[str]) -> dict[str, Webh
     Always locks in the same order, and does not block references, so publishing transactions do not wait for it.
     """
     query = sa.select(_w).where(_w.c.id.in_(sorted(webhook_ids))).order_by(_w.c.id).with_for_update(key_share=True)
-    return {row.id: webhook_of(row) for row in connection.execute(query)}
+    return {row.id: Webhook.of_row(row) for row in connection.execute(query)}
 
 
 def change(connection: Connection, webhook: Webhook) -> None:
-    connection.execute(_w.update().where(_w.c.id == webhook.id).values(**_values(webhook)))
+    connection.execute(_w.update().where(_w.c.id == webhook.id).values(webhook.to_row("id", "created_at")))
 
 
 def note_health(connection: Connection, changed: Iterable[Webhook]) -> None:
@@ -94,41 +89,3 @@ def note_health(connection: Connection, changed: Iterable[Webhook]) -> None:
 def remove(connection: Connection, webhook_id: str) -> None:
     """Deletes a webhook together with its deliveries."""
     connection.execute(_w.delete().where(_w.c.id == webhook_id))
-
-
-def _values(webhook: Webhook) -> dict[str, Any]:
-    return {
-        "url": webhook.url,
-        "types": list(webhook.types),
-        "tables": list(webhook.tables),
-        "description": webhook.description,
-        "sealed_secret": webhook.sealed_secret,
-        "sealed_headers": webhook.sealed_headers,
-        "sealed_old_secret": webhook.sealed_old_secret,
-        "old_secret_until": webhook.old_secret_until,
-        "disabled_because": webhook.disabled_because,
-        "disabled_at": webhook.disabled_at,
-        "failing_since": webhook.failing_since,
-        "last_success_at": webhook.last_success_at,
-        "updated_at": webhook.updated_at,
-    }
-
-
-def webhook_of(row: sa.Row[Any]) -> Webhook:
-    return Webhook(
-        id=row.id,
-        url=row.url,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        sealed_secret=row.sealed_secret,
-        sealed_headers=row.sealed_headers,
-        sealed_old_secret=row.sealed_old_secret,
-        old_secret_until=row.old_secret_until,
-        types=tuple(row.types),
-        tables=tuple(row.tables),
-        description=row.description,
-        disabled_because=row.disabled_because,
-        disabled_at=row.disabled_at,
-        failing_since=row.failing_since,
-        last_success_at=row.last_success_at,
-    )

@@ -1,0 +1,1 @@
+"""The events, and the notifications that wake those who wait for them."""

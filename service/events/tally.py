@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
+from service.db.upsert import insert
 from service.events.event import EventType
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def add(connection: Connection, counts: Iterable[Count]) -> None:
     ]
     if not rows:
         return
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(_t).values(rows)
+    statement = insert(connection, _t).values(rows)
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=["name", "labels"], set_={"value": _t.c.value + statement.excluded.value}

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from service.db import schema
 from service.delivery import delivery_store
 from service.delivery.attempt_policy import summary
-from service.delivery.webhook import DeliveryState, SendResult
-from service.delivery.webhook_store import webhook_of
+from service.delivery.webhook import DeliveryState, SendResult, Webhook
 from service.events.event import EventType
 from service.health.problem_facts import Backlog, BlockedDelivery, Lost, WebhookFacts
 from service.queue import lock_sighting_store
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from service.delivery.webhook import Webhook
     from service.queue.worker import Worker
 
 _j = schema.jobs
@@ -90,7 +88,7 @@ def webhooks(connection: Connection) -> list[WebhookFacts]:
     dead = _given_up(connection)
     is_ill = sa.or_(_w.c.disabled_because.is_not(None), _w.c.failing_since.is_not(None), _w.c.id.in_(list(dead)))
     query = sa.select(_w).where(is_ill).order_by(_w.c.created_at, _w.c.id).limit(MOST_WEBHOOKS)
-    hooks = [webhook_of(row) for row in connection.execute(query)]
+    hooks = [Webhook.of_row(row) for row in connection.execute(query)]
     if not hooks:
         return []
     counts = delivery_store.open_counts(connection, [hook.id for hook in hooks])

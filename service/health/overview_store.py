@@ -92,7 +92,7 @@ def activity(connection: Connection) -> Activity:
 
 
 def tables(connection: Connection, busy: Collection[str], *, with_type: bool) -> Listing:
-    """Returns all tables. Their types are in large documents, so they are read only where a filter needs them."""
+    """Returns all tables. Types are in large documents, so they are read only where a filter needs them."""
     kind = _t.c.profile["table_type"].as_string() if with_type else sa.null()
     of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, kind.label("type"))
     # Only the few that fail have an error read: a document takes longer to read than the rest of a row.
@@ -129,7 +129,7 @@ def active_jobs(connection: Connection, limit: int) -> list[tuple[Job, str]]:
         .order_by(turn, _j.c.created_at, _j.c.id)
         .limit(limit)
     )
-    return [(job_store.job_of(row), row.name) for row in connection.execute(query)]
+    return [(Job.of_row(row), row.name) for row in connection.execute(query)]
 
 
 def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -> Mapping[str, list[PastJob]]:

@@ -5,15 +5,14 @@ The listings here cost the same for one table as for thousands, and are as old a
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
 from service.db.page import Cursor, Page, not_a_cursor, page_of
+from service.db.upsert import insert
 from service.health.next_step import Action
 from service.health.problem import RANKS, About, HealthProblem, ObjectType, ProblemKind, Severity
 
@@ -62,8 +61,7 @@ def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    first = insert(_r).values(id=_ROUND, at=began).on_conflict_do_nothing().returning(_r.c.id)
+    first = insert(connection, _r).values(id=_ROUND, at=began).on_conflict_do_nothing().returning(_r.c.id)
     return connection.execute(first).first() is not None
 
 
@@ -172,23 +170,6 @@ def counts(connection: Connection) -> dict[tuple[ProblemKind, Severity], int]:
         .group_by(_p.c.kind, _p.c.severity)
     )
     return {(ProblemKind(row.kind), Severity(row.severity)): row.number for row in connection.execute(query)}
-
-
-def counts_of_tables(
-    connection: Connection, table_ids: Collection[str] | None = None
-) -> dict[str, dict[Severity, int]]:
-    """Counts the open problems of these tables, or of all; a table without any is missing."""
-    query = (
-        sa.select(_p.c.table_id, _p.c.severity, sa.func.count().label("number"))
-        .where(_IS_OPEN, _p.c.table_id.is_not(None), _p.c.kind.in_(_KINDS))
-        .group_by(_p.c.table_id, _p.c.severity)
-    )
-    if table_ids is not None:
-        query = query.where(_p.c.table_id.in_(table_ids))
-    found: defaultdict[str, dict[Severity, int]] = defaultdict(dict)
-    for row in connection.execute(query):
-        found[row.table_id][Severity(row.severity)] = row.number
-    return found
 
 
 def _key(each: OpenProblem) -> tuple[datetime, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.contract import JobKind
 from service.health.next_step import clean, compact, diagnose, roll_back, start
 from service.health.problem import Definition, ProblemKind, Severity
-from service.incidents.incident import ASTRAY, IncidentKind, IncidentState
+from service.incidents.incident import MISPLACING_ROWS, IncidentKind, IncidentState
 from service.model.formatting import count, duration
 from service.scheduling.pending_plans import ACTIONS
 
@@ -94,7 +94,7 @@ def incidents(table: TableFacts, _now: datetime) -> Iterator[HealthProblem]:
 
 
 def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> Step:
-    if kind in ASTRAY:
+    if kind in MISPLACING_ROWS:
         return start(table.id, "Repair", JobKind.REPAIR, {"instants": instants[:1000]})
     if kind is IncidentKind.LATE_FILES:
         return clean(table.id, table.policy.cleaning)

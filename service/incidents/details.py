@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from jobs.kinds.parameters import Spec
-from jobs.kinds.results import Count, DamageFound, Part, SomeInstant, Text
+from jobs.kinds.results import Count, DamageFound, Many, Part, SomeInstant, Text
 
 
 class GroupWrittenTo(Part, frozen=True, kw_only=True):
@@ -33,10 +33,10 @@ class IncidentDetails(DamageFound, frozen=True, kw_only=True):
     rows: Annotated[int | UnsetType | None, Spec("Rows that are astray; null if not known")] = UNSET
     file_groups: Annotated[Count, Spec("Replaced file groups that the commit wrote to")] = UNSET
     partitions: Annotated[Count, Spec("Number of partitions that it wrote to")] = UNSET
-    groups: Annotated[tuple[GroupWrittenTo, ...] | UnsetType, Spec("The first of these file groups")] = UNSET
+    groups: Annotated[Many[GroupWrittenTo], Spec("The first of these file groups")] = UNSET
     doubt: Annotated[Text, Spec("Why nothing proves that the commit came after the replacement; absent on proof")] = (
         UNSET
     )
-    by_partition: Annotated[tuple[SuspectedPartition, ...] | UnsetType, Spec("The first of the partitions")] = UNSET
+    by_partition: Annotated[Many[SuspectedPartition], Spec("The first of the partitions")] = UNSET
     job_id: Annotated[Text, Spec("The job that found it, or fenced the write")] = UNSET
     job_kind: Annotated[Text, Spec("Kind of the job that fenced the write")] = UNSET

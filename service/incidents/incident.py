@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Problem
 from jobs.format.stale_writes import Doubt
 from jobs.kinds.registry import KINDS
+from service.model.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
+    from collections.abc import Iterable
 
 
 class IncidentKind(StrEnum):
@@ -47,9 +49,9 @@ class IncidentState(StrEnum):
 DOUBT = "doubt"
 """Key in the details of a stale write that nothing proves, so that only a person may have it repaired: a `Doubt`."""
 
-STANDING = (IncidentState.SUSPECTED, IncidentState.OPEN)
+UNRESOLVED = (IncidentState.SUSPECTED, IncidentState.OPEN)
 
-ASTRAY = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
+MISPLACING_ROWS = frozenset({IncidentKind.STALE_WRITE, IncidentKind.OLD_NUMBER})
 """The kinds that a repair resolves."""
 
 HELD_BACK = frozenset(kind for kind, declared in KINDS.items() if declared.waits_for_repair)
@@ -92,7 +94,7 @@ _DOUBTS = {
 
 
 @dataclass(frozen=True)
-class Incident:
+class Incident(Record):
     """`instant` caused it, with the operation type `operation`. `details` are figures of its kind, as JSON.
 
     `because` is the reason why it was closed, as a sentence.
@@ -110,8 +112,8 @@ class Incident:
     because: str | None = None
 
     @property
-    def is_standing(self) -> bool:
-        return self.state in STANDING
+    def is_unresolved(self) -> bool:
+        return self.state in UNRESOLVED
 
     @property
     def doubt(self) -> Doubt | None:
@@ -142,4 +144,4 @@ class Incident:
 
 def with_misplaced_rows(incidents: Iterable[Incident]) -> list[Incident]:
     """Returns the unresolved incidents that a repair resolves."""
-    return [each for each in incidents if each.is_standing and each.kind in ASTRAY]
+    return [each for each in incidents if each.is_unresolved and each.kind in MISPLACING_ROWS]

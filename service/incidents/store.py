@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.page import Cursor, Page, page_of, within
+from service.db.page import Page, among, paged, within
+from service.db.upsert import insert
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
 from service.model.job_errors import IncidentNotFoundError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _i = schema.incidents
 
 
-# Made once: every poll executes them.
+# Every poll executes these statements, so they are built once.
 _OF_TABLE = _i.c.table_id == sa.bindparam("of_table")
 _STANDING = sa.select(_i).where(_OF_TABLE, schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
 _COUNT_OPEN = sa.select(sa.func.count()).where(
@@ -32,9 +32,8 @@ _COUNT_OPEN = sa.select(sa.func.count()).where(
 
 def add(connection: Connection, found: Iterable[Incident]) -> list[Incident]:
     """Adds those that were never recorded before, in whatever state, and returns them."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(_i).on_conflict_do_nothing().returning(_i.c.id)
-    return [each for each in found if connection.execute(statement, _values(each)).scalar_one_or_none() is not None]
+    statement = insert(connection, _i).on_conflict_do_nothing().returning(_i.c.id)
+    return [each for each in found if connection.execute(statement, each.to_row()).scalar_one_or_none() is not None]
 
 
 def close(connection: Connection, incident: Incident) -> bool:
@@ -51,13 +50,13 @@ def get(connection: Connection, incident_id: str) -> Incident:
     row = connection.execute(sa.select(_i).where(_i.c.id == incident_id)).one_or_none()
     if row is None:
         raise IncidentNotFoundError(f"There is no incident {incident_id}.")
-    return _incident(row)
+    return Incident.of_row(row)
 
 
 def unresolved(connection: Connection, table_id: str, *, of: Collection[str] | None = None) -> list[Incident]:
     """Returns the table's open and suspected incidents, oldest first; `of` restricts them to these instants."""
     query = _STANDING if of is None else _STANDING.where(_i.c.instant.in_(of))
-    return [_incident(row) for row in connection.execute(query, {"of_table": table_id})]
+    return [Incident.of_row(row) for row in connection.execute(query, {"of_table": table_id})]
 
 
 def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list[Incident]:
@@ -68,7 +67,7 @@ def dismissed(connection: Connection, table_id: str, kind: IncidentKind) -> list
         _i.c.state == IncidentState.CLEARED.value,
         _i.c.because.not_like(f"% {NO_LONGER_FOUND}"),
     )
-    return [_incident(row) for row in connection.execute(query.order_by(_i.c.closed_at.desc()).limit(100))]
+    return [Incident.of_row(row) for row in connection.execute(query.order_by(_i.c.closed_at.desc()).limit(100))]
 
 
 def every_standing(connection: Connection, table_id: str | None = None) -> Mapping[str, list[Incident]]:
@@ -76,7 +75,7 @@ def every_standing(connection: Connection, table_id: str | None = None) -> Mappi
     query = sa.select(_i).where(schema.INCIDENT_IS_STANDING).order_by(_i.c.opened_at, _i.c.id)
     found: defaultdict[str, list[Incident]] = defaultdict(list)
     for row in connection.execute(query if table_id is None else query.where(_i.c.table_id == table_id)):
-        found[row.table_id].append(_incident(row))
+        found[row.table_id].append(Incident.of_row(row))
     return found
 
 
@@ -117,25 +116,17 @@ def page(
     until: datetime | None = None,
 ) -> Page[Incident]:
     """Returns a page, newest incident first. Empty `kinds` and `states` select all; the times are those of opening."""
-    query = sa.select(_i).order_by(_i.c.opened_at.desc(), _i.c.id.desc()).limit(limit + 1)
-    query = query.where(*within(_i.c.opened_at, since, until))
+    query = sa.select(_i).where(
+        *within(_i.c.opened_at, since, until), *among(_i.c.kind, kinds), *among(_i.c.state, states)
+    )
     if table_id is not None:
         query = query.where(_i.c.table_id == table_id)
-    if kinds:
-        query = query.where(_i.c.kind.in_([kind.value for kind in kinds]))
-    if states:
-        query = query.where(_i.c.state.in_([state.value for state in states]))
-    if cursor:
-        after = Cursor.parse(cursor)
-        same_moment = sa.and_(_i.c.opened_at == after.created_at, _i.c.id < after.id)
-        query = query.where(sa.or_(_i.c.opened_at < after.created_at, same_moment))
-    rows = [_incident(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda incident: (incident.opened_at, incident.id))
+    return paged(connection, query, Incident.of_row, _i.c.opened_at, _i.c.id, limit=limit, cursor=cursor)
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:
-    """Removes at most `limit` incidents that were closed before then and whose commit has left the active timeline:
-    otherwise a poll that starts over would find it again. Returns how many."""
+    """Removes at most `limit` incidents that were closed before `before`, and returns how many. An incident stays while
+    its commit is on the active timeline, else a poll that starts over would find it again."""
     w = schema.watches
     old = (
         sa.select(_i.c.id)
@@ -144,33 +135,3 @@ def prune(connection: Connection, before: datetime, limit: int) -> int:
         .limit(limit)
     )
     return connection.execute(_i.delete().where(_i.c.id.in_(old))).rowcount
-
-
-def _values(incident: Incident) -> dict[str, Any]:
-    return {
-        "id": incident.id,
-        "table_id": incident.table_id,
-        "kind": incident.kind.value,
-        "instant": incident.instant,
-        "state": incident.state.value,
-        "operation": incident.operation,
-        "details": dict(incident.details),
-        "opened_at": incident.opened_at,
-        "closed_at": incident.closed_at,
-        "because": incident.because,
-    }
-
-
-def _incident(row: sa.Row[Any]) -> Incident:
-    return Incident(
-        id=row.id,
-        table_id=row.table_id,
-        kind=IncidentKind(row.kind),
-        instant=row.instant,
-        state=IncidentState(row.state),
-        opened_at=row.opened_at,
-        operation=row.operation,
-        details=row.details,
-        closed_at=row.closed_at,
-        because=row.because,
-    )

@@ -17,7 +17,7 @@ from service.db.engine import writing
 from service.delivery import outbox
 from service.incidents import store
 from service.incidents.events import incident_closed, incident_opened
-from service.incidents.incident import ASTRAY, Incident, IncidentState
+from service.incidents.incident import MISPLACING_ROWS, Incident, IncidentState
 from service.model.job_errors import IncidentClosedError
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping
     ]
     closing: list[Incident] = []
     for each in store.unresolved(connection, table_id):
-        if each.kind in ASTRAY and each.instant in judged.repaired:
+        if each.kind in MISPLACING_ROWS and each.instant in judged.repaired:
             because = f"{judged.repaired[each.instant]} moved its rows to where they belong"
             closing.append(each.closed(IncidentState.REPAIRED, because, now))
-        elif each.kind in ASTRAY and each.instant in judged.undone:
+        elif each.kind in MISPLACING_ROWS and each.instant in judged.undone:
             closing.append(each.closed(IncidentState.CLEARED, "the commit was rolled back", now))
         elif each.id in over:
             closing.append(each.closed(IncidentState.CLEARED, over[each.id], now))

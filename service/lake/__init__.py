@@ -1,0 +1,1 @@
+"""The reading of tables without a JVM: timeline, file slices, locks."""

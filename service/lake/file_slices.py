@@ -89,7 +89,7 @@ class Visibility:
     def belongs_to(self, log_instant: str, base_instant: str) -> bool:
         """Returns whether a log file belongs to the slice that begins at `base_instant`, or to a later one.
 
-        From table version 8 on, the completion time of the log file's commit decides: rows written while the compaction
+        Since table version 8 the completion time of the log file's commit decides: rows written while the compaction
         ran are not in its base file. For archived commits only the requested time is known here.
         """
         known = self.completions.get(log_instant) if self.logs_carry_own_instant else None

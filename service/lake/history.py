@@ -1,6 +1,6 @@
 """Instants that have left the active timeline.
 
-From table version 8 on they are stored in Parquet files (Hudi 1.2.0 `LSMTimeline`), which this module reads. Earlier
+Table version 8 and later store them in Parquet files (Hudi 1.2.0 `LSMTimeline`), which this module reads. Earlier
 versions store them in a log of Avro blocks, which it does not read.
 """
 

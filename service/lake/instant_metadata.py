@@ -99,14 +99,14 @@ class ReplaceRequest(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True)
 class InstantMetadata:
-    """The counts are those of `service.lake.commit.Commit`.
+    """The metadata of a completed instant. The counts are those of `service.lake.commit.Commit`.
 
-    `partitions` is None if the metadata does not name the touched partitions. By partition path: `replaced` holds file
-    ids, `base_rows` the rows in each base file that the instant wrote (by name), `written` the rows that it inserted,
-    updated or deleted in each file group (by file id). `schema` is a digest that is equal for equal columns, None
-    without a schema. `rolled_back` are the requested times of the instants that it undid, `repaired` those whose rows
-    it moved to where they belong, `known` those that a replacement by Groundskeeper took into account.
-    `flink_checkpoint` is the checkpoint of the Flink job that made it, if the metadata names it.
+    `partitions` is None if the metadata does not name the touched partitions. Three members are by partition path:
+    `replaced` holds file ids, `base_rows` the rows in each base file that the instant wrote (by name), and `written`
+    the rows that it inserted, updated or deleted in each file group (by file id). `schema` is a digest that is equal
+    for equal columns, None without a schema. `rolled_back` are the requested times of the instants that it undid,
+    `repaired` those whose rows it moved to where they belong, `known` those that a replacement by Groundskeeper took
+    into account. `flink_checkpoint` is the checkpoint of the Flink job that made it, if the metadata names it.
     """
 
     operation: str | None = None

@@ -126,7 +126,7 @@ def _of_dynamodb(lock: TableLock, lock_hosts: Collection[str], now: datetime) ->
 
 
 def _credentials(lock: TableLock) -> Credentials:
-    """Returns those of the lock, or else of the service's environment. Those of a machine's role are the worker's."""
+    """Returns the credentials of the lock, or else of the service's environment. A machine's role is the worker's."""
     own = [lock.options.get(f"hoodie.aws.{name}") for name in ("access.key", "secret.key", "session.token")]
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     access_key, secret_key, token = own if own[0] else [os.environ.get(name) for name in names]

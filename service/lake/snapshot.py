@@ -91,6 +91,15 @@ class PartitionState:
     def has_files(self) -> bool:
         return bool(self.base_bytes or self.log_bytes or self.file_groups or self.freed_files)
 
+    @property
+    def average_bucket_bytes(self) -> float:
+        return (self.base_bytes + self.log_bytes) / max(self.num_buckets, 1)
+
+    @property
+    def place(self) -> str:
+        """The partition in a sentence."""
+        return f"partition {self.path}" if self.path else "the table"
+
 
 @dataclass(frozen=True)
 class Bucket:

@@ -1,0 +1,1 @@
+"""The metrics for Prometheus."""

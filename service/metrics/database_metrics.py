@@ -13,7 +13,7 @@ from service.delivery.delivery_statistics import MOST_COUNTED
 from service.events import tally
 from service.events.event import EventType
 from service.health.problem import ProblemKind, Severity
-from service.incidents.incident import STANDING, IncidentKind
+from service.incidents.incident import UNRESOLVED, IncidentKind
 from service.queue import job_tally
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_tally import BUCKETS
@@ -159,7 +159,7 @@ def _tables(reading: Reading) -> Iterator[Metric]:
         f"{_PREFIX}incidents", "Incidents of tables that are not closed", labels=["kind", "state"]
     )
     for kind in IncidentKind:
-        for state in STANDING:
+        for state in UNRESOLVED:
             incidents.add_metric([kind.value, state.value], reading.incidents.get((kind, state), 0))
     yield incidents
 

@@ -50,7 +50,8 @@ class Reading:
 
 
 class Reader:
-    """Reads it again and again. Of many thousands of tables, what needs a row of each is some seconds old."""
+    """Reads the state again and again. If there are thousands of tables, figures that need a row of each are some
+    seconds old."""
 
     def __init__(self, engine: Engine, clock: Clock, forecaster: Forecaster) -> None:
         self._engine, self._clock, self._forecaster = engine, clock, forecaster

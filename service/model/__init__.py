@@ -1,0 +1,1 @@
+"""The ids, clocks and errors that several subjects share."""

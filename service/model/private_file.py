@@ -1,4 +1,4 @@
-"""Files that only their owner may read and write, whatever the umask. Their folder is left as it is."""
+"""Files that only their owner may read and write, whatever the umask. The folder is left as it is."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Polls of tables: commits are noticed by the timeline, and a snapshot is kept of each table."""

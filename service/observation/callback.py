@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CallbackResult:
-    """`is_new` is false if the commit is known already, or a poll of the table is requested already."""
+    """The outcome of a callback."""
 
     table_id: str
-    is_new: bool
+    is_new: bool  # False if the commit is known already, or a poll of the table is requested already.
 
 
 def receive(engine: Engine, poll_requests: PollRequests, *, base_path: str, instant: str) -> CallbackResult:

@@ -1,4 +1,4 @@
-"""A glance at a table whose polls fail: has anything changed of what a poll reads first? Costs three listings."""
+"""A glance at a table whose polls fail: three listings tell whether anything that a poll reads first has changed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Glance:
     allowed_roots: tuple[str, ...] | None = None
 
     def __call__(self, base_path: str) -> str:
-        """Returns a digest that is another one as soon as a file of the timeline or of the table's properties has come,
-        gone or changed, or the storage answers differently."""
+        """Returns a digest that changes as soon as a file of the timeline or of the table's properties comes, goes or
+        changes, or the storage answers differently."""
         try:
             storage = open_storage(base_path, self.storage_options, self.allowed_roots)
             seen = [repr(sorted(storage.list(folder))) for folder in _FOLDERS]

@@ -19,18 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LakeAccess:
-    """`readers` run what reads tables, with the `storage_options` of the settings; `poll_requests` have a table polled
-    soon. `permissions` are the places, options and classes that tables may have; their roots are None if not set.
-    `flink_hosts` are the hosts whose REST API may be called, `lock_hosts` those of lock servers that may be connected
-    to."""
+    """The access to tables, with the settings that limit it."""
 
     examine: Examine
-    readers: Readers = field(default_factory=InProcess)
+    readers: Readers = field(default_factory=InProcess)  # Run the code that reads tables.
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     poll_requests: PollRequests = field(default_factory=PollRequests)
+    # The places, options and classes that tables may have; the roots are None if not set.
     permissions: Permissions = field(default_factory=Permissions)
-    flink_hosts: tuple[str, ...] = ()
-    lock_hosts: tuple[str, ...] = ()
+    flink_hosts: tuple[str, ...] = ()  # Hosts whose REST API may be called.
+    lock_hosts: tuple[str, ...] = ()  # Hosts of lock servers that may be connected to.
 
     def examined(
         self, location: str, claimed: BucketIndex | None, *, allowed_roots: tuple[str, ...] | None
@@ -41,6 +39,6 @@ class LakeAccess:
         )
 
     def check(self, declared: Table) -> None:
-        """Raises what `check_declarations` does. It follows links, on a storage that may not answer, so a reader runs
-        it."""
+        """Raises what `check_declarations` does. A reader runs the check, which follows links on a storage that may not
+        answer."""
         self.readers.run(check_declarations, declared, self.permissions, self.lock_hosts)

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# While polls end as fast as tables are claimed, a round would not end, and the service would take it for stuck.
+# A round ends after so long, even if polls end as fast as tables are claimed; else it would count as stuck.
 _ROUND_SECONDS = 10.0
-# Limit of one transaction, which must not keep other writers waiting for long.
+# A transaction claims no more tables, so that other writers do not wait for long.
 _CLAIMED_AT_ONCE = 200
 # How often a table whose polls fail is glanced at. A mended one is found within a minute.
 _GLANCE_SECONDS = 40.0
@@ -49,21 +49,20 @@ _SPREAD = 0.1
 
 @dataclass(frozen=True)
 class ObserverConfig:
-    """`poll_seconds` is the interval between polls of a table without poll requests; `at_once` tables are polled at the
-    same time; `backoff` (in seconds) applies to polls of a table that fail, as long as nothing of it changes."""
+    """The settings of polls."""
 
-    poll_seconds: float = 60.0
-    at_once: int = 8
+    poll_seconds: float = 60.0  # Interval between polls of a table without poll requests.
+    at_once: int = 8  # Tables that are polled at the same time.
+    # Seconds between polls of a table that fail, as long as nothing of the table changes.
     backoff: BackOff = field(default_factory=lambda: BackOff(first=5.0, most=3600.0))
 
 
 @dataclass(frozen=True)
 class _Failed:
-    """What a glance saw of a table right before its poll failed. Until `until` a poll of the same would only fail
-    again."""
+    """A table whose poll failed."""
 
-    seen: str
-    until: datetime
+    seen: str  # What a glance saw of the table right before the poll.
+    until: datetime  # A poll is due then; an earlier one of an unchanged table would only fail again.
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ class Observer:
         return claimed
 
     def _on_idle(self) -> None:
-        # Not whenever the pool is idle: then each claim would be of one table, and cost a transaction.
+        # An idle pool alone is no reason for a claim: each claim would be of one table, and cost a transaction.
         if self._has_more or self._poll_requests.wanted():
             self._poll_requests.notified.set()
 

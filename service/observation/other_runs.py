@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from service.lake.commit import Commit
 
 STOPPED_AFTER = timedelta(days=1)
-"""After the last one: whoever executed them does so no more."""
+"""Time after the last run; whoever executed them has stopped by then."""
 
 _RECENT_JOBS = 200
 

@@ -38,12 +38,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PollResult:
-    """`commits` are those that this poll recorded, in the order of their completion; `changed`: the timeline differs
-    from that of the last poll."""
+    """The outcome of a poll."""
 
     table_id: str
-    changed: bool = False
-    commits: tuple[Commit, ...] = ()
+    changed: bool = False  # Whether the timeline differs from that of the last poll.
+    commits: tuple[Commit, ...] = ()  # The recorded commits, in the order of their completion.
 
 
 ReadTable = Callable[["Watch", "datetime"], ChangedTable | UnchangedTable]
@@ -110,13 +109,14 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
 
 
 def _since(stored: Stored | None, vanished: Sequence[str]) -> datetime | None:
-    """Returns since when some of these commits have been missed."""
+    """Returns when some of these commits were first missed."""
     still = stored is not None and not set(stored.snapshot.vanished).isdisjoint(vanished)
     return stored.snapshot.vanished_since if stored is not None and still else None
 
 
 def _with_first(stored: Stored | None, clock: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Keeps since when clocks disagree: only the newest commits are measured, so that their first one moves."""
+    """Keeps the time since which clocks disagree, because only the newest commits are measured, and their first
+    moves."""
     known, found = stored.snapshot.clock.get("disagreement") if stored is not None else None, clock.get("disagreement")
     if not known or not found:
         return clock
@@ -166,8 +166,7 @@ def _is_overtaken(connection: Connection, polled: ChangedTable) -> bool:
 def _with_commits(
     connection: Connection, snapshot: TableSnapshot, stored: Stored | None, added: Sequence[Commit]
 ) -> TableSnapshot:
-    """Adds the counts of commits. Counts anew only where a table service ran; otherwise adds the new commits to the old
-    counts."""
+    """Adds the new commits to the counts, and counts anew only where a table service ran."""
 
     def since(run: str, old: Since | None, is_run: Callable[[Commit], bool]) -> Since:
         if old is None or any(is_run(commit) for commit in added):

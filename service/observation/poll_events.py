@@ -43,7 +43,7 @@ def of_poll(
 def of_failed_poll(
     connection: Connection, table_id: str, failures: int, problem: Problem, now: datetime
 ) -> list[Event]:
-    """`failures` polls in a row have failed, including this one."""
+    """Returns the events of a failed poll; `failures` polls in a row have failed, including this one."""
     if failures != UNHEALTHY_AFTER:
         return []
     return [table_unhealthy(table_store.get(connection, table_id), problem, now)]

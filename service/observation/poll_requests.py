@@ -9,7 +9,7 @@ import threading
 
 
 class PollRequests:
-    """May be used from any thread. `notified` is set whenever there is something to do."""
+    """The requests; any thread may use them. `notified` is set whenever there is something to do."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()

@@ -36,14 +36,11 @@ _MAX_LISTED = 1000
 
 @dataclass(frozen=True)
 class Layout:
-    """The source of each partition's number of buckets: a hashing config, or else the registered index, or nothing.
-
-    `earlier` are the hashing configs that were in force before, oldest first.
-    """
+    """The source of each partition's number of buckets: a hashing config, or else the registered index, or nothing."""
 
     index: BucketIndex | None
     hashing_config: HashingConfig | None = None
-    earlier: tuple[HashingConfig, ...] = ()
+    earlier: tuple[HashingConfig, ...] = ()  # The configs that were in force before, oldest first.
 
     @classmethod
     def read(cls, storage: Storage, config: TableConfig, timeline: Timeline, index: BucketIndex | None) -> Layout:
@@ -80,7 +77,7 @@ class Layout:
     def rescales_of(self, path: str) -> list[Rescale]:
         """Returns the expansions and contractions of a partition, oldest first.
 
-        Without a baseline, as after Hudi's own rescale, the number before is that of the writers.
+        If there is no baseline, as after Hudi's own rescale, the first number is that of the writers.
         """
         if self.index is None or self.hashing_config is None:
             return []
@@ -114,16 +111,15 @@ class Rescale:
 
 @dataclass(frozen=True)
 class Files:
-    """`listed` are the partitions that were listed, None for all. `partitions` are those of them that have or had
-    files. `replaced_before` are the file groups (partition and file id) in these partitions that had been replaced
-    before this poll, each with the instant that replaced it. `undone` are instants that are not part of the table any
-    more."""
+    """The files of the partitions that were listed."""
 
-    listed: frozenset[str] | None
-    partitions: tuple[PartitionDetail, ...]
+    listed: frozenset[str] | None  # None for all partitions.
+    partitions: tuple[PartitionDetail, ...]  # The listed partitions that have or had files.
     layout: Layout
+    # The file groups there (partition and file id) that were replaced before this poll, each with the replacing
+    # instant.
     replaced_before: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    undone: frozenset[str] = frozenset()
+    undone: frozenset[str] = frozenset()  # Instants that are not part of the table any more.
 
 
 def refresh(
@@ -228,7 +224,7 @@ def _describe(
     layout: Layout,
     small_file_bytes: int,
 ) -> tuple[PartitionDetail, ...]:
-    """`metadata` is that of the new instants, `remembered` what was known before them."""
+    """Returns the details of partitions by the `metadata` of the new instants, and what was `remembered` before."""
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     replaced: dict[str, dict[str, str]] = defaultdict(dict)
     for path, known in remembered.items():

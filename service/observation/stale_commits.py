@@ -1,8 +1,8 @@
 """Finds new commits with rows that no reader sees, or that writers will not find.
 
 File ids prove a write to a replaced file group (`jobs.format.stale_writes`). Rows in buckets of an old number can only
-be suspected here: after an expansion a few rows may all lie in the low buckets by chance, many cannot. After a
-contraction one row in a bucket that is gone suffices.
+be suspected here: after an expansion a few rows may all lie in the low buckets by chance, but not many. After a
+contraction one row in a bucket that is gone is enough.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def judge(
 ) -> Judged:
     """Finds stale commits. `commits` are those of `new_instants`, one for one, in the order of completion.
 
-    `replaced_by` are those of `replacing` that are still on the timeline, `misdated` returns the instants with times
-    that do not fit those of others.
+    `replaced_by` are the instants of `replacing` that are still on the timeline. `misdated` returns the instants whose
+    times do not fit those of others.
     """
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
     earlier = {seen.instant.requested_time: _write(seen) for seen in replaced_by}

@@ -64,51 +64,42 @@ _WRITTEN_WITHIN = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class ChangedTable:
-    """A table whose timeline differs from that of the last poll. `watch` is the state for the next poll.
+    """A table whose timeline differs from that of the last poll."""
 
-    Base files below `small_file_bytes` counted as small. `judged` are the new commits whose rows are astray; `over`
-    maps the ids of incidents that are over to the reasons. `timeline_commits` are completed, on the active timeline.
-    `lock` is the table's if it is held.
-    `clock` is what the timeline tells of its writers' clock (`ClockFrame.to_json`).
-    `vanished` and `undone` are known commits that are not on it (`vanished_commits`).
-    """
-
-    watch: Watch
+    watch: Watch  # The state for the next poll.
     index: BucketIndex | None
     table_type: TableType
     commits: Sequence[Commit]
     pending: tuple[Pending, ...]
     files: Files
-    small_file_bytes: int
-    judged: Judged
-    over: Mapping[str, str]
-    timeline_commits: int = 0
-    lock: SeenLock | None = None
-    vanished: tuple[str, ...] = ()
-    undone: tuple[str, ...] = ()
-    clock: Mapping[str, Any] = field(default_factory=dict)
+    small_file_bytes: int  # Smaller base files counted as small.
+    judged: Judged  # The new commits whose rows are astray.
+    over: Mapping[str, str]  # Reasons, by the ids of incidents that are over.
+    timeline_commits: int = 0  # Completed commits on the active timeline.
+    lock: SeenLock | None = None  # The table's lock, if it is held.
+    vanished: tuple[str, ...] = ()  # Known commits that are not on the timeline (`vanished_commits`).
+    undone: tuple[str, ...] = ()  # Known commits that were undone (`vanished_commits`).
+    clock: Mapping[str, Any] = field(default_factory=dict)  # The writers' clock (`ClockFrame.to_json`).
 
 
 @dataclass(frozen=True)
 class UnchangedTable:
-    """A table with the timeline of the last poll. `pending` is None unless the heartbeats of its pending instants
-    differ; `over` and `lock` are those of `ChangedTable`."""
+    """A table with the timeline of the last poll. `over` and `lock` are as in `ChangedTable`."""
 
-    pending: tuple[Pending, ...] | None
+    pending: tuple[Pending, ...] | None  # None unless the heartbeats of pending instants differ.
     over: Mapping[str, str]
     lock: SeenLock | None = None
 
 
 @dataclass(frozen=True)
 class TableReader:
-    """Reads tables in the calling process. `small_file_bytes`: smaller base files count as small. Tables outside the
-    `allowed_roots` are not read, None allows all; nor locks outside both their table and the `lock_roots`."""
+    """Reads tables in the calling process."""
 
     engine: Engine
     storage_options: Mapping[str, str] = field(repr=False)
-    small_file_bytes: int
-    allowed_roots: tuple[str, ...] | None = None
-    lock_roots: tuple[str, ...] = ()
+    small_file_bytes: int  # Smaller base files count as small.
+    allowed_roots: tuple[str, ...] | None = None  # Tables outside are not read; None allows all.
+    lock_roots: tuple[str, ...] = ()  # Locks outside of these and of their table are not read.
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
         """Reads a table. Costs one listing and a look at the lock's file while nothing has happened. Raises

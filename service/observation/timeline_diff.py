@@ -92,8 +92,8 @@ def missed_instants(
     cannot be read.
 
     Hudi archives the oldest first. So such instants can exist only if a pending instant is gone without a rollback, or
-    if nothing in the active timeline is as old as the newest known commit. From table version 8 on the history is then
-    read from there on; before, the service cannot read it.
+    if nothing in the active timeline is as old as the newest known commit. The history since then is read if the table
+    version is 8 or later; the service cannot read an earlier one.
     """
     if before.watch.looked_at is None:
         return [], False
@@ -120,7 +120,7 @@ def missed_instants(
 
 
 def _archived(archived: Archived, config: TableConfig, base_path: str) -> ObservedInstant:
-    """Returns an archived instant. Its inflight file is gone."""
+    """Returns an archived instant, whose inflight file is gone."""
     instant = archived.instant
     metadata = parse_metadata(instant.action, archived.metadata, base_path)
     at = config.moment(instant.completion_time or instant.requested_time)
@@ -136,8 +136,8 @@ def in_order_of_completion(
     order = CompletionOrder.of(
         {name: int(file.modified_at.timestamp() * 1000) for name, file in files.items() if file.modified_at}
     )
-    told = [replace(each, is_ordered=order.is_known(each.instant.requested_time)) for each in seen]
-    return sorted(told, key=lambda each: order.key(each.instant.requested_time))
+    ordered = [replace(each, is_ordered=order.is_known(each.instant.requested_time)) for each in seen]
+    return sorted(ordered, key=lambda each: order.key(each.instant.requested_time))
 
 
 def commits_of(
@@ -172,8 +172,8 @@ def commits_of(
 
 
 def _is_news(seen: ObservedInstant, before: KnownState) -> bool:
-    """At the first poll, only instants that completed after the registration are news. The modification time of the
-    file decides, because it does not depend on a time zone."""
+    """Returns whether an instant is news, which at the first poll it is only if it completed after the registration.
+    The modification time of the file decides, because it does not depend on a time zone."""
     if before.watch.looked_at is not None:
         return True
     return seen.written_at is not None and seen.written_at >= before.table.created_at

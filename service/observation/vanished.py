@@ -1,7 +1,7 @@
 """Finds commits that have vanished from the middle of a table's timeline.
 
-Hudi archives the oldest instants first, and takes a completed one off the timeline only by a rollback or a restore. One
-that is gone otherwise was deleted by somebody, or lost by the storage: readers take its files for uncommitted ones.
+Hudi archives the oldest instants first, and takes a completed one off the timeline only by a rollback or a restore. If
+one is gone otherwise, somebody deleted it or the storage lost it, and readers take its files for uncommitted ones.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The settings by which jobs start automatically, merged from defaults, patterns and tables."""

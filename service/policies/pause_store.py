@@ -17,8 +17,8 @@ _ROW = _a.c.id == 1
 
 
 def pause_of(connection: Connection, *, for_update: bool = False) -> Pause | None:
-    """Returns the current pause, or None. With `for_update` no other replica starts jobs by policy or pauses them until
-    the transaction ends."""
+    """Returns the current pause, or None. `for_update` keeps other replicas from starting jobs by policy and from
+    pausing them until the transaction ends."""
     query = sa.select(_a).where(_ROW)
     row = connection.execute(query.with_for_update() if for_update else query).one()
     return Pause(row.paused_since, row.paused_by, row.reason or "") if row.paused_since else None

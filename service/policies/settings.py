@@ -106,8 +106,8 @@ class Section:
 
 @dataclass(frozen=True)
 class CompactionSettings(Section):
-    """A plan pending for `stale_plan_seconds` causes a job that executes it if its runner is proved dead. What the
-    limits leave is due at once."""
+    """A plan that has been pending for `stale_plan_seconds` is executed by a job if its runner is proved dead. Work
+    that the limits leave is due at once."""
 
     params = CompactionParams
 
@@ -149,7 +149,7 @@ class CleaningSettings(Section):
 
 @dataclass(frozen=True)
 class ClusteringSettings(Section):
-    """`small_file_share` and `unsorted_bytes` count separately, None not at all; with `cron` neither counts."""
+    """`small_file_share` and `unsorted_bytes` count separately, and not at all if they are None or `cron` is given."""
 
     params = ClusteringParams
 
@@ -175,7 +175,8 @@ class ClusteringSettings(Section):
 
 @dataclass(frozen=True)
 class RescaleSettings(Section):
-    """The settings of both changes of the number of buckets. With `cron` the sizes are only checked at those times."""
+    """The settings of both changes of the number of buckets. If `cron` is given, sizes are only checked at its
+    times."""
 
     params = RescaleParams
 
@@ -225,7 +226,7 @@ class RepairSettings(Section):
 
 @dataclass(frozen=True)
 class RollbackSettings(Section):
-    """Rolls back a write whose writer has sent heartbeats, and none for `after_seconds`: nothing that has committed."""
+    """Rolls back a pending write whose writer has sent heartbeats, but none for `after_seconds`."""
 
     params = RollbackParams
 

@@ -1,8 +1,8 @@
-"""The breaker of a table and a kind of job: how long failing work waits, so that it takes few slots from other tables.
+"""The breaker of a table and a kind of job: failing work waits, so that it takes few slots from other tables.
 
-It is closed while the last attempt succeeded. It opens with a failed attempt: the next one waits until all failing work
-of the worker group together gets a tenth of its slots. Then it is half open, for one attempt, which closes it or opens
-it again.
+A breaker is closed while the last attempt succeeded. A failed attempt opens it: the next one waits until all failing
+work of the worker group together gets a tenth of its slots. Then the breaker is half open for one attempt, which closes
+or opens it again.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from jobs.contract import JobKind, Problem
 from service.model.formatting import count, duration
+from service.model.record import Record
 from service.queue.job import AttemptOutcome
 
 if TYPE_CHECKING:
-    from jobs.contract import JobKind, Problem
     from service.queue.job import Job
 
 SHARE = 10
@@ -24,10 +25,10 @@ SHARE = 10
 
 MOST = timedelta(hours=1)
 IDLE = timedelta(minutes=1)
-"""The longest pauses: while others wait for a slot; and while nobody does, after the first failure."""
+"""The longest pause while others wait for a slot, and the one after a first failure while nobody does."""
 
 _DOUBLED = 5
-"""The most doublings: then `IDLE` reaches half of `MOST`."""
+"""The most doublings, after which `IDLE` reaches half of `MOST`."""
 
 REMEMBERED = timedelta(hours=24)
 """After so long without a further attempt earlier failures say nothing about the table."""
@@ -36,37 +37,36 @@ COUNTED = timedelta(hours=2)
 """Breakers count as failing work for so long after the last failure: longer than any pause."""
 
 NOT_ITS_FAULT = frozenset({"no-executors"})
-"""Types of errors of a worker, which would have met any table."""
+"""Types of errors of a worker that say nothing about the table."""
 
 
 class BreakerState(StrEnum):
-    """Closed is no state here: then there is no breaker."""
+    """The states of a breaker. A closed one is not stored."""
 
     OPEN = "open"
     HALF_OPEN = "half_open"
 
 
 @dataclass(frozen=True)
-class Breaker:
-    """`failures` counts the failed attempts in a row, `seconds` are those for which they had a slot. `since` is when
-    the first of them ended, `failed_at` the last, with this `error`."""
+class Breaker(Record):
+    """A breaker that is not closed."""
 
     table_id: str
     kind: JobKind
     worker_group: str
-    failures: int
-    seconds: float
-    since: datetime
-    failed_at: datetime
+    failures: int  # Failed attempts in a row.
+    seconds: float  # The time for which they had a slot.
+    since: datetime  # The end of the first of them.
+    failed_at: datetime  # The end of the last of them.
     next_try_at: datetime
-    error: Problem | None = None
+    error: Problem | None = None  # The error of the last of them.
 
     def state(self, now: datetime) -> BreakerState:
         return BreakerState.OPEN if now < self.next_try_at else BreakerState.HALF_OPEN
 
     def put_off(self, pressure: Pressure) -> datetime:
-        """Returns from when on the next attempt may start now that others fail as well, or do no more. One that was
-        allowed before its time may start (`next_try_at` is then that of the failure)."""
+        """Returns when the next attempt may start, given how many others fail now. An attempt that was allowed before
+        its time may start (`next_try_at` is then the time of the failure)."""
         if self.next_try_at <= self.failed_at or not pressure.others_wait:
             return self.next_try_at
         return max(self.next_try_at, self.failed_at + _pause(self.seconds / self.failures, self.failures, pressure))
@@ -82,12 +82,11 @@ class Breaker:
 
 @dataclass(frozen=True)
 class Pressure:
-    """The state of a worker group: how many breakers are not closed, without the one in question; the slots of its
-    living workers; and whether any job of the group is due."""
+    """The state of a worker group."""
 
-    failing: int = 0
-    slots: int = 1
-    others_wait: bool = True
+    failing: int = 0  # Breakers that are not closed, without the one in question.
+    slots: int = 1  # Slots of living workers.
+    others_wait: bool = True  # Whether any job of the group is due.
 
 
 def counts_as_failure(outcome: AttemptOutcome, error: Problem | None, *, refused: bool) -> bool:
@@ -136,8 +135,8 @@ def slot_seconds(job: Job, now: datetime) -> float:
 
 
 def _pause(seconds: float, failures: int, pressure: Pressure) -> timedelta:
-    """Returns the pause with which `failing` tables that fail like this one get a tenth of the slots together. It
-    doubles with each further failure in a row, which says that the next attempt will hardly succeed."""
+    """Returns the pause with which `failing` tables that fail like this one get a tenth of the slots together. Each
+    further failure in a row doubles it, because the next attempt will hardly succeed."""
     tries = SHARE * (pressure.failing + 1) / max(pressure.slots, 1)
     longer = 2 ** min(failures - 1, _DOUBLED)
     pause = min(seconds * max(tries - 1, 0.0) * longer, MOST.total_seconds())

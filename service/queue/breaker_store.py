@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from jobs.contract import JobKind, Problem
+from jobs.contract import JobKind
 from service.catalog import decision_times
 from service.db import schema
 from service.db.upsert import upsert
@@ -24,7 +24,7 @@ _j = schema.jobs
 _t = schema.turns
 
 _ALIKE = 20
-"""The most breakers that are half opened because a table that failed in the same way does no more."""
+"""The most breakers that are half opened because a table that failed in the same way has succeeded."""
 
 
 def find(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> Breaker | None:
@@ -36,14 +36,14 @@ def of_tables(connection: Connection, table_ids: Collection[str], now: datetime)
     if not table_ids:
         return {}
     query = sa.select(_b).where(_b.c.table_id.in_(list(table_ids)), _b.c.failed_at > now - REMEMBERED)
-    return {(row.table_id, JobKind(row.kind)): _breaker(row) for row in connection.execute(query)}
+    return {(row.table_id, JobKind(row.kind)): Breaker.of_row(row) for row in connection.execute(query)}
 
 
 def every(connection: Connection, now: datetime, table_id: str | None = None) -> list[Breaker]:
     """Returns the breakers of all tables, or of one, that count as failing work."""
     query = sa.select(_b).where(_b.c.failed_at > now - COUNTED)
     rows = connection.execute(query if table_id is None else query.where(_b.c.table_id == table_id))
-    return [_breaker(row) for row in rows]
+    return [Breaker.of_row(row) for row in rows]
 
 
 def failing(connection: Connection, group: str, now: datetime, *, without: tuple[str, JobKind]) -> int:
@@ -58,16 +58,7 @@ def failing(connection: Connection, group: str, now: datetime, *, without: tuple
 
 def record(connection: Connection, breaker: Breaker) -> None:
     key = {"table_id": breaker.table_id, "kind": breaker.kind.value}
-    values = {
-        "worker_group": breaker.worker_group,
-        "failures": breaker.failures,
-        "seconds": breaker.seconds,
-        "since": breaker.since,
-        "failed_at": breaker.failed_at,
-        "next_try_at": breaker.next_try_at,
-        "error": breaker.error.to_json() if breaker.error else None,
-    }
-    upsert(connection, _b, key, values)
+    upsert(connection, _b, key, breaker.to_row(*key))
 
 
 def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> None:
@@ -81,7 +72,7 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
     alike = sa.select(_b).where(
         _b.c.failed_at > now - COUNTED, _b.c.next_try_at > now, _b.c.worker_group == removed.worker_group
     )
-    same = [_breaker(row) for row in connection.execute(alike.order_by(_b.c.next_try_at))]
+    same = [Breaker.of_row(row) for row in connection.execute(alike.order_by(_b.c.next_try_at))]
     for each in [each for each in same if each.error and each.error.type == removed.error.get("type")][:_ALIKE]:
         half_open(connection, each.table_id, now, kind=each.kind)
 
@@ -89,7 +80,7 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
     """Lets the next attempt start now, of one kind of job or of all, and makes the jobs due that wait for it.
 
-    The time of the failure as that of the next attempt says that this was asked for (`Breaker.put_off`).
+    The next attempt gets the time of the failure, which says that somebody asked for it (`Breaker.put_off`).
     """
     is_open = [_b.c.table_id == table_id, _b.c.next_try_at > _b.c.failed_at]
     if kind is not None:
@@ -102,8 +93,7 @@ def half_open(connection: Connection, table_id: str, now: datetime, *, kind: Job
 
 
 def mended(connection: Connection, table_id: str, now: datetime) -> None:
-    """Half opens all breakers of a table of which something has changed, and has policies forget the failures of its
-    earlier jobs."""
+    """Half opens all breakers of a table that has changed, and makes policies forget the failures of earlier jobs."""
     half_open(connection, table_id, now)
     upsert(connection, _t, {"table_id": table_id}, {"mended_at": now})
     decision_times.wake(connection, table_id, now)
@@ -114,17 +104,3 @@ def mended_at(connection: Connection, table_id: str) -> datetime | None:
         sa.select(_t.c.mended_at).where(_t.c.table_id == table_id)
     ).scalar_one_or_none()
     return found
-
-
-def _breaker(row: sa.Row[Any]) -> Breaker:
-    return Breaker(
-        table_id=row.table_id,
-        kind=JobKind(row.kind),
-        worker_group=row.worker_group,
-        failures=row.failures,
-        seconds=row.seconds,
-        since=row.since,
-        failed_at=row.failed_at,
-        next_try_at=row.next_try_at,
-        error=Problem.from_json(row.error) if row.error else None,
-    )

@@ -30,8 +30,8 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     """Returns the incidents to open and those to close after a successful job that has made checks: a diagnosis by the
     table's own index, an audit, or one that has replaced file groups.
 
-    A damage is taken as gone only if the check that had found it was made again. One that a user has closed is opened
-    again only if it is no longer the same.
+    A damage counts as gone only if the check that had found it was made again. An incident that a user has closed is
+    opened again only if the damage is no longer the same.
     """
     told, examines = result.details, KINDS[job.kind].examines
     examined = Examination.told(told) if examines else KindResult.told(told).audit
@@ -51,7 +51,7 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
 
 
 def _incident(job: Job, finding: DamageFound, number: int, now: datetime) -> Incident:
-    # No commit is known to have caused it. Each of a table has an instant of its own, in the form of Hudi's.
+    # No commit is known as the cause. Each damage of a table has an instant of its own, in the form of Hudi's.
     at = now + timedelta(milliseconds=number)
     return Incident(
         id=tracker.new_id(),

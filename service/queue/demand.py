@@ -14,30 +14,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Queued:
-    """The queued jobs of one group; `startable` are those that a free slot would take at once.
-
-    Of the jobs that write one table only one runs at a time. `bytes` is the size of the tables of the startable jobs,
-    of each once; tables that were never listed count as 0. `oldest` is since when the oldest startable job is due.
-    """
+    """The queued jobs of one group."""
 
     jobs: int = 0
-    startable: int = 0
-    bytes: int = 0
-    oldest: datetime | None = None
+    startable: int = 0  # Jobs that a free slot would take at once; a table has one job that writes it at a time.
+    bytes: int = 0  # The size of the tables of startable jobs, each once; tables that were never listed count as 0.
+    oldest: datetime | None = None  # When the oldest startable job became due.
 
 
 @dataclass(frozen=True)
 class Demand:
-    """`slots` are those of the `workers` that are ready; `waiting_workers` wait for Spark or its executors."""
+    """What a group has to do, and the workers that it has."""
 
     queued: int = 0
     startable: int = 0
     bytes: int = 0
     oldest_seconds: float = 0.0
     running: int = 0
-    workers: int = 0
-    waiting_workers: int = 0
-    slots: int = 0
+    workers: int = 0  # Workers that are ready.
+    waiting_workers: int = 0  # Workers that wait for Spark or its executors.
+    slots: int = 0  # Slots of ready workers.
 
 
 def demand(

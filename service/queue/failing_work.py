@@ -1,4 +1,4 @@
-"""Keeps the breakers by the ends of attempts."""
+"""Opens and closes breakers when attempts end."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def next_try_at(
 
 
 def put_off(connection: Connection, job: Job, now: datetime) -> datetime | None:
-    """Returns until when an attempt that is due waits all the same, because more tables fail than when its time was
-    set; None if it may start. For a minute at most: then others may not wait any more."""
+    """Returns until when a due attempt waits because more tables fail than when its time was set; None if it may start.
+    The wait is a minute at most, since others may not wait for a slot any more then."""
     breaker = None if job.dry_run else breaker_store.find(connection, job.table_id, job.kind, now)
     if breaker is None:
         return None

@@ -1,7 +1,7 @@
 """Looks ahead: when the queued jobs of a worker group start, and how many slots they need.
 
-It plays the leases through in memory, in the order of `turn`, with the expected durations. Pure, and quick: a queue of
-10 000 jobs takes tens of milliseconds.
+The forecast plays the leases through in memory, in the order of `turn`, with the expected durations. A queue of 10 000
+jobs takes tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -23,22 +23,20 @@ _MOST_EXACT = 200
 
 @dataclass(frozen=True, slots=True)
 class HeldSlot:
-    """A job that a worker holds. `left` is the time until its end in seconds, `is_here` whether it takes one of the
-    slots in question: otherwise it only keeps other jobs from its table."""
+    """A job that a worker holds."""
 
     table_id: str
     mutating: bool
-    left: float
-    is_here: bool = True
+    left: float  # Seconds until its end.
+    is_here: bool = True  # Whether it takes one of the slots in question, or only keeps other jobs from its table.
 
 
 @dataclass
 class Course:
-    """The expected starts by job id, in seconds from now; a job that is missing never starts. `wait` is the longest
-    time for which a job waits only for a slot, not for its table; infinite if a job never starts."""
+    """The expected course of the jobs."""
 
-    starts: dict[str, float] = field(default_factory=dict)
-    wait: float = 0.0
+    starts: dict[str, float] = field(default_factory=dict)  # Seconds from now, of the jobs that start.
+    wait: float = 0.0  # Longest wait for a slot, when the table is free; infinite if a job never starts.
 
 
 def course(
@@ -51,7 +49,7 @@ def course(
 ) -> Course:
     """Returns the course of these jobs with so many slots, of which those that are `held` here are taken at first.
 
-    It ends as soon as a job has waited longer than `most_wait`.
+    The course ends as soon as a job has waited longer than `most_wait`.
     """
     found = Course()
     slots_used = dict(used)
@@ -124,9 +122,9 @@ def course(
 
 
 def wanted_slots(jobs: Sequence[Candidate], held: Sequence[HeldSlot], used: Mapping[str, float], *, goal: float) -> int:
-    """Returns the least number of slots with which no job that is due waits for a slot longer than `goal` seconds,
-    never less than the jobs that are held here. For a long queue it is an upper bound: before a job starts all slots
-    work, so with n slots it starts after the n-th part of the work at the latest."""
+    """Returns the least number of slots with which no due job waits for a slot longer than `goal` seconds, and at least
+    the jobs that are held here. The number is an upper bound if the queue is long: all slots work before a job starts,
+    so with n slots it starts after the n-th part of the work at the latest."""
     due = [job for job in jobs if job.due <= 0.0]
     taken = sum(each.is_here for each in held)
     if not due:

@@ -1,4 +1,4 @@
-"""The outlook of one process, computed when it is asked for, but for all that ask within a moment once."""
+"""The outlook of one process, computed on request, but only once for all callers within a moment."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 _SHARE = 0.05
 _FRESH_SECONDS = 1.0
 _MOST_AGE = timedelta(seconds=10)
-# In so short a queue an answer knows a job that has just been submitted.
+# An answer about a shorter queue knows a job that has just been submitted.
 _SHORT = 200
 _MEASURE_SECONDS = 3600.0
 
 
 class Forecaster:
-    """Safe to use from several threads."""
+    """Computes outlooks; safe to use from several threads."""
 
     def __init__(self, goals: Goals | None = None) -> None:
         self.goals = goals or Goals()
@@ -43,8 +43,8 @@ class Forecaster:
     def outlook(
         self, engine: Engine, clock: Clock, job_ids: Collection[str] = (), *, is_scaled: bool = False
     ) -> Outlook:
-        """Returns the last outlook, or a new one if that is due; of a short queue also if it does not know one of these
-        active jobs, or if workers are scaled by it. Raises DatabaseUnavailableError."""
+        """Returns the last outlook, or a new one if that is due. The outlook of a short queue is also new if it does
+        not know one of these active jobs, or if workers are scaled by it. Raises DatabaseUnavailableError."""
         asked = time.monotonic()
         if not self._stands(clock(), job_ids, is_scaled=is_scaled):
             with self._computing:

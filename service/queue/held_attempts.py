@@ -1,4 +1,4 @@
-"""Pauses and closed maintenance windows hold further attempts of jobs back that the service started by itself."""
+"""Holds back further attempts of jobs of policies during pauses and outside of maintenance windows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _WINDOW = "the next maintenance window"
 
 LOOK_AGAIN = timedelta(seconds=15)
-"""A pause ends when somebody ends it, and a policy may be changed at any time."""
+"""Time until the next look: a pause ends when somebody ends it, and a policy may be changed at any time."""
 
 
 @dataclass(frozen=True)
 class HeldBack:
-    """`because` reads after the words "waits for"."""
+    """A job that is held back; `because` reads after the words "waits for"."""
 
     until: datetime
     because: str

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
 from service.db import schema
 from service.queue.job import HELD, Job, JobState
-from service.queue.job_store import job_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,8 +35,8 @@ def release(connection: Connection, now: datetime) -> None:
 
 
 def waiting_for_lock(connection: Connection, table_id: str | None = None) -> dict[str, str | None]:
-    """Returns the tables with a queued job that takes the table's lock, while no worker holds such a job of the table,
-    with the type of the error of the job's last attempt: one of the lock before any other."""
+    """Returns the tables with a queued job that takes the table's lock while no worker holds such a job, each with the
+    type of the error of the job's last attempt; an error of the lock comes before any other."""
     busy = sa.select(_j.c.table_id).where(
         _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]), _j.c.mutating
     )
@@ -57,7 +56,7 @@ def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
     if not table_ids:
         return []
     query = sa.select(_j).where(_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
-    return [job_of(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
+    return [Job.of_row(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
 
 
 def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:

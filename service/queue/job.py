@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from jobs.contract import DEFAULT_GROUP, WorkOrder
+from jobs.contract import DEFAULT_GROUP, JobKind, Problem, Progress, WorkOrder
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import KindResult
 from jobs.trace_context import of_job
-from service.model.hand_over import HandOverState
+from service.model.hand_over import HandOver, HandOverState
+from service.model.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
+    from collections.abc import Iterable
 
-    from jobs.contract import JobKind, Problem, Progress, Table
-    from service.model.hand_over import HandOver
+    from jobs.contract import Table
 
 
 class JobState(StrEnum):
@@ -91,7 +92,7 @@ def mutates(kind: JobKind, *, dry_run: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class Attempt(Record):
     """One lease of a job, from the moment a worker took it. `ended_at` is None until it ends."""
 
     attempt: int
@@ -104,11 +105,10 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds from the submission of a job to its end, or until now: in its attempts it `worked`, in between and before
-    it `waited`, and together it `took` both."""
+    """The seconds from the submission of a job to its end, or until now."""
 
-    waited: float
-    worked: float
+    waited: float  # Before and between its attempts.
+    worked: float  # In its attempts.
 
     @property
     def took(self) -> float:
@@ -117,27 +117,18 @@ class Spent:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who takes or holds a lease: a worker, None where an earlier version does not say, and its token, None without."""
+    """The worker that takes or holds a lease."""
 
-    worker_id: str | None = None
-    token_id: str | None = None
+    worker_id: str | None = None  # None if an earlier version does not say.
+    token_id: str | None = None  # None without a token.
 
 
 NOBODY = Holder()
 
 
 @dataclass(frozen=True)
-class Job:
-    """A job. `attempt` counts leases, 0 before the first. `instants` are those of all attempts, in order of arrival.
-
-    `error` is that of the last attempt; it stays while the job waits for the next one and is cleared when it succeeds.
-    Queued jobs with a higher `priority` are leased first, and only to workers of `worker_group`. `reason` is why the
-    service submitted the job by itself, None if a person submitted it; `requested_by` is who submitted it. A job that
-    `waits_for_writers` is queued, but no worker gets it until its `hand_over` says that they have stopped.
-    `held_back` is what a further attempt waits for although it is due: the end of a pause, or a maintenance window.
-    `timeout_seconds` limits each attempt, None leaves that to the setting of the service. `retry_of` is the id of the
-    job that it repeats, which may have been deleted; `traceparent` the trace that it belongs to (W3C Trace Context).
-    """
+class Job(Record):
+    """A job."""
 
     id: str
     table_id: str
@@ -147,30 +138,30 @@ class Job:
     params: Mapping[str, Any] = field(default_factory=dict)
     dry_run: bool = False
     state: JobState = JobState.QUEUED
-    attempt: int = 0
+    attempt: int = 0  # Number of leases; 0 before the first.
     max_attempts: int = 3
     lease_deadline: datetime | None = None
     worker_id: str | None = None
     lease_token: str | None = None
     progress: Progress | None = None
-    instants: tuple[str, ...] = ()
+    instants: tuple[str, ...] = ()  # Instants of all attempts, in order of arrival.
     result: Mapping[str, Any] | None = None
-    error: Problem | None = None
+    error: Problem | None = None  # Error of the last attempt: stays until the job succeeds.
     cancel_requested: bool = False
     idempotency_key: str | None = None
-    priority: int = 0
-    worker_group: str = DEFAULT_GROUP
-    timeout_seconds: int | None = None
+    priority: int = 0  # Jobs with a higher one are leased first.
+    worker_group: str = DEFAULT_GROUP  # Only its workers get the job.
+    timeout_seconds: int | None = None  # Limit of each attempt; None leaves that to the setting of the service.
     requested_by: str | None = None
-    retry_of: str | None = None
-    traceparent: str | None = None
-    reason: str | None = None
+    retry_of: str | None = None  # Id of the job that it repeats, which may have been deleted.
+    traceparent: str | None = None  # The trace that it belongs to (W3C Trace Context).
+    reason: str | None = None  # Why the service submitted the job; None if a person did.
     leased_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    waits_for_writers: bool = False
+    waits_for_writers: bool = False  # Queued, but no worker gets it until its `hand_over` says that they have stopped.
     hand_over: HandOver | None = None
-    held_back: str | None = None
+    held_back: str | None = None  # The pause or window for which a further attempt waits although it is due.
 
     def evolve(self, **changes: Any) -> Job:
         return dataclasses.replace(self, **changes)
@@ -186,7 +177,7 @@ class Job:
 
     @property
     def verdict(self) -> JobVerdict | None:
-        """Null without a result."""
+        """The verdict of the job; None without a result."""
         if self.result is None:
             return None
         told = KindResult.told(self.result)
@@ -194,7 +185,7 @@ class Job:
         return verdict_of(self.state, dry_run=self.dry_run, refused=bool(told.refusals), nothing_to_do=is_idle)
 
     def spent(self, attempts: Iterable[Attempt], now: datetime) -> Spent:
-        """Returns how long it waited and worked until now. `attempts` are all of its own."""
+        """Returns how long the job waited and worked until now, by all of its `attempts`."""
         end = self.finished_at or now
         worked = sum(max(0.0, ((each.ended_at or end) - each.started_at).total_seconds()) for each in attempts)
         # An attempt that was lost is ended a little later than the worker stopped, and never after the job.

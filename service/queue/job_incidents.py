@@ -9,7 +9,7 @@ from jobs.kinds.repair import RepairResult
 from jobs.kinds.results import ReplacementResult
 from service.incidents import store, tracker
 from service.incidents.details import IncidentDetails
-from service.incidents.incident import ASTRAY, Incident, IncidentKind, IncidentState
+from service.incidents.incident import MISPLACING_ROWS, Incident, IncidentKind, IncidentState
 from service.queue import damage_incidents
 from service.queue.job import JobState
 
@@ -54,7 +54,7 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
             each.closed(IncidentState.CLEARED, because, now)
             for instants, because in reasons
             for each in store.unresolved(connection, before.table_id, of=instants)
-            if each.kind in ASTRAY
+            if each.kind in MISPLACING_ROWS
         ]
     damages, gone = damage_incidents.of_report(connection, after, result, now)
     return list(tracker.change(connection, before.table_id, found + damages, closing + gone, now).events)

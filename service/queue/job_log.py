@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 1024 * 1024
 """The most bytes of one job's log, beyond which its oldest lines are dropped."""
 
-# What a line takes beside its text.
+# Bytes that a line takes beside its text.
 _BYTES_OF_LINE = 100
 _l = schema.job_log_lines
 _IN_ORDER = (_l.c.attempt, _l.c.number)
@@ -42,12 +42,11 @@ class StoredLine:
 
 @dataclass(frozen=True)
 class LogPage:
-    """Lines of a log, the oldest first. `position` is the cursor behind the last one, where later lines will follow;
-    `next_cursor` is the same if there are more lines already."""
+    """Lines of a log, the oldest first."""
 
     items: Sequence[StoredLine]
-    position: str
-    next_cursor: str | None
+    position: str  # The cursor behind the last line, where later lines will follow.
+    next_cursor: str | None  # The position, if there are more lines already.
 
 
 def append(connection: Connection, job_id: str, attempt: int, lines: Sequence[LogLine]) -> None:

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from jobs.contract import TABLE_LOCKED, JobKind, Problem, Progress
+from jobs.contract import TABLE_LOCKED, JobKind
 from jobs.kinds.registry import KINDS
 from service.db import schema
-from service.db.page import Cursor, Page, page_of, within
+from service.db.page import Page, behind, page_of, within
 from service.db.violation import FOREIGN_KEY, violated
-from service.model.hand_over import HandOver
 from service.model.job_errors import JobConflictError, JobNotFoundError
 from service.model.table_errors import TableNotFoundError
-from service.queue.job import ACTIVE, HELD, Attempt, AttemptOutcome, Job, JobState, mutates
+from service.queue.job import ACTIVE, HELD, Attempt, Job, JobState, mutates
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
     from sqlalchemy import Connection
+
+    from jobs.contract import Problem
 
 _j = schema.jobs
 _a = schema.job_attempts
@@ -65,7 +66,7 @@ def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
         raise JobNotFoundError(f"There is no job {job_id}.")
-    return job_of(row)
+    return Job.of_row(row)
 
 
 def state_of(connection: Connection, job_id: str) -> JobState:
@@ -79,17 +80,7 @@ def state_of(connection: Connection, job_id: str) -> JobState:
 def attempts(connection: Connection, job_id: str) -> list[Attempt]:
     """Returns all attempts of a job, first to last."""
     rows = connection.execute(sa.select(_a).where(_a.c.job_id == job_id).order_by(_a.c.attempt))
-    return [
-        Attempt(
-            attempt=row.attempt,
-            worker_id=row.worker_id,
-            started_at=row.started_at,
-            ended_at=row.ended_at,
-            outcome=AttemptOutcome(row.outcome) if row.outcome else None,
-            error=Problem.from_json(row.error) if row.error else None,
-        )
-        for row in rows
-    ]
+    return [Attempt.of_row(row) for row in rows]
 
 
 def page(
@@ -104,15 +95,11 @@ def page(
     until: datetime | None = None,
 ) -> Page[Job]:
     """Returns a page of jobs, newest first. Empty `kinds` and `states` select all; the times are those of creation."""
-    conditions = within(_j.c.created_at, since, until)
+    conditions = within(_j.c.created_at, since, until) + behind(cursor, _j.c.created_at, _j.c.id)
     if table_id is not None:
         conditions.append(_j.c.table_id == table_id)
-    if cursor:
-        after = Cursor.parse(cursor)
-        same_moment = sa.and_(_j.c.created_at == after.created_at, _j.c.id < after.id)
-        conditions.append(sa.or_(_j.c.created_at < after.created_at, same_moment))
     newest = (_j.c.created_at.desc(), _j.c.id.desc())
-    # One step in an index for each pair, however rare its jobs are among the others.
+    # Each pair takes one step in an index, however rare its jobs are among the others.
     pairs = [
         sa.select(_j.c.id)
         .where(*conditions, *([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else []))
@@ -123,7 +110,7 @@ def page(
     ]
     ids = pairs[0] if len(pairs) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in pairs))
     query = sa.select(_j).where(_j.c.id.in_(ids)).order_by(*newest).limit(limit + 1)
-    rows = [job_of(row) for row in connection.execute(query)]
+    rows = [Job.of_row(row) for row in connection.execute(query)]
     return page_of(rows, limit, lambda job: (job.created_at, job.id))
 
 
@@ -141,7 +128,7 @@ def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
         .order_by(_j.c.created_at.desc(), _j.c.id.desc())
         .limit(limit)
     )
-    return [job_of(row) for row in connection.execute(query)]
+    return [Job.of_row(row) for row in connection.execute(query)]
 
 
 def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
@@ -172,12 +159,12 @@ def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id:
 
 
 def active_retry(connection: Connection, job_id: str) -> Job | None:
-    """Returns the active job that repeats this one, if there is one. Locks this one, so that two calls at once find
+    """Returns the active job that repeats this one, if there is one. This one is locked, so that two calls at once find
     each other's job. Raises JobNotFoundError."""
     get(connection, job_id, for_update=True)
     query = sa.select(_j).where(_j.c.retry_of == job_id, is_active()).order_by(_j.c.created_at).limit(1)
     row = connection.execute(query).one_or_none()
-    return job_of(row) if row else None
+    return Job.of_row(row) if row else None
 
 
 def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) -> list[Job]:
@@ -189,10 +176,10 @@ def queued(connection: Connection, table_id: str, kinds: Collection[JobKind]) ->
         _j.c.state == JobState.QUEUED.value,
         sa.not_(_j.c.dry_run),
     )
-    return [job_of(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
+    return [Job.of_row(row) for row in connection.execute(query.with_for_update(skip_locked=True))]
 
 
-# Made once: every poll executes it.
+# Every poll executes this statement, so it is built once.
 _UNKNOWN = (
     sa.select(_j)
     .where(_j.c.table_id == sa.bindparam("of_table"), schema.JOB_IS_UNKNOWN)
@@ -203,7 +190,7 @@ _UNKNOWN = (
 
 def unknown(connection: Connection, table_id: str) -> list[Job]:
     """Returns the table's jobs of unknown outcome, the oldest first, and locks them."""
-    return [job_of(row) for row in connection.execute(_UNKNOWN, {"of_table": table_id})]
+    return [Job.of_row(row) for row in connection.execute(_UNKNOWN, {"of_table": table_id})]
 
 
 def begun(connection: Connection, table_id: str | None = None) -> list[Job]:
@@ -212,9 +199,9 @@ def begun(connection: Connection, table_id: str | None = None) -> list[Job]:
     states = [JobState.UNKNOWN.value, *(state.value for state in HELD)]
     locked_out = sa.and_(_j.c.state == JobState.QUEUED.value, _j.c.error["type"].as_string() == TABLE_LOCKED)
     query = sa.select(_j).where(sa.or_(_j.c.state.in_(states), locked_out)).order_by(_j.c.created_at, _j.c.id)
-    return [
-        job_of(row) for row in connection.execute(query if table_id is None else query.where(_j.c.table_id == table_id))
-    ]
+    if table_id is not None:
+        query = query.where(_j.c.table_id == table_id)
+    return [Job.of_row(row) for row in connection.execute(query)]
 
 
 def is_known(connection: Connection, job_id: str) -> bool:
@@ -263,83 +250,25 @@ def is_active() -> sa.ColumnElement[bool]:
     return _j.c.state.in_([state.value for state in ACTIVE])
 
 
-def job_of(row: sa.Row[Any]) -> Job:
-    return Job(
-        id=row.id,
-        table_id=row.table_id,
-        kind=JobKind(row.kind),
-        created_at=row.created_at,
-        not_before=row.not_before,
-        params=row.params,
-        dry_run=row.dry_run,
-        state=JobState(row.state),
-        attempt=row.attempt,
-        max_attempts=row.max_attempts,
-        lease_deadline=row.lease_deadline,
-        worker_id=row.worker_id,
-        lease_token=row.lease_token,
-        progress=Progress.from_json(row.progress) if row.progress else None,
-        instants=tuple(row.instants),
-        result=row.result,
-        error=Problem.from_json(row.error) if row.error else None,
-        cancel_requested=row.cancel_requested,
-        idempotency_key=row.idempotency_key,
-        priority=row.priority,
-        worker_group=row.worker_group,
-        timeout_seconds=row.timeout_seconds,
-        requested_by=row.requested_by,
-        retry_of=row.retry_of,
-        traceparent=row.traceparent,
-        reason=row.reason,
-        leased_at=row.leased_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        waits_for_writers=row.waits_for_writers,
-        hand_over=HandOver.from_json(row.hand_over) if row.hand_over else None,
-        held_back=row.held_back,
-    )
-
-
 def _new_values(job: Job) -> dict[str, Any]:
     is_rewriting = KINDS[job.kind].rewrites and not job.dry_run
     return {
-        "id": job.id,
-        "table_id": job.table_id,
-        "kind": job.kind.value,
-        "params": dict(job.params),
-        "dry_run": job.dry_run,
+        **job.to_row(),
         "mutating": mutates(job.kind, dry_run=job.dry_run),
         "rewriting": True if is_rewriting else None,
-        "state": job.state.value,
-        "attempt": job.attempt,
-        "max_attempts": job.max_attempts,
-        "not_before": job.not_before,
-        "instants": list(job.instants),
-        "cancel_requested": job.cancel_requested,
-        "idempotency_key": job.idempotency_key,
-        "priority": job.priority,
-        "worker_group": job.worker_group,
-        "timeout_seconds": job.timeout_seconds,
-        "requested_by": job.requested_by,
-        "retry_of": job.retry_of,
-        "traceparent": job.traceparent,
-        "reason": job.reason,
-        "created_at": job.created_at,
-        "waits_for_writers": job.waits_for_writers,
-        "hand_over": job.hand_over.to_json() if job.hand_over else None,
     }
 
 
 def _with_key(connection: Connection, table_id: str, key: str) -> Job | None:
     query = sa.select(_j).where(_j.c.table_id == table_id, _j.c.idempotency_key == key)
     row = connection.execute(query).one_or_none()
-    return job_of(row) if row else None
+    return Job.of_row(row) if row else None
 
 
 def _excluding(connection: Connection, job: Job) -> Job | None:
     """Returns the active job of the same kind, or else another active rewriting job; None if there is neither."""
     query = sa.select(_j).where(_j.c.table_id == job.table_id, is_active(), sa.not_(_j.c.dry_run))
-    others = [job_of(row) for row in connection.execute(query)]
+    others = [Job.of_row(row) for row in connection.execute(query)]
     same_kind = [other for other in others if other.kind is job.kind]
     rewriting = [other for other in others if KINDS[other.kind].rewrites and KINDS[job.kind].rewrites]
     return next(iter(same_kind + rewriting), None)

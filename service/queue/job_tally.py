@@ -33,16 +33,16 @@ WRITTEN_BYTES = "service_written_bytes"
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
 """Upper bounds in seconds."""
 
-# What the results of some kinds call it.
+# The member of the result that has the bytes read, for kinds with another name of it.
 _READ = {JobKind.COMPACTION: "bytes", JobKind.AUDIT: "bytes"}
 _KINDS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING, BUCKET_RESCALE: JobKind.BUCKET_EXPANSION}
-# More than any attempt can read or write: what a broken worker reports must not spoil a counter for ever.
+# No attempt can read or write more: the report of a broken worker must not spoil a counter for ever.
 _MOST = 2.0**50
 
 
 def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime) -> list[Count]:
-    """Returns the counts of an attempt that has just ended; of a dry run only a lost lease. `job` is as it was leased,
-    `details` are those of the worker's result."""
+    """Returns the counts of an attempt that has just ended; a dry run only counts if its lease was lost. `job` is as it
+    was leased, `details` are those of the worker's result."""
     kind, told = job.kind.value, KINDS[job.kind].result.told(details)
     counts = [Count(LEASES_LOST, (kind,))] if outcome is AttemptOutcome.LOST else []
     if job.dry_run:
@@ -70,5 +70,5 @@ def add(connection: Connection, counts: Iterable[Count]) -> None:
 
 
 def _amount(given: object) -> float:
-    """Returns a measured amount; what none can be counts as 0."""
+    """Returns a measured amount; anything that cannot be one counts as 0."""
     return float(given) if isinstance(given, int | float) and 0 <= given <= _MOST else 0.0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def ended(job: Job) -> None:
-    """Exports the span of a job that has just ended; call it after the commit. Nothing for one that goes on."""
+    """Exports the span of a job if it has ended; call it after the commit."""
     span_id = span_id_of(job.id)
     if not tracing.is_on() or job.finished_at is None or job.traceparent is None or span_id is None:
         return
@@ -41,7 +41,7 @@ def ended(job: Job) -> None:
 
 
 def have_ended(engine: Engine, job_ids: Iterable[str]) -> None:
-    """The same for jobs that were not read after their end."""
+    """Exports the spans of jobs that were not read after their end."""
     if not tracing.is_on():
         return
     with reading(engine) as connection:

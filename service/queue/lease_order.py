@@ -1,7 +1,4 @@
-"""The order of leases, as `lease_store` has it in SQL: here for those who look ahead.
-
-Whoever changes one changes the other; `test_forecast` compares both.
-"""
+"""The order of leases for forecasts. `lease_store` has the same in SQL; `test_forecast` compares both."""
 
 from __future__ import annotations
 
@@ -13,23 +10,19 @@ NEVER = float("-inf")
 
 @dataclass(slots=True)
 class Candidate:
-    """A queued job. All times are seconds from one moment, which is 0: `due` is when it may be leased at the earliest.
-
-    Of the jobs of a table that are `mutating` workers hold one at a time. `is_last` is whether it goes after others of
-    its priority, as one that a policy has started.
-    """
+    """A queued job. All times are seconds from one moment, which is 0."""
 
     id: str
     table_id: str
     priority: int
     created: float
-    due: float
-    mutating: bool
+    due: float  # When it may be leased at the earliest.
+    mutating: bool  # Workers hold only one such job of a table at a time.
     seconds: float
-    is_last: bool = False
+    is_last: bool = False  # Whether it goes after others of its priority, because a policy has started it.
 
 
 def turn(job: Candidate, used: float) -> tuple[float, ...]:
-    """Returns what orders the jobs that are due: the least goes first, among equal ones the least id. `used` is
-    how its table has used slots (`service.queue.slot_use`)."""
+    """Returns the sort key of due jobs: the least goes first, among equal ones the least id. `used` is how the table
+    has used slots (`service.queue.slot_use`)."""
     return (-job.priority, job.is_last, used, job.created)

@@ -14,7 +14,6 @@ from service.model.job_errors import LeaseLostError
 from service.queue import lock_sighting_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
-from service.queue.job_store import job_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -30,7 +29,7 @@ _t = schema.turns
 
 
 def is_any_due(connection: Connection, now: datetime, group: str, *, without: str | None = None) -> bool:
-    """Returns whether `take` would find a job, other than `without`. It takes no write lock, because workers poll every
+    """Returns whether `take` would find a job, other than `without`. No write lock is taken, because workers poll every
     second."""
     query = _due(now, group).with_only_columns(_j.c.id).limit(1)
     found = connection.execute(query if without is None else query.where(_j.c.id != without))
@@ -63,11 +62,11 @@ def take(
     while True:
         due = in_turn(_due(now, group), requested_first=requested_first).with_only_columns(_j.c.id)
         query = due.where(_j.c.id.not_in(passed_over)).limit(1).with_for_update(skip_locked=True, of=_j)
-        # Only the ids are sorted: thousands may be due.
+        # Only ids are sorted, since thousands of jobs may be due.
         found = connection.execute(query).scalar_one_or_none()
         if found is None:
             return None
-        job = job_of(connection.execute(sa.select(_j).where(_j.c.id == found)).one())
+        job = Job.of_row(connection.execute(sa.select(_j).where(_j.c.id == found)).one())
         if not may_start(job):
             passed_over.append(job.id)
             continue
@@ -112,7 +111,7 @@ def take(
 def next_due(connection: Connection, now: datetime, group: str, limit: int) -> list[Job]:
     """Returns the jobs that write their tables and would be leased next, whether their locks are free or not."""
     query = in_turn(_due(now, group, locked_out=True)).where(_j.c.mutating).limit(limit)
-    return [job_of(row) for row in connection.execute(query)]
+    return [Job.of_row(row) for row in connection.execute(query)]
 
 
 def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
@@ -121,7 +120,7 @@ def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOB
     Raises LeaseLostError, also for a holder that the lease does not belong to.
     """
     row = connection.execute(sa.select(_j).where(*_fence(job_id, attempt)).with_for_update()).one_or_none()
-    job = job_of(row) if row is not None else None
+    job = Job.of_row(row) if row is not None else None
     if job is None or not job.is_leased_to(holder):
         raise LeaseLostError(f"Attempt {attempt} does not hold job {job_id}.")
     return job
@@ -192,10 +191,10 @@ def put_back(
 
 
 def on_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, list[Job]]:
-    """Returns the jobs that workers hold, dry runs included, by table id, those that were taken first before others."""
+    """Returns the jobs that workers hold, dry runs included, by table id, the earliest taken first."""
     query = sa.select(_j).where(_j.c.table_id.in_(list(table_ids)), _is_held()).order_by(_j.c.leased_at)
     found: dict[str, list[Job]] = {table_id: [] for table_id in table_ids}
-    for job in map(job_of, connection.execute(query)):
+    for job in map(Job.of_row, connection.execute(query)):
         found[job.table_id].append(job)
     return found
 
@@ -214,11 +213,11 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
-    return [job_of(row) for row in connection.execute(query)]
+    return [Job.of_row(row) for row in connection.execute(query)]
 
 
 def _due(now: datetime, group: str, *, locked_out: bool = False) -> sa.Select[Any]:
-    """Selects the jobs that a free slot would take, in no order; with `locked_out` also those whose table's lock others
+    """Selects the jobs that a free slot would take, in no order. `locked_out` includes jobs whose table's lock others
     were seen to hold."""
     other = schema.jobs.alias("other")
     # Literals, not parameters: only then does SQLite use the small partial index of held jobs.

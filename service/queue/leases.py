@@ -61,17 +61,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LeaseConfig:
-    """`lease` is how long a worker holds a job without a heartbeat; `timeout_seconds` limits a whole attempt,
-    `lock_wait_seconds` its waits for a table's lock that others hold, unless the table says otherwise. With
-    `requested_first`, jobs that somebody submitted go before those of policies with the same priority. With
-    `looks_at_locks` no job starts on a table whose lock the last poll saw held, before it was looked at."""
+    """The settings of leases."""
 
-    lease: timedelta
-    timeout_seconds: float
+    lease: timedelta  # How long a worker holds a job without a heartbeat.
+    timeout_seconds: float  # Limit of a whole attempt.
     backoff: BackOff
-    lock_wait_seconds: float = 5.0
-    requested_first: bool = True
-    looks_at_locks: bool = False
+    lock_wait_seconds: float = 5.0  # Limit of waits for a lock that others hold, unless the table says otherwise.
+    requested_first: bool = True  # Whether submitted jobs go before those of policies with the same priority.
+    looks_at_locks: bool = False  # Whether a lock that the last poll saw held is looked at before a job starts.
 
 
 def announce(database: Database, worker_id: str, info: WorkerInfo) -> None:

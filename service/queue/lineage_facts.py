@@ -45,6 +45,6 @@ def _columns(profile: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _count(told: KindResult, *names: str) -> int | None:
-    """Returns the first that is set and a number of this kind's result."""
+    """Returns the first of these members of the result that is set to a number."""
     found = (getattr(told, name, None) for name in names)
     return next((each for each in found if isinstance(each, int) and each >= 0), None)

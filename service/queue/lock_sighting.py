@@ -7,34 +7,32 @@ from datetime import datetime, timedelta
 
 from service.model.formatting import duration
 from service.model.lock_state import LockState
+from service.model.record import Record
 
 FRESH = timedelta(minutes=1)
 """An older look holds no job back: whoever looks may have died."""
 
 
 @dataclass(frozen=True)
-class LockSighting:
-    """`looked_at` is when the look began, None before the first one. `since` is when the lock was taken, as far as its
-    provider tells, else since when looks have found the same holder. `token` distinguishes holdings of a lock whose
-    end can only be told by its not changing, `token_since` is when it was seen first. `detail` says why the state is
-    unknown."""
+class LockSighting(Record):
+    """The last look at the lock of a table."""
 
     table_id: str
     state: LockState
     holds_back: bool = False
-    looked_at: datetime | None = None
+    looked_at: datetime | None = None  # When the look began; None before the first one.
     holder: str | None = None
-    since: datetime | None = None
-    detail: str = ""
-    token: str | None = None
-    token_since: datetime | None = None
+    since: datetime | None = None  # When the lock was taken, or else first seen with this holder.
+    detail: str = ""  # Why the state is unknown.
+    token: str | None = None  # Changes as long as a holder is alive, if only that shows the end of a lock.
+    token_since: datetime | None = None  # When this token was seen first.
 
     def is_in_the_way(self, now: datetime) -> bool:
         """Returns whether jobs that take the lock are held back."""
         return self.holds_back and self.looked_at is not None and self.looked_at > now - FRESH
 
     def held(self, now: datetime) -> str:
-        """Returns since when it is held and by whom, as far as known, as a worker says it (`jobs.hudi.lock`)."""
+        """Returns how long the lock has been held and by whom, as far as known, in the words of `jobs.hudi.lock`."""
         if self.state is not LockState.HELD:
             return f"whose server does not answer: {self.detail}"
         since = f" for {duration(now - self.since)}" if self.since else ""

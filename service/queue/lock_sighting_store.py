@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
+from service.db.upsert import insert
 from service.model.lock_state import LockState
 from service.queue.lock_sighting import FRESH, LockSighting
 
@@ -26,14 +26,14 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, L
     if not table_ids:
         return {}
     query = sa.select(_l).where(_l.c.table_id.in_(list(table_ids)))
-    return {row.table_id: _sighting(row) for row in connection.execute(query)}
+    return {row.table_id: LockSighting.of_row(row) for row in connection.execute(query)}
 
 
 def in_the_way(connection: Connection, table_id: str | None = None) -> dict[str, LockSighting]:
     """Returns the sightings that hold jobs back, of all tables or of one."""
     query = sa.select(_l).where(_l.c.holds_back)
     rows = connection.execute(query if table_id is None else query.where(_l.c.table_id == table_id))
-    return {row.table_id: _sighting(row) for row in rows}
+    return {row.table_id: LockSighting.of_row(row) for row in rows}
 
 
 def locked(now: datetime) -> sa.Select[tuple[str]]:
@@ -45,12 +45,11 @@ def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> 
     """Begins to look at the locks of these tables; nothing changes for those that are looked at already."""
     if not table_ids:
         return
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     new = {"next_look_at": sa.literal(now, schema.UtcDateTime), "holds_back": sa.false()}
     new["state"] = sa.literal(LockState.UNKNOWN.value)
     # Only tables that are still there count; their fixed order keeps two replicas from a deadlock.
     registered = sa.select(_r.c.id, *new.values()).where(_r.c.id.in_(list(table_ids))).order_by(_r.c.id)
-    rows = insert(_l).from_select(["table_id", *new], registered)
+    rows = insert(connection, _l).from_select(["table_id", *new], registered)
     connection.execute(rows.on_conflict_do_nothing(index_elements=["table_id"]))
 
 
@@ -71,19 +70,9 @@ def claim(
 
 
 def record(connection: Connection, sighting: LockSighting, next_look_at: datetime) -> None:
-    """Records what a look has found. Nothing if the table is not looked at any more."""
-    values = {
-        "next_look_at": next_look_at,
-        "looked_at": sighting.looked_at,
-        "holds_back": sighting.holds_back,
-        "state": sighting.state.value,
-        "holder": sighting.holder,
-        "since": sighting.since,
-        "detail": sighting.detail or None,
-        "token": sighting.token,
-        "token_since": sighting.token_since,
-    }
-    connection.execute(_l.update().where(_l.c.table_id == sighting.table_id).values(**values))
+    """Records what a look has found, unless the table is not looked at any more."""
+    found = sighting.to_row("table_id")
+    connection.execute(_l.update().where(_l.c.table_id == sighting.table_id).values(next_look_at=next_look_at, **found))
 
 
 def forget(connection: Connection, table_ids: Collection[str]) -> None:
@@ -98,17 +87,3 @@ def watched(connection: Connection) -> set[str]:
 
 def is_any_due(connection: Connection, now: datetime) -> bool:
     return connection.execute(sa.select(_l.c.table_id).where(_l.c.next_look_at <= now).limit(1)).first() is not None
-
-
-def _sighting(row: sa.Row[Any]) -> LockSighting:
-    return LockSighting(
-        table_id=row.table_id,
-        state=LockState(row.state),
-        holds_back=row.holds_back,
-        looked_at=row.looked_at,
-        holder=row.holder,
-        since=row.since,
-        detail=row.detail or "",
-        token=row.token,
-        token_since=row.token_since,
-    )

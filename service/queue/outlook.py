@@ -1,4 +1,4 @@
-"""The outlook of the queue: of each job, and of each worker group."""
+"""The outlook of each job in the queue, and of each worker group."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _FOREVER = float("inf")
 
 
 class HeldBack(StrEnum):
-    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
-    table's lock is free, a pause ends, or a maintenance window opens."""
+    """Reasons for which a queued job is not due: it is between two attempts, or waits until the writers have stopped,
+    the table's lock is free, a pause ends, or a maintenance window opens."""
 
     NEXT_ATTEMPT = "next_attempt"
     WRITERS = "writers"
@@ -40,15 +40,14 @@ class HeldBack(StrEnum):
 
 @dataclass(slots=True)
 class JobOutlook:
-    """Times in seconds from that of the outlook. `is_held`: a worker has it. `start` is None for such a job, for one
-    that waits for something without a known end, or whose group has no ready worker; `end` is None if it is not
-    known."""
+    """The outlook of a job. Times are seconds from that of the outlook."""
 
+    # None if a worker has the job, if it waits for something without a known end, or if its group has no ready worker.
     start: float | None
-    end: float | None
+    end: float | None  # None if it is not known.
     duration: Duration
     held_back: HeldBack | None = None
-    is_held: bool = False
+    is_held: bool = False  # Whether a worker has the job.
 
     @property
     def is_guess(self) -> bool:
@@ -68,22 +67,16 @@ class JobOutlook:
 
 @dataclass(frozen=True)
 class GroupOutlook:
-    """What is expected of a worker group. Times in seconds from now.
-
-    `work_seconds` is what the jobs that are due take together, `wait_seconds` when the last of them starts,
-    `done_seconds` when the last of them ends; these two are None without a slot. `guesses` are the due jobs whose
-    duration is not known from their own table, `wanted_slots` those with which no due job waits for a slot longer than
-    `goal_seconds`.
-    """
+    """The outlook of a worker group. Times are seconds from now."""
 
     queued: int = 0
     held_back: Mapping[HeldBack, int] = field(default_factory=dict)
-    guesses: int = 0
+    guesses: int = 0  # Due jobs whose duration is not known from their own table.
     slots: int = 0
-    work_seconds: float = 0.0
-    wait_seconds: float | None = 0.0
-    done_seconds: float | None = 0.0
-    wanted_slots: int = 0
+    work_seconds: float = 0.0  # What the due jobs take together.
+    wait_seconds: float | None = 0.0  # When the last of them starts; None without a slot.
+    done_seconds: float | None = 0.0  # When the last of them ends; None without a slot.
+    wanted_slots: int = 0  # Slots with which no due job waits for a slot longer than the goal.
     goal_seconds: float = 0.0
 
     @property
@@ -97,12 +90,12 @@ class GroupOutlook:
             parts.append(f"about {duration(self.done_seconds)} with {count(self.slots, 'slot')}")
         elif due:
             parts.append(f"about {duration(self.work_seconds)} of work, no worker is ready")
-        told = ", ".join(parts)
+        text = ", ".join(parts)
         if held_back:
-            told += f"; {held_back} held back ({', '.join(f'{n} {_WORDS[why]}' for why, n in self.held_back.items())})"
+            text += f"; {held_back} held back ({', '.join(f'{n} {_WORDS[why]}' for why, n in self.held_back.items())})"
         if self.guesses:
-            told += "; a guess" if self.guesses == due else f"; {self.guesses} of the durations are guesses"
-        return told
+            text += "; a guess" if self.guesses == due else f"; {self.guesses} of the durations are guesses"
+        return text
 
 
 _WORDS = {
@@ -116,12 +109,11 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Goals:
-    """For how many seconds jobs may wait for a slot, in all worker groups and in single ones; and whether those that
-    somebody has submitted go before those of policies."""
+    """The goals of the queue."""
 
-    seconds: float = 300.0
-    by_group: Mapping[str, float] = field(default_factory=dict)
-    requested_first: bool = True
+    seconds: float = 300.0  # For so long jobs may wait for a slot.
+    by_group: Mapping[str, float] = field(default_factory=dict)  # The same for single worker groups.
+    requested_first: bool = True  # Whether submitted jobs go before those of policies.
 
     def of(self, group: str) -> float:
         return self.by_group.get(group, self.seconds)
@@ -150,7 +142,7 @@ def outlook(
     goals: Goals,
     now: datetime,
 ) -> Outlook:
-    """`numbers` are all queued jobs by group, of which `queued` may have only the first."""
+    """Returns the outlook. `numbers` counts all queued jobs by group, of which `queued` may have only the first."""
     jobs: dict[str, JobOutlook] = {}
     lefts = {}
     for each in held:

@@ -1,4 +1,4 @@
-"""Has the locks looked at that the last poll of a table saw held, before a job starts that takes them."""
+"""Makes a job wait until the lock of its table is looked at, if the last poll found that lock held."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def is_in_the_way(connection: Connection, job: Job, now: datetime) -> bool:
     """Returns whether the job must wait for a look at the lock, which is then due at once.
 
-    A poll sees only locks that have been held for a minute; a table that is looked at needs no poll for it. Of a lock
-    that a worker of this service has left, the job itself finds out whether it may be removed.
+    A poll sees only locks that have been held for a minute; a table that is looked at needs no poll for it. If a worker
+    of this service has left the lock, the job itself finds out whether it may be removed.
     """
     if not mutates(job.kind, dry_run=job.dry_run):
         return False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from jobs.contract import Problem, WorkerInfo, WorkerState
+from jobs.contract import WorkerInfo, WorkerState
 from service.db import schema
 from service.db.upsert import upsert
+from service.model.record import read
 from service.queue.job import HELD
 from service.queue.worker import Worker
 
@@ -64,28 +65,13 @@ def every(connection: Connection) -> list[Worker]:
     return [
         Worker(
             id=row.id,
-            info=_info(row),
+            info=read(WorkerInfo, row),
             first_seen=row.first_seen,
             last_seen=row.last_seen,
             job_ids=tuple(held[row.id]),
         )
         for row in connection.execute(query)
     ]
-
-
-def _info(row: sa.Row[Any]) -> WorkerInfo:
-    state = WorkerState(row.state) if row.state else None
-    return WorkerInfo(
-        row.version,
-        row.master,
-        row.slots,
-        row.driver_memory,
-        row.group,
-        state,
-        row.executors,
-        row.spark_conf,
-        Problem.from_json(row.error) if row.error else None,
-    )
 
 
 def prune(connection: Connection, before: datetime) -> int:

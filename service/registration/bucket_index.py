@@ -54,8 +54,8 @@ class Finding:
 def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
     """Returns the claim if nothing in the table contradicts it.
 
-    With a hashing config the claimed number is the writers' own, out of date by design: the config's number of each
-    partition counts. Raises BucketIndexContradictedError with the members `checked`, `mismatched`, `claimed` and, if
+    If there is a hashing config, its number of each partition counts, and the claimed number is the writers' own, out
+    of date by design. Raises BucketIndexContradictedError with the members `checked`, `mismatched`, `claimed` and, if
     the keys single one out, `suggested_num_buckets`.
     """
     layout = _layout(evidence)

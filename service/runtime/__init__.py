@@ -1,0 +1,1 @@
+"""The composition of the running service: settings, background tasks, local workers."""

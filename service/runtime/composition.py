@@ -17,7 +17,6 @@ from service.access.token import Role, issued
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
-from service.api.exposure import Exposure, is_loopback
 from service.db.timekeeping import Timekeeping
 from service.delivery import lineage_webhook
 from service.delivery.attempt_policy import DeliveryConfig
@@ -34,7 +33,6 @@ from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.locks.lock_watch import LockWatch, LockWatchConfig
 from service.metrics.monitoring import Monitoring
 from service.metrics.process_metrics import ProcessMetrics
-from service.model.backoff import BackOff
 from service.model.task_health import TaskHealth
 from service.observation.glance import Glance
 from service.observation.lake_access import LakeAccess
@@ -44,18 +42,16 @@ from service.observation.table_read import IsolatedTableReader
 from service.queue import lineage_facts, recovery
 from service.queue.forecaster import Forecaster
 from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
-from service.queue.leases import LeaseConfig
 from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.runtime import discovery_round, retention
+from service.runtime.api_settings import exposure, queue_settings
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers, command
 from service.runtime.process import Daemon, Tick, url_of
 from service.runtime.proxies import TrustedProxies
 from service.scheduling import scheduler
-from service.scheduling.admission import Limits
-from service.scheduling.queue_settings import QueueSettings
 
 if TYPE_CHECKING:
     import socket
@@ -134,27 +130,7 @@ class Composition:
                 flink_hosts=chosen.flink_hosts,
                 lock_hosts=chosen.lock_hosts,
             ),
-            queue=QueueSettings(
-                planning=scheduler.SchedulerConfig(
-                    limits=Limits(
-                        chosen.max_active_jobs,
-                        chosen.max_active_by_group,
-                        chosen.max_active_by_kind,
-                        at_once=chosen.max_new_jobs,
-                    ),
-                    max_attempts=chosen.max_attempts,
-                ),
-                leases=LeaseConfig(
-                    lease=timedelta(seconds=chosen.lease_seconds),
-                    timeout_seconds=chosen.job_timeout_seconds,
-                    backoff=BackOff(first=chosen.retry_first_seconds, most=chosen.retry_most_seconds),
-                    lock_wait_seconds=chosen.lock_wait_seconds,
-                    requested_first=chosen.requested_first,
-                    looks_at_locks=True,
-                ),
-                rng=self.rng,
-                lock_break_after=timedelta(seconds=chosen.lock_break_seconds),
-            ),
+            queue=queue_settings(chosen, self.rng),
             monitoring=Monitoring(
                 tasks=self.tasks,
                 metrics=self._metrics,
@@ -162,16 +138,7 @@ class Composition:
                     Goals(chosen.wait_goal_seconds, chosen.wait_goal_by_group, chosen.requested_first)
                 ),
             ),
-            exposure=Exposure(
-                is_loopback=is_loopback(chosen.host),
-                public_url=chosen.public_url,
-                callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
-                local_worker=token,
-                session_lifetime=timedelta(hours=chosen.session_hours),
-                max_request_bytes=chosen.max_request_bytes,
-                open_metrics=chosen.open_metrics,
-                event_source=chosen.event_source,
-            ),
+            exposure=exposure(chosen, token),
             guard=self._guard,
         )
         app = create_app(context)

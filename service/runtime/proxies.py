@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class TrustedProxies:
     """Applies `X-Forwarded-For` and `X-Forwarded-Proto` of requests from `networks`, and marks these requests, whose
-    Host is believed too: `service.api.dependencies.url_of_service`. From all others the headers are ignored."""
+    Host is believed too: `service.api.dependencies.url_of_service`. The headers of all others are ignored."""
 
     def __init__(self, app: ASGIApp, networks: Sequence[str]) -> None:
         self._app = app

@@ -1,6 +1,6 @@
 """Admission of due jobs: the rules for one table, and the limits for all tables.
 
-On one table at most one writing job is active. Several due jobs go in the order of `DECIDED`, but a kind that has had
+A table has at most one active job that writes. Several due jobs go in the order of `DECIDED`, but a kind that has had
 its turn since another one began to wait goes after that one; so each kind gets its turn, however often the others are
 due. Everything that keeps a job from starting is a `Wait` with its reason.
 """
@@ -34,17 +34,16 @@ _NEVER = JobHistory()
 
 @dataclass(frozen=True)
 class Limits:
-    """Maximum numbers of jobs: active on all tables, active per worker group, active per kind in each worker group, and
-    started in one round.
+    """Maximum numbers of jobs.
 
     Each limit is nested in the one before. Limits that cross could have capacity at different moments only, and a job
     could wait for ever.
     """
 
-    active: int = 100
-    per_group: Mapping[str, int] = field(default_factory=dict)
-    per_kind: Mapping[JobKind, int] = field(default_factory=dict)
-    at_once: int = 20
+    active: int = 100  # Active on all tables.
+    per_group: Mapping[str, int] = field(default_factory=dict)  # Active in a worker group.
+    per_kind: Mapping[JobKind, int] = field(default_factory=dict)  # Active of a kind in each worker group.
+    at_once: int = 20  # Started in one round.
 
     def has_capacity(self, wanted: str, load: Load) -> bool:
         """Returns whether the capacity `wanted`, a value of `capacity_wanted`, is available."""
@@ -110,25 +109,19 @@ def capacity_wanted(code: str, kind: JobKind, group: str) -> str | None:
 
 @dataclass(frozen=True)
 class Situation:
-    """The state of one table, without its proposals. Mappings have no entry for a kind without a value.
-
-    `polled_at` is the time of the last poll result, `ran_at` when each service last ran according to it. `active` are
-    the table's active jobs without dry runs. `group` is the worker group that runs them. `paused` is why nothing may
-    start and `misplaced_rows` which rows are astray, as sentences without a full stop. `closed_until` is when the next
-    maintenance window opens, None while one is open. `rest` are minimum seconds between two jobs of a kind.
-    """
+    """The state of one table, without its proposals. Mappings have no entry for a kind without a value."""
 
     now: datetime
-    polled_at: datetime
-    ran_at: Mapping[JobKind, datetime] = field(default_factory=dict)
-    active: Sequence[Job] = ()
-    group: str = DEFAULT_GROUP
-    paused: str | None = None
-    misplaced_rows: str | None = None
-    closed_until: datetime | None = None
+    polled_at: datetime  # The time of the last poll result.
+    ran_at: Mapping[JobKind, datetime] = field(default_factory=dict)  # When each service last ran, by that result.
+    active: Sequence[Job] = ()  # Active jobs without dry runs.
+    group: str = DEFAULT_GROUP  # The worker group that runs them.
+    paused: str | None = None  # Why nothing may start, as a sentence without a full stop.
+    misplaced_rows: str | None = None  # The rows that are astray, as a sentence without a full stop.
+    closed_until: datetime | None = None  # When the next maintenance window opens; None while one is open.
     history: Mapping[JobKind, JobHistory] = field(default_factory=dict)
     wanted_since: Mapping[JobKind, datetime] = field(default_factory=dict)
-    rest: Mapping[JobKind, int] = field(default_factory=dict)
+    rest: Mapping[JobKind, int] = field(default_factory=dict)  # Minimum seconds between two jobs of a kind.
 
 
 def admit(

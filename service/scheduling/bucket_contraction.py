@@ -1,7 +1,7 @@
 """Policy of bucket contraction: whether buckets are far too small, in which partitions, and how many become one.
 
-It never alternates with the expansion: after a contraction the largest bucket has at most a fourth of what an expansion
-allows, and after an expansion at least half of it (`bucket_expansion.factor_for`).
+Contraction and expansion never alternate: after a contraction the largest bucket has at most a fourth of what an
+expansion allows, and after an expansion at least half of it (`bucket_expansion.factor_for`).
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def decide(
     if context.calendar and not (timing := by_calendar(context.calendar)).is_due:
         return Skip("not-yet", timing.because, timing.until)
     known = [each for each in snapshot.partitions if each.buckets and each.num_buckets]
-    small = [each for each in known if each.num_buckets > 1 and _average(each) < settings.min_bucket_bytes]
+    small = [each for each in known if each.num_buckets > 1 and each.average_bucket_bytes < settings.min_bucket_bytes]
     if not small:
         return Skip("large-enough", f"no average bucket has less than {size(settings.min_bucket_bytes)}")
     factors = {each.path: factor_for(each, settings.min_bucket_bytes, limit) for each in small}
     chosen = _most_saving([each for each in small if factors[each.path] > 1], factors)
-    least = min(small, key=_average)
+    least = min(small, key=lambda each: each.average_bucket_bytes)
     finding = (
-        f"the average bucket of {_place(least)} has {size(int(_average(least)))},"
+        f"the average bucket of {least.place} has {size(int(least.average_bucket_bytes))},"
         f" {size(settings.min_bucket_bytes)} are wanted"
     )
     if not chosen:
@@ -88,13 +88,13 @@ def decide(
 def factor_for(partition: PartitionState, wanted: int, limit: int) -> int:
     """Returns the smallest power of two that brings the average bucket to `wanted` bytes, at most `MAX_FACTOR`.
 
-    It divides the number of buckets, and even if all other buckets were as large as the largest one, none would have
-    more than `limit` divided by `MARGIN`; 1 if there is no such factor.
+    The factor divides the number of buckets, and even if all other buckets were as large as the largest one, none would
+    have more than `limit` divided by `MARGIN`; 1 if there is no such factor.
     """
     factor = 1
     while (
         factor < MAX_FACTOR
-        and _average(partition) * factor < wanted
+        and partition.average_bucket_bytes * factor < wanted
         and partition.num_buckets % (factor * 2) == 0
         and partition.largest_bucket_bytes * factor * 2 * MARGIN <= limit
     ):
@@ -112,11 +112,3 @@ def _most_saving(partitions: Sequence[PartitionState], factors: dict[str, int]) 
         return sum(each.num_buckets - each.num_buckets // factor for each in by_factor[factor])
 
     return by_factor[max(by_factor, key=saved)] if by_factor else []
-
-
-def _average(partition: PartitionState) -> float:
-    return (partition.base_bytes + partition.log_bytes) / max(partition.num_buckets, 1)
-
-
-def _place(partition: PartitionState) -> str:
-    return f"partition {partition.path}" if partition.path else "the table"

@@ -72,9 +72,9 @@ def _split(
     splittable = [each for each in large if not _is_uneven(each, target)]
     worst = max(splittable or large, key=lambda each: each.largest_bucket_bytes)
     largest = size(worst.largest_bucket_bytes)
-    finding = f"bucket {worst.largest_bucket} of {_place(worst)} has {largest}, {size(target)} are allowed"
+    finding = f"bucket {worst.largest_bucket} of {worst.place} has {largest}, {size(target)} are allowed"
     if not splittable:
-        average = size(_average(worst))
+        average = size(worst.average_bucket_bytes)
         because = f"{finding}; but an average one has {average}: more buckets would not separate its few keys"
         return Skip("uneven-keys", because)
     if any(item.is_plan for item in snapshot.pending):
@@ -103,13 +103,5 @@ def _partitions(large: Sequence[PartitionState], known: Sequence[PartitionState]
     return sorted(each.path for each in large)
 
 
-def _average(partition: PartitionState) -> float:
-    return (partition.base_bytes + partition.log_bytes) / max(partition.num_buckets, 1)
-
-
 def _is_uneven(partition: PartitionState, target: int) -> bool:
-    return _UNEVEN * _average(partition) < target
-
-
-def _place(partition: PartitionState) -> str:
-    return f"partition {partition.path}" if partition.path else "the table"
+    return _UNEVEN * partition.average_bucket_bytes < target

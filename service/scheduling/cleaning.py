@@ -38,9 +38,9 @@ def decide(
     """Returns the proposal, by the calendar or else by the thresholds; `Skip` when nothing could be freed.
 
     `consumers` are shown; the job itself keeps what they need. Late files of fenced writers must be removed before the
-    timeline is archived past their instants, so they wait for neither.
+    timeline is archived past their instants, so a cleaning for them waits for neither calendar nor thresholds.
     """
-    late = sum(each.is_standing and each.kind is IncidentKind.LATE_FILES for each in incidents)
+    late = sum(each.is_unresolved and each.kind is IncidentKind.LATE_FILES for each in incidents)
     finding = f"{count(late, 'fenced write')} may have left late files"
     if not settings.enabled:
         return Skip("off", "cleaning is switched off", warning=f"Cleaning is off, but {finding}." if late else None)
@@ -69,7 +69,7 @@ def decide(
 def _kept_for(
     settings: CleaningSettings, consumers: Sequence[Consumer], context: TriggerContext
 ) -> tuple[str, str | None]:
-    """Returns what is said about the consumer that is furthest behind, and a warning about those that are silent."""
+    """Returns a clause about the consumer that is furthest behind, and a warning about those that are silent."""
     found = awaited(consumers, settings.consumer_hours, context.now)
     kept = f"; versions since {found[0].instant} are kept for consumer '{found[0].name}'" if found else ""
     stale = [each.name for each in consumers if each.is_stale(settings.consumer_hours, context.now)]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from jobs.contract import JobKind
+from service.model.record import Record
 
 DECIDED = tuple(
     kind for _, kind in sorted((declared.policy.turn, kind) for kind, declared in KINDS.items() if declared.policy)
@@ -22,14 +20,13 @@ DECIDED = tuple(
 
 @dataclass(frozen=True)
 class Run:
-    """The job is due. `warning` is for the owner of the table, here and below. `worker_group` is None for that of the
-    table's policy."""
+    """The job is due."""
 
     kind: JobKind
     params: Mapping[str, Any]
     because: str
-    warning: str | None = None
-    worker_group: str | None = None
+    warning: str | None = None  # For the owner of the table, here and below.
+    worker_group: str | None = None  # None for that of the table's policy.
 
 
 @dataclass(frozen=True)
@@ -44,11 +41,11 @@ class Suggest:
 
 @dataclass(frozen=True)
 class Skip:
-    """The job is not due. `code` names the reason in kebab-case; `until` is when that may change by time alone."""
+    """The job is not due."""
 
-    code: str
+    code: str  # The reason, in kebab-case.
     because: str
-    until: datetime | None = None
+    until: datetime | None = None  # When that may change by time alone.
     warning: str | None = None
 
 
@@ -77,12 +74,9 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Record):
     """A stored admission. A repetition with the same verdict and code is counted and not stored again; `because` then
-    has the latest figures.
-
-    `wanted_since` is since when the job has been due, across all reasons to wait. `job_id` is the job that was started.
-    """
+    has the latest figures."""
 
     kind: JobKind
     verdict: Verdict
@@ -93,6 +87,6 @@ class Decision:
     count: int = 1
     params: Mapping[str, Any] = field(default_factory=dict)
     warning: str | None = None
-    wanted_since: datetime | None = None
-    job_id: str | None = None
+    wanted_since: datetime | None = None  # When the job became due, across all reasons to wait.
+    job_id: str | None = None  # The job that was started.
     id: int = 0

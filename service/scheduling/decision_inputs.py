@@ -52,19 +52,17 @@ _REMEMBERED = 60
 
 @dataclass(frozen=True)
 class DecisionInputs:
-    """Everything that a decision about one table depends on. `before` are its last decisions. `closes_at` is when the
-    open maintenance window ends; None without windows. `withdrawal` is the reason why queued jobs should not start any
-    more, None if they may. `plans` are the open plans that writers delegate, without `ended_plans`."""
+    """Everything that a decision about one table depends on."""
 
     policy: Policy
     proposals: Mapping[JobKind, Proposal]
     situation: Situation
-    before: Mapping[JobKind, Decision]
+    before: Mapping[JobKind, Decision]  # The last decisions.
     calendars: Mapping[JobKind, Calendar]
-    closes_at: datetime | None
-    withdrawal: Problem | None
+    closes_at: datetime | None  # When the open maintenance window ends; None without windows.
+    withdrawal: Problem | None  # Why queued jobs should not start any more; None if they may.
     snapshot: TableSnapshot
-    plans: Sequence[DelegatedPlan] = ()
+    plans: Sequence[DelegatedPlan] = ()  # The open plans that writers delegate, without `ended_plans`.
     ended_plans: Sequence[delegated.Seen] = ()
 
     def group_of(self, kind: JobKind) -> str:

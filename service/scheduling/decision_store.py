@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from jobs.contract import JobKind
 from service.db import schema
-from service.db.page import Cursor, Page, page_of, within
-from service.model.errors import ParamsInvalidError
+from service.db.page import Cursor, Page, among, page_of, within
 from service.scheduling.decision import DECIDED, Decision, Verdict
 
 if TYPE_CHECKING:
@@ -19,19 +17,21 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from jobs.contract import JobKind
+
 _d = schema.decisions
 
 
 def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
     """Returns the latest decision of each kind."""
     found = {}
-    # One query per kind: each is a single step in the index, whatever the length of the table's history.
+    # Each kind has a query, which is a single step in the index, whatever the length of the table's history.
     for kind in DECIDED:
         query = (
             sa.select(_d).where(_d.c.table_id == table_id, _d.c.kind == kind.value).order_by(_d.c.id.desc()).limit(1)
         )
         if row := connection.execute(query).one_or_none():
-            found[kind] = _decision(row)
+            found[kind] = Decision.of_row(row)
     return found
 
 
@@ -39,7 +39,7 @@ def current(connection: Connection, since: datetime, table_id: str | None = None
     """Returns the latest decision of each kind that was made or repeated after `since`, by table id, of all tables or
     of one."""
     kinds = sa.union_all(*(sa.select(sa.literal(kind.value).label("kind")) for kind in DECIDED)).subquery("kinds")
-    # One step in the index for each table and kind, whatever the length of the history.
+    # Each table and kind takes one step in the index, whatever the length of the history.
     each, tables = _d.alias("each"), schema.tables
     last = (
         sa.select(sa.func.max(each.c.id))
@@ -54,7 +54,7 @@ def current(connection: Connection, since: datetime, table_id: str | None = None
         query = query.where(tables.c.id == table_id)
     found: defaultdict[str, dict[JobKind, Decision]] = defaultdict(dict)
     for row in connection.execute(query):
-        decision = _decision(row)
+        decision = Decision.of_row(row)
         found[row.table_id][decision.kind] = decision
     return found
 
@@ -62,28 +62,11 @@ def current(connection: Connection, since: datetime, table_id: str | None = None
 def record(connection: Connection, table_id: str, decision: Decision, before: Decision | None) -> None:
     """Stores a decision, or counts it as a repetition of `before`, the latest of this kind. The caller has claimed the
     table."""
-    values = {
-        "because": decision.because,
-        "warning": decision.warning,
-        "params": dict(decision.params),
-        "last_at": decision.last_at,
-    }
     if before and _is_repeated(decision, before):
-        connection.execute(_d.update().where(_d.c.id == before.id).values(count=before.count + 1, **values))
-        return
-    connection.execute(
-        _d.insert().values(
-            table_id=table_id,
-            kind=decision.kind.value,
-            verdict=decision.verdict.value,
-            code=decision.code,
-            first_at=decision.first_at,
-            count=1,
-            wanted_since=decision.wanted_since,
-            job_id=decision.job_id,
-            **values,
-        )
-    )
+        latest = decision.to_row("id", "kind", "verdict", "code", "first_at", "count", "wanted_since", "job_id")
+        connection.execute(_d.update().where(_d.c.id == before.id).values(count=before.count + 1, **latest))
+    else:
+        connection.execute(_d.insert().values(table_id=table_id, **decision.to_row("id")))
 
 
 def page(
@@ -101,13 +84,10 @@ def page(
     between two times if it was made or repeated then."""
     query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(limit + 1)
     query = query.where(*within(_d.c.last_at, since, None), *within(_d.c.first_at, None, until))
-    if kinds:
-        query = query.where(_d.c.kind.in_([kind.value for kind in kinds]))
-    if verdicts:
-        query = query.where(_d.c.verdict.in_([verdict.value for verdict in verdicts]))
+    query = query.where(*among(_d.c.kind, kinds), *among(_d.c.verdict, verdicts))
     if cursor:
-        query = query.where(_d.c.id < _id_of(Cursor.parse(cursor)))
-    rows = [_decision(row) for row in connection.execute(query)]
+        query = query.where(_d.c.id < Cursor.parse(cursor).number)
+    rows = [Decision.of_row(row) for row in connection.execute(query)]
     return page_of(rows, limit, lambda decision: (decision.first_at, str(decision.id)))
 
 
@@ -123,29 +103,3 @@ def _is_repeated(decision: Decision, before: Decision) -> bool:
     if decision.verdict is Verdict.SUGGEST and dict(decision.params) != dict(before.params):
         return False
     return (decision.verdict, decision.code) == (before.verdict, before.code)
-
-
-def _id_of(cursor: Cursor) -> int:
-    if not cursor.id.isdecimal() or len(cursor.id) > 18:
-        message = "This is not a cursor of a page of decisions."
-        raise ParamsInvalidError(message, extensions={"errors": [{"field": "cursor", "message": message}]})
-    return int(cursor.id)
-
-
-def _decision(row: sa.Row[Any]) -> Decision:
-    # A row is a tuple, and its method `count` hides the column as an attribute.
-    data = row._mapping
-    return Decision(
-        id=data["id"],
-        kind=JobKind(data["kind"]),
-        verdict=Verdict(data["verdict"]),
-        code=data["code"],
-        because=data["because"],
-        warning=data["warning"],
-        params=data["params"],
-        first_at=data["first_at"],
-        last_at=data["last_at"],
-        count=data["count"],
-        wanted_since=data["wanted_since"],
-        job_id=data["job_id"],
-    )

@@ -42,12 +42,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class Facts:
-    """`completed` are those instants of the plans that are known to have completed. `groups` are the worker groups with
-    living workers. `stale_seconds`: age from which an inflight plan of another process counts as abandoned."""
+    """Facts about the plans' table and about workers."""
 
-    completed: Collection[str] = ()
-    groups: Collection[str] = ()
-    stale_seconds: int = 6 * 3600
+    completed: Collection[str] = ()  # Instants of the plans that are known to have completed.
+    groups: Collection[str] = ()  # Worker groups with living workers.
+    stale_seconds: int = 6 * 3600  # Age at which an inflight plan of another process counts as abandoned.
 
 
 def ended(plans: Sequence[DelegatedPlan], snapshot: TableSnapshot, context: TriggerContext, facts: Facts) -> list[Seen]:

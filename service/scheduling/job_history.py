@@ -26,21 +26,16 @@ _LIMITS = frozenset({"limit_bytes", "limit_file_groups", "limit_partitions"})
 
 @dataclass(frozen=True)
 class JobHistory:
-    """`asked_at` is when the last job was submitted; `began_at` and `ended_at` are those of the last successful one.
+    """The jobs of one kind on a table."""
 
-    `failures` counts the jobs that failed or were cancelled since then; `failed_at` and `error` are those of the last
-    one, `error` is None if it was cancelled. `is_unfinished`: the last successful job had a limit by its policy, and
-    left something to the next. `last_instant` is the last completed instant that this job saw, if its result says.
-    """
-
-    asked_at: datetime | None = None
-    began_at: datetime | None = None
-    ended_at: datetime | None = None
-    failures: int = 0
-    failed_at: datetime | None = None
-    error: str | None = None
-    is_unfinished: bool = False
-    last_instant: str | None = None
+    asked_at: datetime | None = None  # When the last job was submitted.
+    began_at: datetime | None = None  # When the last successful job began.
+    ended_at: datetime | None = None  # When the last successful job ended.
+    failures: int = 0  # Jobs that failed or were cancelled since then.
+    failed_at: datetime | None = None  # When the last of these ended.
+    error: str | None = None  # Its error; None if it was cancelled.
+    is_unfinished: bool = False  # The last successful job had a limit by its policy, and left something to the next.
+    last_instant: str | None = None  # The last completed instant that this job saw, if its result says.
 
     @property
     def next_try_at(self) -> datetime | None:

@@ -38,7 +38,7 @@ def pause(engine: Engine, notifier: Notifier, clock: Clock, *, by: str, reason: 
 def resume(engine: Engine, notifier: Notifier, clock: Clock) -> None:
     """Ends the pause and schedules a new decision about every table. Idempotent."""
     with writing(engine) as connection:
-        # Before the row of the pause: the scheduler takes its locks in this order too.
+        # The tables come before the row of the pause: the scheduler takes its locks in this order too.
         decision_times.wake_all(connection, clock())
         pause_store.resume(connection)
         held_store.release(connection, clock())

@@ -19,16 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plans:
-    """`waiting` can be executed. `running` seem to be executed by another process and must be left alone: two
-    executions of one plan corrupt it. `running_until` is when the first of them counts as stuck. `withheld` would harm
-    the table; they are tried again with the next job that is due anyway. `warning` is about stale and withheld plans.
-    """
+    """The pending plans of a table for one kind of job."""
 
-    waiting: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()  # Plans that can be executed.
+    # Plans that another process seems to execute and that must be left alone: two executions of one plan corrupt it.
     running: tuple[str, ...] = ()
-    withheld: tuple[str, ...] = ()
-    running_until: datetime | None = None
-    warning: str | None = None
+    withheld: tuple[str, ...] = ()  # Plans that would harm the table; the next job that is due tries them again.
+    running_until: datetime | None = None  # When the first running plan counts as stuck.
+    warning: str | None = None  # About stale and withheld plans.
 
 
 ACTIONS = {

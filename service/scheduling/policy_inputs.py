@@ -18,18 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PolicyInputs:
-    """The state of a table, and what is known about its jobs and writers.
-
-    `context` is that of the kind. `tried` are the instants in the parameters of the last successful repair. `hazard` is
-    what writers would do with another number of buckets. `unproved` is why no writer of the table can be proved dead.
-    """
+    """The state of a table, and what is known about its jobs and writers."""
 
     policy: Policy
     snapshot: TableSnapshot
-    context: TriggerContext
+    context: TriggerContext  # The context of the kind.
     incidents: Sequence[Incident]
-    tried: Sequence[str]
+    tried: Sequence[str]  # Instants in the parameters of the last successful repair.
     hazard: WriterHazard
     consumers: Sequence[Consumer]
     must_stop_flink: bool
-    unproved: str | None
+    unproved: str | None  # Why no writer of the table can be proved dead.

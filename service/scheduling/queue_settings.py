@@ -17,11 +17,11 @@ _VERIFICATIONS = 8
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """`rng` is for jitter only, not for secrets. `verifications` limits the timelines that are read at once for reports
-    of workers. A lock is not broken before it is `lock_break_after` old."""
+    """The settings of the queue."""
 
     planning: SchedulerConfig = field(default_factory=SchedulerConfig)
     leases: LeaseConfig = field(default_factory=lambda: LeaseConfig(timedelta(seconds=30), 3600.0, BackOff()))
-    rng: random.Random = field(default_factory=random.Random)
+    rng: random.Random = field(default_factory=random.Random)  # For jitter only, not for secrets.
+    # Limits the timelines that are read at once for reports of workers.
     verifications: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_VERIFICATIONS))
-    lock_break_after: timedelta = timedelta(hours=1)
+    lock_break_after: timedelta = timedelta(hours=1)  # The age at which a lock may be broken.

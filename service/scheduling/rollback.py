@@ -27,8 +27,8 @@ def propose(inputs: PolicyInputs) -> Proposal:
 def decide(
     settings: RollbackSettings, snapshot: TableSnapshot, context: TriggerContext, *, obstacle: str | None = None
 ) -> Run | Skip:
-    """Returns the proposal, of one write, the oldest. Due when its writer has sent heartbeats and then none for
-    `after_seconds`; the job itself looks again, with the table's lock held, whether the writer is dead.
+    """Returns the proposal for the oldest such write. A job is due when its writer has sent heartbeats and then none
+    for `after_seconds`; the job itself looks again, with the table's lock held, whether the writer is dead.
 
     `obstacle` is why no writer of this table can be proved dead, as a sentence without a full stop.
     """

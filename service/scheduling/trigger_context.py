@@ -25,22 +25,16 @@ class Calendar:
 
 @dataclass(frozen=True)
 class TriggerContext:
-    """Inputs of a policy other than the table. `calendar` is None where no cron expression is set.
-
-    `last_run_at` is the start of the last successful job of the kind: a job that found nothing to do leaves no trace on
-    the timeline. `own_instants` are those that jobs of this service created. `withheld` are the plans that a job left
-    out a short while ago, because executing them would harm the table. `is_unfinished`: the last successful job that a
-    policy started had a limit, and left something. `seen_instant` is the last completed instant that the last
-    successful job saw, as its result says.
-    """
+    """Inputs of a policy other than the table."""
 
     now: datetime
-    calendar: Calendar | None = None
+    calendar: Calendar | None = None  # None without a cron expression.
+    # The start of the last successful job of the kind, which leaves no trace on the timeline if it had nothing to do.
     last_run_at: datetime | None = None
-    own_instants: frozenset[str] = frozenset()
-    withheld: frozenset[str] = frozenset()
-    is_unfinished: bool = False
-    seen_instant: str | None = None
+    own_instants: frozenset[str] = frozenset()  # Instants that jobs of this service created.
+    withheld: frozenset[str] = frozenset()  # Plans that a job left out a short while ago, because they harm the table.
+    is_unfinished: bool = False  # The last successful job of a policy had a limit, and left something.
+    seen_instant: str | None = None  # The last completed instant that the last successful job saw, by its result.
 
     def is_anything_new(self, snapshot: TableSnapshot) -> bool:
         """Returns whether something was committed since the last run."""

@@ -20,10 +20,10 @@ _SQL_LOSES_ROWS = (
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a job would refuse another number of buckets: the type of its problem, and a sentence for the owner."""
+    """The reason for which a job would refuse another number of buckets."""
 
-    code: str
-    because: str
+    code: str  # The type of the problem.
+    because: str  # A sentence for the owner.
 
 
 OBSTACLES = frozenset({"sql-statements-lose-rows", "writers-too-old"})
@@ -31,11 +31,10 @@ OBSTACLES = frozenset({"sql-statements-lose-rows", "writers-too-old"})
 
 @dataclass(frozen=True)
 class WriterHazard:
-    """What writers would do with another number of buckets. The `warning` is a sentence for the owner about a hashing
-    config that the table has already."""
+    """The effect of another number of buckets on the table's writers."""
 
     obstacle: Obstacle | None = None
-    warning: str | None = None
+    warning: str | None = None  # A sentence for the owner about a hashing config that the table has already.
 
 
 NO_HAZARD = WriterHazard()
@@ -45,8 +44,8 @@ def writer_hazard(table: Registration, sightings: Sightings, *, has_hashing_conf
     """Returns the hazard of a table whose writers may be too old, or that is written by Spark SQL, unless its owner has
     declared query pruning off.
 
-    With a hashing config Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT`, so a job would refuse to make the
-    first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
+    Hudi 1.2 misses rows in `UPDATE`, `DELETE` and `SELECT` on a table with a hashing config, so a job would refuse to
+    make the first one (`jobs.protocol.writer_engines.of_sql_statements`, `jobs.protocol.older_hudi`).
     """
     writers = table.writers
     version = table.profile.get("table_version")

@@ -128,7 +128,7 @@ def _all_done(jobs: list[dict[str, Any]], tables: list[str], **wanted: int) -> b
 
 
 def _assert_each_once(database: str) -> None:
-    """By what the database remembers: no two attempts on a table at once, and each commit was told once."""
+    """Checks what the database remembers: no two attempts on a table at once, and each commit was told once."""
     engine = open_engine(database)
     with reading(engine) as connection:
         attempt, job = schema.job_attempts.c, schema.jobs.c

@@ -6,7 +6,7 @@
 The tables lie on this disk, with the timelines and file names of Hudi 1.2 (`tests.small_table`). They are put into the
 database by the store, not over REST, which would examine each. Then a real `groundskeeper serve` polls each of them
 every minute, while writers commit, each commit followed by Hudi's callback, jobs are submitted, leased and ended by
-workers without Spark, and clients make every sort of call. By default the numbers are those that Uber has told of its
+workers without Spark, and clients make every sort of call. The default numbers are those that Uber has told of its
 own tables: 19 500 of them, 350 000 commits and 70 000 jobs a day. Several replicas share a PostgreSQL of their own.
 """
 
@@ -360,7 +360,7 @@ def lags(engine: Engine, committed: dict[tuple[str, str], datetime]) -> list[flo
 
 
 def _cpu_seconds(daemon: Daemon) -> float:
-    """Of the process and all below it, ended children included."""
+    """Returns the CPU time of the process and all below it, ended children included."""
     total = 0
     for each in process_tree.tree(daemon.process.pid):
         fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()

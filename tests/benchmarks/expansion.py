@@ -4,8 +4,8 @@
     python tests/benchmarks/expansion.py --sizes 1,2,4,8      # is the cost linear? (million rows)
 
 All of them work on fresh copies of one table, in one run and one warm Spark session; only ratios of one run mean
-anything. With `--repeat` each is done several times in turn, and its fastest run counts. Every result is checked: the
-rows are the original's, and after our expansion an audit finds each row in its bucket.
+anything. Each is done several times if `--repeat` is given in turn, and its fastest run counts. Every result is
+checked: the rows are the original's, and after our expansion an audit finds each row in its bucket.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From an empty home to a registered, healthy table: the commands of a newcomer, and how long each one takes.
+"""The commands of a newcomer, from an empty home to a registered, healthy table, and how long each one takes.
 
     python tests/benchmarks/newcomer.py [--json]
 

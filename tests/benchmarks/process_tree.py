@@ -87,7 +87,7 @@ def memory(root: int) -> int:
 
 
 def _cpu_seconds(root: int | None) -> dict[tuple[int, str], float]:
-    """Of each living process of the tree and its role."""
+    """Returns the CPU time of each living process of the tree, with its role."""
     living = ((pid, stat) for pid in tree(root) if (stat := _stat(pid)))
     return {(pid, _role(pid)): sum(int(ticks) for ticks in stat[11:13]) / _TICKS for pid, stat in living}
 

@@ -1,4 +1,5 @@
-"""From asking for a compaction to Hudi at work: a warm worker against a fresh `spark-submit` of Hudi's own compaction.
+"""The time from asking for a compaction to Hudi at work: a warm worker against a fresh `spark-submit` of Hudi's own
+compaction.
 
     python tests/benchmarks/start.py [--runs 5] [--jobs 100] [--json]
 

@@ -58,7 +58,7 @@ class Shape:
 class Fingerprint:
     """Rows, a sum over the hashes of all data columns of each row, and one over the meta columns.
 
-    Of the meta columns `_hoodie_file_name` is left out, as any rewrite changes it by nature.
+    The meta column `_hoodie_file_name` is left out, as any rewrite changes it by nature.
     """
 
     rows: int
@@ -67,7 +67,8 @@ class Fingerprint:
 
 
 def table_options(base: Path, shape: Shape) -> dict[str, str]:
-    """Of a writer alone on the table: no lock, no table services, one metadata table with what the shape asks for."""
+    """Returns the options of a writer alone on the table: no lock, no table services, one metadata table with what the
+    shape asks for."""
     more = {
         "hoodie.table.name": "trips",
         "hoodie.parquet.compression.codec": shape.codec,
@@ -107,7 +108,7 @@ def fresh_copy(original: Path, target: Path) -> Path:
 
 
 def fingerprint(spark: SparkSession, base: Path) -> Fingerprint:
-    """Of the rows as Spark reads them. Nulls count as well as where they stand."""
+    """Returns a fingerprint of the rows as Spark reads them. Nulls count as well as where they stand."""
     frame = spark.read.format("hudi").load(str(base))
     meta = [name for name in frame.columns if name.startswith("_hoodie_") and name != FILE_NAME]
     data = sorted(name for name in frame.columns if not name.startswith("_hoodie_"))

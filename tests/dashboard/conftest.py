@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """One for all files. Tests leave the tables and the running job behind as they were."""
+    """Starts one service for all files. Tests leave the tables and the running job behind as they were."""
     made = Installation(tmp_path_factory.mktemp("dashboard"))
     yield made
     made.close()
 
 
-# Not for longer: tests in other files run event loops of their own.
+# The browser ends with the module, because tests in other files run event loops of their own.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if chromium.CHROMIUM is None:
@@ -39,7 +39,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def faults_of(browser: Browser) -> Iterator[dict[Page, Faults]]:
-    """By page. Those that a test has not allowed fail it."""
+    """Collects the faults of each page. A fault that a test has not allowed fails it."""
     every: dict[Page, Faults] = {}
     yield every
     assert [fault for faults in every.values() for fault in faults.unexpected()] == []
@@ -69,5 +69,5 @@ def page(new_page: OpenPage) -> Page:
 
 @pytest.fixture
 def faults(page: Page, faults_of: dict[Page, Faults]) -> Faults:
-    """Of `page`."""
+    """Returns the faults of `page`."""
     return faults_of[page]

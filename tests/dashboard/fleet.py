@@ -60,7 +60,7 @@ class Fleet:
 
 
 class Table:
-    """Its instants are two seconds apart and began a day ago, unless a scene says otherwise."""
+    """A table whose instants are two seconds apart and began a day ago, unless a scene says otherwise."""
 
     def __init__(self, fleet: Fleet, name: str, buckets: int, files: SmallTable) -> None:
         self.name, self.files, self.id, self._fleet = name, files, f"tbl_{name}", fleet
@@ -81,7 +81,7 @@ class Table:
         return at
 
     def log_bytes(self) -> int | None:
-        """As the last poll found them, None before the first."""
+        """The bytes that the last poll found, None before the first."""
         answer = self._fleet.api.get(f"/tables/{self.id}/snapshot")
         return int(answer.json()["total"]["log_bytes"]) if answer.status_code == 200 else None
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 ORDERS = "tbl_1"
-"""Its folder is gone."""
+"""The folder of this table is gone."""
 TRIPS = "tbl_2"
-"""It has two buckets, a log and a plan of a compaction."""
+"""The table has two buckets, a log and a plan of a compaction."""
 
 _LOCK = {
     "provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
@@ -101,7 +101,7 @@ class Installation:
         }
 
     def address(self, name: str) -> str:
-        """Of a page."""
+        """Returns the address of a page."""
         return f"{self.url}/{self.pages[name]}"
 
     def add(self, names: Iterable[str]) -> None:
@@ -122,7 +122,7 @@ class Installation:
         return self.post("/worker/leases", {"worker_id": f"w-{group}", "worker": {"group": group, "slots": 2}})
 
     def log_in(self, page: Page, role: str) -> None:
-        """Opens the overview by a new token. From the first token on the service asks everybody for one."""
+        """Opens the overview by a new token. The service asks everybody for a token as soon as there is one."""
         create = [sys.executable, "-m", "service.cli", "token", "create", "--role", role]
         made = subprocess.run(create, cwd=self._folder, check=True, capture_output=True, text=True, timeout=60)
         page.goto(self.address("overview"))

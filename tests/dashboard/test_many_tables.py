@@ -1,4 +1,4 @@
-"""The overview of a thousand tables: when the first row is there, and what an open page asks for."""
+"""The overview of a thousand tables: the time to the first row, and the calls of an open page."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ window.firstRow = new Promise((resolve) => {
 
 
 def fill(database: str) -> None:
-    """Before the service starts, so that it has nothing to poll."""
+    """Fills the database before the service starts, so that it has nothing to poll."""
     engine = open_engine(database)
     migrate.upgrade(engine)
     ill(engine, FakeClock(utc_now() - timedelta(hours=1)), range(TABLES))
@@ -57,14 +57,14 @@ def fill(database: str) -> None:
 
 
 def visit(page: Page, url: str) -> tuple[float, list[str]]:
-    """Milliseconds to the first row, and the calls of the API until then."""
+    """Returns the milliseconds to the first row, and the calls of the API until then."""
     page.add_init_script(_FIRST_ROW)
     page.goto(f"{url}/", wait_until="commit")
     return first_row(page)
 
 
 def first_row(page: Page) -> tuple[float, list[str]]:
-    # Not by asking again and again, which would slow the page down.
+    # Asking again and again would slow the page down.
     milliseconds, calls = page.evaluate("window.firstRow")
     return milliseconds, calls
 
@@ -102,7 +102,7 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
         again.close()
         page = new_page()
         visit(page, service.url)
-        # For some seconds it asks again for problems that are being computed.
+        # The page asks again for some seconds for problems that are being computed.
         page.wait_for_timeout(20_000)
         idle: list[str] = []
         page.on("request", lambda each: idle.append(each.url))

@@ -48,7 +48,7 @@ class Differences:
 def differences(
     spark: SparkSession, base: Path | str, expected: Mapping[str, Row], *, num_buckets: int = 0, metadata: bool = True
 ) -> Differences:
-    """By Spark: hudi-rs does not read file groups of logs alone, which is what Flink begins with.
+    """Compares by Spark: hudi-rs does not read file groups of logs alone, which is what Flink begins with.
 
     `metadata` says whether the files are found by the metadata table, or by listing the folders.
     """

@@ -57,7 +57,7 @@ _TASK_MANAGER = {
 
 
 class FlinkCluster:
-    """Its state, savepoints and logs are in `folder`; about 1.5 GiB of memory.
+    """A cluster whose state, savepoints and logs are in `folder`; about 1.5 GiB of memory.
 
     `java_options` are of its processes, `settings` more of Flink's own.
     """
@@ -134,7 +134,7 @@ class FlinkCluster:
         self._until(lambda: self._overview().get("slots-total", 0) >= SLOTS, "a TaskManager")
 
     def kill_task_manager(self) -> None:
-        """As a machine dies: its jobs fail over as soon as another one is started."""
+        """Kills it as a machine dies: its jobs fail over as soon as another one is started."""
         process = self._processes.pop("taskmanager")
         process.kill()
         process.wait()
@@ -240,7 +240,7 @@ class FlinkCluster:
         return str(operation["location"])
 
     def cancel(self, job: str) -> None:
-        """As in the middle of everything, without a savepoint."""
+        """Ends a job in the middle of everything, without a savepoint."""
         self._http.patch(f"/jobs/{job}", params={"mode": "cancel"})
         self._until(lambda: self.state(job) in ENDED, f"the end of {job}")
 

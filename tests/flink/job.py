@@ -37,8 +37,8 @@ class FlinkJob:
     `options` are those of the table, over the plain ones; an empty value takes one away. Keys from `late` on go to a
     partition of their own, which is not there before them. Having sent the last number the job ends, unless it `stays`,
     with nothing to do but checkpoints (for an hour: Flink makes all the numbers of a sequence at its start). If it
-    `deletes`, a key is gone while its version is a multiple of 7. With `timestamps` rows have an `at`, n seconds and
-    123 ms after 2024 began.
+    `deletes`, a key is gone while its version is a multiple of 7. If `timestamps` is set, rows have an `at`, n seconds
+    and 123 ms after 2024 began.
     """
 
     base: Path | str

@@ -49,8 +49,8 @@ class SqlClient:
             raise SqlError(flink.util.ExceptionUtils.stringifyException(error.java_exception)) from None
 
     def _forget_earlier_jobs(self) -> None:
-        """As a client that has just started: Hudi numbers its operators through the life of a JVM (`Pipelines.opUID`),
-        and a savepoint knows them by these numbers."""
+        """Makes the client like one that has just started: Hudi numbers its operators through the life of a JVM
+        (`Pipelines.opUID`), and a savepoint knows them by these numbers."""
         pipelines = self._gateway().jvm.java.lang.Class.forName("org.apache.hudi.sink.utils.Pipelines")
         counters: Any = pipelines.getDeclaredField("OPERATOR_COUNTERS")
         counters.setAccessible(True)

@@ -106,7 +106,7 @@ class SparkWriter:
 
 @pytest.fixture
 def stores(spark: SparkSession) -> Iterator[tuple[s3.Server, hdfs.Cluster]]:
-    """Of the session, too, as a writer has them."""
+    """Sets the options of the session, too, as a writer has them."""
     with (
         s3.running() as bucket,
         hdfs.running() as files,

@@ -88,7 +88,7 @@ class Lake:
         return replace(self.anew(rate), table_name="lake_again", more_settings=settings)
 
     def incidents(self, state: str) -> dict[str, Any]:
-        """Those that are in this state, by their instants."""
+        """Returns those that are in this state, by their instants."""
         found = self.daemon.call("GET", f"/v1/tables/{self.table}/incidents").json()["items"]
         return {each["instant"]: each for each in found if each["state"] == state}
 

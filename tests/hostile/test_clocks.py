@@ -38,7 +38,7 @@ YEAR = 8766 * HOUR
 
 
 class Machine:
-    """Its clock, and the time elapsed, which nobody can set."""
+    """A machine's clock, and the time elapsed, which nobody can set."""
 
     def __init__(self) -> None:
         self.wall = datetime(2026, 1, 1, tzinfo=UTC)

@@ -55,7 +55,7 @@ def damaged(draw: st.DrawFn, files: Sequence[bytes]) -> bytes:
 
 @pytest.fixture(scope="module")
 def readers() -> Iterator[ReaderPool]:
-    """As in the service, but with less time."""
+    """Readers like those of the service, but with less time."""
     with ReaderPool(1, ReaderLimits(seconds=10.0), preload=["tests.hostile.reading"]) as pool:
         yield pool
 

@@ -180,7 +180,7 @@ def test_under_load_a_service_has_no_more_connections_than_it_may(tmp_path: Path
 
 
 def connections(engine: sa.Engine) -> int:
-    """Those of the service: all but our own."""
+    """Counts the connections of the service: all but our own."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     with reading(engine) as connection:
         return int(connection.execute(sa.text(query)).scalar_one())

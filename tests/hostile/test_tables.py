@@ -45,7 +45,7 @@ def readers() -> Iterator[ReaderPool]:
 
 @pytest.fixture(scope="module")
 def patient_readers() -> Iterator[ReaderPool]:
-    """With time enough to fill hundreds of MiB on a busy machine."""
+    """Readers with time enough to fill hundreds of MiB on a busy machine."""
     with ReaderPool(1, replace(LIMITS, seconds=60.0), preload=["service.observation.table_read"]) as pool:
         yield pool
 

@@ -63,7 +63,7 @@ def test_serve_and_its_worker_start_on_an_empty_volume(image: CleanRoot, user: s
 
 @pytest.mark.parametrize("user", [OWN, ANY])
 def test_an_executor_starts_as_spark_asks_for_it(image: CleanRoot, user: str) -> None:
-    """It cannot reach its driver, but it loads its class, Spark's and Hudi's jars, and says so."""
+    """The executor cannot reach its driver, but it loads its class, Spark's and Hudi's jars, and says so."""
     _empty_volume(image)
     asked = {
         "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@127.0.0.1:1",

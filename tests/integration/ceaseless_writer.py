@@ -55,7 +55,7 @@ def ledger_of(folder: Path) -> Path:
 
 
 def change_options(folder: Path, options: Mapping[str, str]) -> None:
-    """From its next batch on the writer in this folder has these."""
+    """Gives the writer in this folder these options from its next batch on."""
     unfinished = folder / f"{_OPTIONS}.new"
     unfinished.write_text(json.dumps(dict(options)))
     unfinished.replace(folder / _OPTIONS)

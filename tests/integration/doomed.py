@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 120.0
 
 @dataclass
 class Death:
-    """What was heard of an attempt before its process died; `stored` are the instants that the service would know."""
+    """The reports of an attempt before its process died; `stored` are the instants that the service would know."""
 
     steps: list[str] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Death:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a process needs beside the jars of the test's own session; `storage` are options of Hadoop's."""
+    """Options that a process needs beside the jars of the test's own session; `storage` are Hadoop's."""
 
     java_options: str = ""
     storage: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Doomed:
     ) -> Death:
         """Runs the plan until the process and all its children are dead.
 
-        `meanwhile` is done while it is held, or frozen.
+        `meanwhile` is called while the process is held, or frozen.
         """
         self._await_ready()
         started = time.monotonic()
@@ -91,7 +91,7 @@ class Doomed:
         return death
 
     def end(self) -> None:
-        """Ends a spare one that nobody has used."""
+        """Ends a spare process that nobody has used."""
         self._process.kill()
         self._process.communicate()
 
@@ -105,7 +105,7 @@ class Doomed:
         self._process.stdin.flush()
 
     def _await_silence(self) -> None:
-        """Until no process of its session is left: its JVM and Spark's Python workers die of themselves."""
+        """Waits until no process of its session is left: the JVM and Spark's Python workers die by themselves."""
         deadline = time.monotonic() + LAST_BREATH_SECONDS
         while left := _of_session(self._process.pid):
             assert time.monotonic() < deadline, f"still alive: {left}"
@@ -113,7 +113,7 @@ class Doomed:
 
 
 class Spares:
-    """Always one warm process ahead, except after the last that a test takes."""
+    """Keeps one warm process ready, ahead of its use, except after the last that a test takes."""
 
     def __init__(self, jars: Sequence[Path], folder: Path, surroundings: Surroundings | None = None) -> None:
         self._jars = jars
@@ -137,7 +137,7 @@ class Spares:
 
 
 def _of_session(session: int) -> list[str]:
-    """Living processes of this session, by /proc."""
+    """Returns the living processes of this session, by /proc."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

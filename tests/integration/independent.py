@@ -21,7 +21,7 @@ def rows_by_hudi_rs(base: Path | str, options: dict[str, str] | None = None) -> 
 
 
 def slices_by_hudi_rs(base: Path | str) -> list[FileSlice]:
-    """The latest file slices that have a base file, in the order of partition and file id."""
+    """Returns the latest file slices that have a base file, in the order of partition and file id."""
     found = [
         FileSlice(
             partition_path=each.partition_path,
@@ -47,7 +47,8 @@ def rows_of(frame: DataFrame) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """One spelling for both: Arrow has maps as lists of pairs, Spark has binary as bytearray and times without zone."""
+    """Gives both readers one spelling: Arrow has maps as lists of pairs, Spark binary as bytearray, times without
+    zone."""
     if isinstance(value, dict):
         return sorted((key, _plain(item)) for key, item in value.items())
     if isinstance(value, list):

@@ -48,7 +48,7 @@ class Broker:
         return f"localhost:{self._port_with_login}"
 
     def advertise(self, address: str) -> None:
-        """From its next start on."""
+        """Advertises the address from the broker's next start on."""
         self._properties.write_text(
             _PROPERTIES.format(
                 port=self._port,

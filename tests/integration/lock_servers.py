@@ -85,7 +85,8 @@ class HiveMetastore(OnDisk, hive_metastore.Server):
 
 
 class OnAws:
-    """Its server counts nothing as an absence of the holder: it knows when a lock has ended by the last renewal."""
+    """A lock whose server counts nothing as an absence of the holder: it knows when a lock has ended by the last
+    renewal."""
 
     def __init__(self, server: aws_locks.Server) -> None:
         self._server = server
@@ -110,7 +111,7 @@ class Dynamodb(OnAws, OnDisk):
         return {**lock.options, f"{PREFIX}provider": lock.provider}
 
     def take_away(self, held: Held) -> None:
-        """As another would that had it after its lease, and gave it back."""
+        """Takes the lock as another would that had it after its lease, and gave it back."""
         key = held._table.declared.lock.options[f"{PREFIX}dynamodb.partition_key"]
         self._server.dynamodb.delete_item(TableName="locks", Key={"key": {"S": key}})
 

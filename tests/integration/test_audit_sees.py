@@ -65,7 +65,7 @@ class Runner:
         self.table.jvm.call_hidden(services, "commitClustering", begun, self.seen, instant)
 
     def roll_back(self, instant: str, *, by_markers: bool) -> None:
-        """As a writer does with what it has seen pending (`HoodieTable.rollbackInflightClustering`)."""
+        """Rolls back as a writer does with what it has seen pending (`HoodieTable.rollbackInflightClustering`)."""
         context = self.table.jvm.engine_context
         pending = self.table.jvm.items(self.seen.getMetaClient().getActiveTimeline().getInstantsAsStream())
         (inflight,) = [item for item in pending if item.requestedTime() == instant]
@@ -84,7 +84,7 @@ def small_files(spark: SparkSession, base: Path, **shape: Any) -> str:
 
 
 def forget_inflight(base: Path, instant: str) -> None:
-    """As a runner sees the plan that begins at the same moment as another one."""
+    """Shows the plan as a runner sees it that begins at the same moment as another one."""
     for path in [
         *(base / ".hoodie").glob(f"*{instant}*inflight*"),
         *(base / ".hoodie").glob(f"*/*{instant}*inflight*"),
@@ -220,7 +220,7 @@ def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, t
 
 
 def test_instants_of_a_writer_in_another_time_zone(spark: SparkSession, tmp_path: Path) -> None:
-    """Its names on the timeline; the storage's times stay as they are."""
+    """Moves its names on the timeline; the storage's times stay as they are."""
     base = tmp_path / "trips"
     tables.write_table(spark, base, count=200, updates=4, partitioned=False)
     time.sleep(2.5)  # Else it may be that both were at work at once.

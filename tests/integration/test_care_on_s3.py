@@ -54,7 +54,7 @@ def test_all_of_them_keep_the_rows_and_leave_nothing(
         assert (details["findings"], details["unchecked"]) == ([], [])
 
     def upserted(last: int, ts: int) -> list[str]:
-        """By the writer with its options of the beginning."""
+        """Upserts by the writer with its options of the beginning."""
         tables.upsert(rows(spark, 0, last, ts), base, options)
         found = tables.in_order(spark, base, 2)
         assert len(found) == max(last, 200)

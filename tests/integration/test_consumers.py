@@ -102,7 +102,9 @@ def test_a_writers_own_plan_is_refused_while_a_consumer_needs_its_files(
     seen = commits[len(commits) // 2]
     known = as_of(spark, base, seen)
     with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.clean.commits.retained": "1"}) as client:
-        client.schedule_clean()
+        planned = client.cleaner.plan()
+        assert planned is not None
+        client.cleaner.request(planned)
     [plan] = [item.requested for item in table.instants() if item.action == "clean"]
     behind = {"consumers": [{"name": "warehouse", "instant": seen}]}
     for params in ({"plans": [plan]}, {"retain": 10}):

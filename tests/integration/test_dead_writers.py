@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import BucketIndex
-from jobs.errors import RefusedError, WritersActiveError
+from jobs.errors import RefusedError, WritersActiveError, refuse
 from jobs.hudi.client import WriteClient
 from jobs.hudi.options import UNDER_OUR_LOCK
-from jobs.services.cleaning import WAIT_SECONDS, _refuse, _stale_write_problems
+from jobs.services.cleaning import WAIT_SECONDS, _stale_write_problems
 from tests.integration import tables
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.tables import INDEX
@@ -139,7 +139,7 @@ def test_an_abandoned_write_to_replaced_file_groups_does_not_keep_cleaning_waiti
     table = hudi_table(spark, base, INDEX)
     before = tables.snapshot(spark, base)
     with pytest.raises(RefusedError, match=abandoned):
-        _refuse(_stale_write_problems(table))
+        refuse(_stale_write_problems(table))
 
     started = time.monotonic()
     cleaned = run_job(spark, base, "cleaning", {"retain": 1}, writers_retry_conflicts=True)

@@ -61,21 +61,21 @@ def wrong_number_smaller(spark: SparkSession, base: Path, options: dict[str, str
 
 
 def second_file_group(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """As two writers without a lock leave it: each has made its own file group for the bucket."""
+    """Leaves what two writers without a lock leave: each has made its own file group for the bucket."""
     first = min(base.glob("00000001-*.parquet"))
     tail = first.name[8:].replace(first.name[9:13], "beef", 1)
     shutil.copy(first, base / f"00000001{tail}")
 
 
 def copied_file(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """As a task leaves it that was tried twice: the same file group and instant, another write token."""
+    """Leaves what a task leaves that was tried twice: the same file group and instant, another write token."""
     first = min(base.glob("00000001-*.parquet"))
     token = first.name.split("_")[1]
     shutil.copy(first, base / first.name.replace(f"_{token}_", f"_{token.replace('-', '-9', 1)}_"))
 
 
 def second_file_group_of_logs(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """As Flink leaves it after a failover before its first commit (#19907): two file groups of logs."""
+    """Leaves what Flink leaves after a failover before its first commit (#19907): two file groups of logs."""
     log = min(base.glob(".00000001-*.log.*"))
     tail = log.name[9:].replace(log.name[10:14], "beef", 1)
     shutil.copy(log, base / f".00000001{tail}")
@@ -88,7 +88,7 @@ def random_file_id(spark: SparkSession, base: Path, options: dict[str, str]) -> 
 
 
 def dangling_config(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """As an expansion leaves it that died; it counts from when the active timeline begins after it."""
+    """Leaves the config of an expansion that died; it counts from when the active timeline begins after it."""
     table = hudi_table(spark, base, INDEX)
     rules = table.bucket_rules()
     assert rules
@@ -108,7 +108,7 @@ def unreadable_plan(spark: SparkSession, base: Path, options: dict[str, str]) ->
 
 
 def dead_writer(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """Its instant and its heartbeat, ten minutes old."""
+    """Leaves the instant and the heartbeat of a writer, ten minutes old."""
     now = hudi_table(spark, base, INDEX).now()
     instant = f"{now:%Y%m%d%H%M%S}000"
     (base / ".hoodie" / "timeline" / f"{instant}.deltacommit.requested").touch()

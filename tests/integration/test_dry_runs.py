@@ -46,7 +46,7 @@ UNSIGNED = "a writer that did not sign it"
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[LockDesk]:
-    """Of a service that knows the table `trips` as `tbl_1`."""
+    """The desk of a service that knows the table `trips` as `tbl_1`."""
     engine = open_sqlite(tmp_path / "gk.db")
     now = utc_now()
     with writing(engine) as connection:

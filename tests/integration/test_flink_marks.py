@@ -23,7 +23,7 @@ KINDS = (("bucket_expansion", {"factor": 2}), ("clustering", {"sort_by": ["city"
 
 
 def flink_has_started(base: Path) -> None:
-    """As Hudi's Flink writer does, when its job starts."""
+    """Writes what Hudi's Flink writer does when its job starts."""
     folder = base / ".hoodie" / ".aux"
     folder.mkdir(exist_ok=True)
     (folder / "view_storage_conf").write_text("hoodie.filesystem.view.remote.port=4711\n")

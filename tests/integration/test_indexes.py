@@ -178,7 +178,7 @@ def test_a_compaction_is_not_committed_beside_an_index_that_was_built_since(
 
 
 def test_no_service_changes_which_columns_have_statistics(spark: SparkSession, tmp_path: Path) -> None:
-    """By default a client makes its own first 32 columns the definition: those of other file groups have none."""
+    """A client makes its own first 32 columns the definition by default: those of other file groups have none."""
     base = tmp_path / "trips"
     indexed.write(spark, base, indexed.OF_SOME_COLUMNS, table_type=COW)
     served(spark, base, "clustering", {})
@@ -186,7 +186,7 @@ def test_no_service_changes_which_columns_have_statistics(spark: SparkSession, t
 
 @pytest.mark.exhaustive
 def test_no_service_builds_the_statistics_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """As in tables of Hudi 1.0, which has an option for each of the two."""
+    """Tables of Hudi 1.0 are so, which has an option for each of the two."""
     base = tmp_path / "trips"
     options = indexed.write(spark, base, indexed.STATISTICS, table_type=MOR)
     table = hudi_table(spark, base, None)

@@ -232,7 +232,8 @@ class Scene:
         self.batch += 1
 
     def roll_back_by_a_writer(self) -> None:
-        """As any writer does who cleans, once the heartbeat has expired; a lock like this one expires as well."""
+        """Rolls back as any writer does who cleans, once the heartbeat has expired; a lock like this one expires as
+        well."""
         for heartbeat in (self.base / ".hoodie" / ".heartbeat").glob("[0-9]*"):
             os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
         (self.base / ".hoodie" / "lock").unlink(missing_ok=True)

@@ -83,7 +83,7 @@ def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, tm
 
 
 def test_hudis_own_compaction_loses_such_rows_so_it_is_not_committed(spark: SparkSession, tmp_path: Path) -> None:
-    """Its executor takes a row that Spark's writer refuses for one that failed, and goes on without it."""
+    """Hudi's executor takes a row that Spark's writer refuses for one that failed, and goes on without it."""
     base = tmp_path / "orders"
     options = tables.writer_options(base)
     write_old(spark, base, options)

@@ -60,7 +60,8 @@ class Story:
     def begin(
         cls, spark: SparkSession, base: Path, old: OldWriter, table_type: TableType, table_version: int, index: str
     ) -> Story:
-        """Its options are those that the service prints for this version, but for the index and the callback."""
+        """Starts a writer with the options that the service prints for this version, but for the index and the
+        callback."""
         target = Target(
             str(base),
             "trips",

@@ -119,7 +119,7 @@ def test_cleaning_removes_the_files_later_and_the_partitions_may_be_filled_anew(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", TtlStrategy)
 def test_hudis_32_bits_drop_nothing_too_early(spark: SparkSession, tmp_path: Path, strategy: TtlStrategy) -> None:
-    """With 50 days Hudi's own strategy (1.2.0) finds what is older than seven hours, with 30 nothing at all."""
+    """Hudi's own strategy (1.2.0) finds at 50 days what is older than seven hours, at 30 nothing at all."""
     base = tmp_path / "trips"
     aged(spark, base, days=2)
     table = hudi_table(spark, base, INDEX)
@@ -136,7 +136,8 @@ def test_hudis_32_bits_drop_nothing_too_early(spark: SparkSession, tmp_path: Pat
 
 @pytest.mark.exhaustive
 def test_new_logs_of_an_old_table_version_keep_a_partition(spark: SparkSession, tmp_path: Path) -> None:
-    """Their names have the base file's instant, and Hudi's own strategy takes the partition for unmodified."""
+    """The names of the logs have the base file's instant, and Hudi's own strategy takes the partition for
+    unmodified."""
     base = tmp_path / "trips"
     aged(spark, base, version=6)
     table = hudi_table(spark, base, INDEX)

@@ -37,7 +37,7 @@ def written(spark: SparkSession, base: Path, partition: str, ts: int) -> int:
 
 
 def drop_as_hudi_does(spark: SparkSession, base: Path, options: dict[str, str], *partitions: str) -> None:
-    """By a writer's own statement, which waits for nobody."""
+    """Drops them by a writer's own statement, which waits for nobody."""
     deletion = {
         "hoodie.datasource.write.operation": "delete_partition",
         "hoodie.datasource.write.partitions.to.delete": ",".join(partitions),

@@ -88,7 +88,7 @@ class Lake:
         return sorted(odd | {f"upload {key}" for key in self.unfinished_uploads()})
 
     def connections_held(self) -> int:
-        """Of those that anybody on this machine has to the server, the ones that the server has ended (proc(5))."""
+        """Counts the connections from this machine to the server that the server has ended (proc(5))."""
         port = f":{int(self._endpoint.rpartition(':')[2]):04X}"
         lines = [line for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
         entries = [line.split() for line in lines]

@@ -281,7 +281,7 @@ def test_of_rows_with_one_key_the_first_is_merged(spark: SparkSession, tmp_path:
 def test_records_whose_positions_are_known_are_merged_alike(
     spark: SparkSession, tmp_path: Path, kind: str, version: int, more: dict[str, str]
 ) -> None:
-    """With an index that finds rows, log blocks name the positions of theirs in the base file."""
+    """If an index finds rows, log blocks name the positions of theirs in the base file."""
     index = {"hoodie.index.type": kind, "hoodie.parquet.small.file.limit": "0"}
     options = tables.writer_options(
         tmp_path / "t", num_buckets=None, partitioned=False, version=version, **index, **more

@@ -176,7 +176,7 @@ def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
 def test_a_write_to_replaced_file_groups_and_to_a_new_partition_by_the_old_number_is_repaired_in_both(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, named: bool
 ) -> None:
-    """As of a Flink job that was not stopped: neither the replacement nor the hashing config is there for it."""
+    """Writes like a Flink job that was not stopped: neither the replacement nor the hashing config is there for it."""
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, table_type=table_type, version=version, metadata=False)
     before = set(_completed(base))

@@ -1,6 +1,6 @@
 """Statements and writers on a table that has been expanded, each held against a ledger in plain Python.
 
-`PRUNING` off is what `writer-options` prints. With Hudi's default the statements miss rows, which is a fault of Hudi
+`PRUNING` off is what `writer-options` prints. Under Hudi's default the statements miss rows, which is a fault of Hudi
 1.2.0 that the last tests hold, so that we hear of it when it is gone.
 """
 
@@ -91,7 +91,7 @@ class Sales:
 
 
 def insert(table: Sales) -> None:
-    """Of ids that are new: Hudi's `INSERT INTO` a copy-on-write table looks for no others."""
+    """Inserts ids that are new: Hudi's `INSERT INTO` a copy-on-write table looks for no others."""
     first = max(table.rows) + 1
     table.insert(range(first, first + 200), 2)
 

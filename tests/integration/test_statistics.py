@@ -50,12 +50,12 @@ def base(hiding: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def hiding(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of SQL statements, of whose rows a filter finds none, since a DELETE went on when a compaction ended."""
+    """Makes a table in which a filter finds no rows, because a DELETE went on when a compaction ended."""
     return _hiding(spark, tmp_path_factory.mktemp("hiding") / "sales", "DELETE FROM {table} WHERE id % 30 = {rest}")
 
 
 def _hiding(spark: SparkSession, base: Path, statement: str) -> Path:
-    """A table after the statement, begun during a compaction; again until it is the moment at which rows are hidden."""
+    """Runs the statement during a compaction, on new tables until it hits the moment at which rows are hidden."""
     session, table = spark.newSession(), f"statistics_{base.name}"
 
     def run(statement: str) -> None:
@@ -113,12 +113,12 @@ def test_the_audit_sees_rows_that_a_filter_does_not_find(spark: SparkSession, ba
 
 @pytest.mark.exhaustive
 def test_the_audit_sees_what_an_update_hides(spark: SparkSession, tmp_path: Path) -> None:
-    """Its statistics have values, but only those of the rows that it changed."""
+    """The statistics of the update have values, but only those of the rows that it changed."""
     update = "UPDATE {table} SET qty = {rest}, ver = 20{rest}L WHERE id % 30 = {rest}"
     base = _hiding(spark, tmp_path / "updated", update)
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert (audit["keys_hidden_by_statistics"] > 0, audit["clean"]) == (True, False)
-    # The next commit of the partitions mends it.
+    # The next commit to the partitions shows the rows again.
     assert run_job(spark, base, "compaction", index=INDEX).details["file_groups"] > 0
     assert _found_by_a_filter(spark, base) == _rows_of_before(spark, base)
     assert run_job(spark, base, "audit", index=INDEX).details["clean"]

@@ -63,8 +63,8 @@ class Death:
 
     `at` says what kind of place: `step` (its name begins so), `before` or `after` (a call), `file` (one that matches
     the glob pattern has appeared), `unheard` (an instant was made and the service is being told), `start` or `end` of
-    the job. It dies `delay` seconds after the `nth` time it came there; `only` spares the JVM or Python at first. With
-    `freeze` it does not die, but stands still for so many seconds, JVM and all, and goes on.
+    the job. It dies `delay` seconds after the `nth` time it came there; `only` spares the JVM or Python at first. Given
+    `freeze`, it does not die, but stands still for so many seconds, JVM and all, and goes on.
     """
 
     def __init__(self, point: dict[str, Any], base: Path, jvm: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.dataplane.compacted_file import CompactedFile
+from jobs.dataplane.near_processes import MOST_BYTES
 from jobs.dataplane.slice_merge import MergeCounts, SliceFiles
 from jobs.protocol.arrow_merge import columns_with_default, of_schema, reasons_against_plan, slices_of
 
@@ -35,6 +36,13 @@ def test_columns_whose_default_is_not_null_are_known() -> None:
     ]
     schema = {"type": "record", "name": "t", "fields": fields}
     assert columns_with_default(schema) == {"fare", "place", "places"}
+
+
+def test_what_is_below_a_megabyte_is_small_and_what_the_planner_does_not_tell_is_not() -> None:
+    tiny = [operation(fileId=str(number), metrics={"TOTAL_IO_READ_MB": 0.0}) for number in range(50)]
+    assert sum(each.bytes for each in slices_of({"operations": tiny})) < MOST_BYTES
+    (unknown,) = slices_of({"operations": [operation(metrics=None)]})
+    assert unknown.bytes > MOST_BYTES
 
 
 def test_the_slices_of_a_plan_come_with_the_largest_first() -> None:

@@ -31,7 +31,7 @@ def java_list_hash(values: list[str | None]) -> int:
 
 
 def hudi_values(key: str, fields: list[str]) -> list[str | None]:
-    """What `KeyGenUtils.extractRecordKeysByFields` (Hudi 1.2.0) makes of a key, step by step."""
+    """Splits a key step by step, as `KeyGenUtils.extractRecordKeysByFields` (Hudi 1.2.0) does."""
     if "," not in key or ":" not in key:
         return [key]
     every_field = fields in ([], [""])

@@ -67,25 +67,31 @@ POINTERS = {"This", "These", "That", "Those"}
 """First words of sentences that lack a subject or a verb, or have a pronoun without its noun. Pointers may have one."""
 
 
+SOURCES = [
+    path
+    for folder in ("service", "jobs", "tests", "migrations")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path.parent.name != "generated"
+]
+
+
 def test_docstrings_have_a_subject_and_a_verb() -> None:
-    texts = (
-        (path, node.lineno, node.value.value.split())
-        for path in MODULES
-        if path.parent.name != "generated"
+    wrong = [
+        f"{path}:{node.lineno}: {sentence}"
+        for path in SOURCES
         for node in ast.walk(_parsed(path))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    )
-    forbidden = PHRASES | PRONOUNS | POINTERS
-    assert [f"{path}:{line}" for path, line, words in texts if words and words[0] in forbidden] == []
+        for number, sentence in enumerate(_sentences(node.value.value))
+        if _first_word(sentence) in (PHRASES if number else PHRASES | PRONOUNS | POINTERS)
+    ]
+    assert wrong == []
 
 
 def test_sentences_of_comments_have_a_subject_and_a_verb() -> None:
     block = re.compile(r"(?:^ *# .*\n)+", re.MULTILINE)
     wrong = [
         f"{path}: {sentence}"
-        for folder in ("service", "jobs", "tests", "migrations")
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        if path.parent.name != "generated"
+        for path in SOURCES
         for comment in block.findall(path.read_text())
         for sentence in _sentences(re.sub(r"^ *# ", "", comment, flags=re.MULTILINE))
         if _first_word(sentence) in PHRASES | PRONOUNS | POINTERS

@@ -1,4 +1,4 @@
-"""When the times of a version 6 timeline's files tell the order of completion, and when a copy has renewed them."""
+"""The times of a version 6 timeline's files tell the order of completion, unless a copy has renewed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By what a table's files show which engine wrote it."""
+"""The marks in a table's files that show which engine wrote it."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_every_rest_call_of_a_page_is_a_route(page: Path) -> None:
 
 
 def _anchors(path: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """Returns the anchors that GitHub makes of headings."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -136,7 +136,7 @@ def _kubernetes(*options: str) -> list[dict[str, Any]]:
 
 
 def _deployments(*options: str) -> list[dict[str, Any]]:
-    """Of the service and of the workers."""
+    """Returns the Deployments of the service and of the workers."""
     return [each for each in _kubernetes(*options) if each["kind"] == "Deployment"]
 
 

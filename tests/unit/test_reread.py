@@ -9,7 +9,7 @@ from jobs.hudi.jvm import reread
 
 
 class Timeline:
-    """Its first files are gone when they are read."""
+    """A timeline whose first files are gone when they are read."""
 
     def __init__(self, gone: int, error: HudiError) -> None:
         self.gone, self.error, self.reads = gone, error, 0

@@ -1,4 +1,4 @@
-"""The files and rows that completed instants have written, by their own metadata, beside those that are there."""
+"""Compares the files and rows in the metadata of completed instants with those that are there."""
 
 from __future__ import annotations
 

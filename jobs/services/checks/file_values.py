@@ -1,4 +1,4 @@
-"""The indexes that tell what is in a file, beside what is in it: Bloom filters of record keys, and expression indexes.
+"""Compares the indexes of a file's content with the content: Bloom filters of record keys, and expression indexes.
 
 A writer looks for a key only in files whose Bloom filter has it, and a query with an expression only in those whose
 entry has its value: an entry that lacks one hides a row. An entry with more than the file has only costs time.

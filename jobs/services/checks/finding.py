@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import UNSET
 
 from jobs.errors import JobError
@@ -46,15 +47,7 @@ class Finding:
 
     def result(self, check: str | UnsetType = UNSET) -> DamageFound:
         """Returns what a job's result says of it. `check` is the check that found it."""
-        return DamageFound(
-            type=self.type,
-            title=self.title,
-            detail=self.detail,
-            effect=self.effect,
-            hint=self.hint,
-            check=check,
-            cure=self.cure,
-        )
+        return msgspec.convert(self, DamageFound, from_attributes=True).having(check=check)
 
 
 class Examined:
@@ -147,7 +140,7 @@ def confirmed(first: Iterable[Finding], again: Iterable[Finding]) -> list[Findin
     """Returns what was found by two looks, as the second saw it.
 
     A look takes a while, in which writers begin, commit and delete: each may find something that is merely under way.
-    Of what is damaged, the same items still are at the second look.
+    Items that are damaged are the same at the second look.
     """
     seen = {(finding.type, item) for finding in first for item in finding.items}
     both = []

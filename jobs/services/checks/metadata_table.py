@@ -1,4 +1,4 @@
-"""The metadata table beside the files that are there."""
+"""Compares the metadata table with the files that are there."""
 
 from __future__ import annotations
 

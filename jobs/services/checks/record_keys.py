@@ -1,8 +1,8 @@
 """The record keys that Hudi's key generators make of the columns of a row, as far as the table tells how.
 
-A key of one field is its text, or `field:text` by the complex generator (Hudi 1.1 has an option for that); of several
-fields `one:text,other:text` (`KeyGenUtils`, 1.2.0). Of a timestamp it is a number of microseconds or milliseconds or a
-text, by an option of the writers.
+A key of one field is its text, or `field:text` by the complex generator (Hudi 1.1 has an option for that); a key of
+several fields is `one:text,other:text` (`KeyGenUtils`, 1.2.0). An option of the writers decides whether a timestamp is
+a number of microseconds or milliseconds, or a text.
 """
 
 from __future__ import annotations

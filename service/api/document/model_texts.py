@@ -45,9 +45,7 @@ _WEBHOOK: Final[dict[str, tuple[str, Any]]] = {
     "enabled": ("Whether anything is sent", True),
     "disabled_because": ("Why nothing is sent; null if it is enabled", None),
     "disabled_at": ("Since when nothing is sent", None),
-    "failing_since": ("The first failure after the last success; null if there is none", None),
     "last_success_at": ("When a message was last delivered", "2026-01-01T12:00:00Z"),
-    "old_secret_until": ("Until when messages are also signed with the previous secret", None),
     "pending": ("Deliveries that wait", 0),
     "dead": ("Deliveries that were given up", 0),
 }
@@ -58,12 +56,9 @@ _JOB: Final[dict[str, tuple[str, Any]]] = {
         "`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell",
         "succeeded",
     ),
-    "attempt": ("Number of leases so far", 1),
     "max_attempts": ("Attempts after which the job fails", 3),
     "cancel_requested": ("Whether somebody has asked to cancel it", False),
     "priority": ("Jobs with a higher one start first", 0),
-    "worker_group": ("Only workers of this group get the job", "default"),
-    "timeout_seconds": ("Time limit of one attempt; null for the service's setting", None),
     "requested_by": ("The caller that submitted it, or `policy`", "ada (4f0c9d2b71aa)"),
     "reason": ("Why a policy submitted it; null otherwise", "6 commits since the last compaction, threshold 5"),
     "progress": ("What it does now; null before it runs", None),
@@ -71,8 +66,6 @@ _JOB: Final[dict[str, tuple[str, Any]]] = {
     "not_before": ("No worker gets it earlier", "2026-01-01T12:00:00Z"),
     "leased_at": ("When a worker last took it; null before", "2026-01-01T12:00:00Z"),
     "lease_deadline": ("When the lease expires without a heartbeat", None),
-    "hand_over": ("The wait for writers to be stopped; null if there was none", None),
-    "instants": ("Instants that its attempts created on the table's timeline", ["20260101120000000"]),
 }
 
 OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
@@ -138,7 +131,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "type": ("The type", "commit.published"),
         "description": ("When such an event is sent", "A commit was seen on a table's timeline."),
         "data_schema": ("JSON Schema (2020-12) of the event's `data`", {"type": "object"}),
-        "example": ("A whole event", None),
     },
     "FilesOut": _FILES,
     "PartitionOut": {
@@ -198,7 +190,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "precedence": ("Of two patterns that match, the higher one wins", 0),
         "settings": ("As they were sent", {"compaction": {"commits": 10}}),
     },
-    "EffectivePolicyOut": {"policy": ("The effective policy", None)},
     "PauseOut": {
         "paused": ("Whether automatic jobs are paused on all tables", True),
         "by": ("Who paused them", "ada (4f0c9d2b71aa)"),
@@ -234,7 +225,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "token_id": ("Id of the token; null without one", "4f0c9d2b71aa"),
         "role": ("What the caller may do", "operator"),
         "way": ("How the caller is known", "bearer"),
-        "expires_at": ("When the session or the token ends", None),
     },
     "SeverityCounts": {
         "critical": ("Critical problems", 0),
@@ -272,7 +262,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
     "TableChange": {"lock": ("The lock that the table's writers take; null for the default", None)},
     "TableOut": {
         "id": ("Id of the table", "tbl_0f3c2a9d5e7b1c44"),
-        "lock": ("The lock that the table's writers take", None),
     },
     "TimelineOut": {
         "pending": ("Instants that have not completed", None),
@@ -281,7 +270,6 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
     "WatchOut": {
         "next_poll_at": ("When it is polled next", "2026-01-01T12:01:00Z"),
         "error": ("Why the last poll failed; null if it did not", None),
-        "gap_at": ("When instants were last missed", None),
         "failures": ("Failed polls in a row", 0),
     },
     "WebhookIn": _WEBHOOK_IN,

@@ -6,7 +6,9 @@ more.
 
 from __future__ import annotations
 
+from functools import reduce
 from inspect import cleandoc, get_annotations
+from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -21,14 +23,7 @@ from service.incidents.details import IncidentDetails
 Schema = dict[str, Any]
 
 _NULL: Final[Schema] = {"type": "null"}
-_TYPES: Final[dict[Any, str]] = {
-    NoneType: "null",
-    bool: "boolean",
-    dict: "object",
-    float: "number",
-    int: "integer",
-    str: "string",
-}
+_TYPES: Final = {bool: "boolean", dict: "object", float: "number", int: "integer", str: "string"}
 
 
 def schemas() -> dict[str, Schema]:
@@ -36,10 +31,8 @@ def schemas() -> dict[str, Schema]:
     found: dict[str, Schema] = {}
     for kind in KINDS.values():
         name = f"{kind.type_name}Result"
-        found[name] = {
-            **_object(name, f"The result of a job of kind `{kind.kind.value}`"),
-            "properties": _members(kind.result, found),
-        }
+        members = {"properties": _members(kind.result, found)}
+        found[name] = _object(name, f"The result of a job of kind `{kind.kind.value}`") | members
     _of(IncidentDetails, found)
     return found
 
@@ -59,26 +52,22 @@ def _of(hint: Any, named: dict[str, Schema]) -> Schema:
     """Returns the schema of a type; of an object a reference to it, which `named` then has."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        bounds = [each.bounds() for each in arguments[1:] if isinstance(each, Spec)]
-        return {**_of(arguments[0], named), **{name: value for each in bounds for name, value in each.items()}}
+        return reduce(
+            or_, (each.bounds() for each in arguments[1:] if isinstance(each, Spec)), _of(arguments[0], named)
+        )
     if origin is tuple:
         return {"type": "array", "items": _of(arguments[0], named)}
     if origin in (Union, UnionType):
-        choices = [_of(each, named) for each in arguments if each is not UnsetType]
-        return choices[0] if len(choices) == 1 else _any_of(choices)
+        choices = [_of(each, named) for each in arguments if each not in (NoneType, UnsetType)]
+        if len(choices) == 1 and (NoneType not in arguments or "type" in choices[0]):
+            (schema,) = choices
+            return {**schema, "type": [schema["type"], "null"]} if NoneType in arguments else schema
+        return {"anyOf": [*choices, _NULL] if NoneType in arguments else choices}
     if hint is Problem:
         return _of(ResultReason, named)
     if isinstance(hint, type) and issubclass(hint, Struct):
         if hint.__name__ not in named:
-            schema = _object(hint.__name__, cleandoc(hint.__doc__ or ""))
-            named[hint.__name__] = schema
+            schema = named[hint.__name__] = _object(hint.__name__, cleandoc(hint.__doc__ or ""))
             schema["properties"] = _members(hint, named)
         return {"$ref": f"#/components/schemas/{hint.__name__}"}
     return {"type": _TYPES[origin or hint]}
-
-
-def _any_of(choices: list[Schema]) -> Schema:
-    some = [each for each in choices if each != _NULL]
-    if len(some) == 1 and "type" in some[0] and len(some) < len(choices):
-        return {**some[0], "type": [some[0]["type"], "null"]}
-    return {"anyOf": choices}

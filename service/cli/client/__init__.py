@@ -1,0 +1,1 @@
+"""The commands that call a running service by its REST API."""

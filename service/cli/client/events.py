@@ -33,21 +33,21 @@ def events(
     ] = None,
     limit: Limit = 100,
 ) -> None:
-    """List events, oldest first; or follow them, over restarts of the service. With --json each line of a followed
-    stream is one event (CloudEvents)."""
+    """List events, oldest first; or follow them, over restarts of the service. Each line of a followed stream is one
+    event (CloudEvents) if --json is given."""
     types, table_id = ",".join(type_ or ["*"]), arguments.id_of(service, table)
     if follow:
         # The stream would wait for a service that was never there.
         service.send(calls.list_event_types())
         retries = Patience(away=lambda: out.note("The connection broke; trying again."))
         for event in service.events(types, table_id=table_id, after=after, retries=retries):
-            _print(out, event, as_line=True)
+            if out.as_json:
+                out.line(json.dumps(event))
+            _print(out, event)
         return
     listed = Call("GET", "/v1/events", dict, query={"types": types, "table_id": table_id})
     items, position = _listed(service, listed, after or 0, limit)
-    if out.as_json:
-        out.json({"items": items, "next_after": position})
-        return
+    out.document({"items": items, "next_after": position})
     for event in items:
         _print(out, event)
     if not items:
@@ -68,10 +68,7 @@ def _listed(service: Connection, call: Call[Any], position: int, limit: int) -> 
     return items, position
 
 
-def _print(out: Output, event: Json, *, as_line: bool = False) -> None:
-    if out.as_json and as_line:
-        out.line(json.dumps(event))
-        return
+def _print(out: Output, event: Json) -> None:
     table = (event.get("data") or {}).get("table") or {}
     rest = {name: value for name, value in (event.get("data") or {}).items() if name != "table"}
     out.say(f"{event['time']}  {event['type']}  {table.get('name', '')}  {compact(rest)}")

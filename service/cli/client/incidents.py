@@ -33,9 +33,7 @@ def list_incidents(
     """List the incidents, newest first, each with its effect and the remedy."""
     kinds = [kind] if kind else None
     page = service.items(calls.list_incidents(table_id=arguments.id_of(service, table), state=state, kind=kinds), limit)
-    if out.as_json:
-        out.json(page)
-        return
+    out.document(page)
     if not page["items"]:
         out.note("There are no such incidents.")
     for number, each in enumerate(page["items"]):
@@ -67,7 +65,4 @@ def close(
 ) -> None:
     """Close an incident by hand. It is then not repaired, and cleaning may delete what a repair would need."""
     answer = service.send(calls.close_incident(incident, IncidentCloseIn(reason=reason)))
-    if out.as_json:
-        out.json(answer)
-    else:
-        out.say(f"{incident} is {answer['state']}: {answer['because']}")
+    out.answer(answer, f"{incident} is {answer['state']}: {answer['because']}")

@@ -26,9 +26,7 @@ _STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 def show(service: Connection, out: Output, job_id: str, level: LogLevel | None) -> None:
     """Prints all lines that the service has."""
     items, position = _lines(service, job_id, level)
-    if out.as_json:
-        out.json({"items": items, "next_cursor": None, "position": position})
-        return
+    out.document({"items": items, "next_cursor": None, "position": position})
     for line in items:
         _print(out, line)
 
@@ -43,8 +41,7 @@ def follow(service: Connection, out: Output, job_id: str, level: LogLevel | None
         for line in lines:
             if out.as_json:
                 out.line(json.dumps(line))
-            else:
-                _print(out, line)
+            _print(out, line)
         if job["state"] in {*ENDED, JobState.UNKNOWN}:
             return
         time.sleep(_POLL_SECONDS)

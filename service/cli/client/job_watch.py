@@ -40,12 +40,9 @@ def follow(service: Connection, out: Output, job_id: str) -> None:
     except KeyboardInterrupt:
         out.note(f"The job goes on: groundskeeper jobs watch {job_id}")
         raise
-    if out.as_json:
-        out.json(job)
-    else:
-        name = job["kind"] + (" (dry run)" if job["dry_run"] else "")
-        out.say(f"{name} {state_of(job)} after {took(job)}")
-        show_outcome(out, job)
+    name = job["kind"] + (" (dry run)" if job["dry_run"] else "")
+    out.answer(job, f"{name} {state_of(job)} after {took(job)}")
+    show_outcome(out, job)
     if job["state"] != "succeeded" or job["verdict"] == "refused":
         raise typer.Exit(ExitCode.FAILED)
 

@@ -108,8 +108,8 @@ def list_jobs(
     """List the jobs, newest first. --since and --until are times of submission."""
     table_id = arguments.id_of(service, table)
     page = service.items(calls.list_jobs(table_id=table_id, kind=kind, state=state, since=since, until=until), limit)
+    out.document(page)
     if out.as_json:
-        out.json(page)
         return
     names = {each["id"]: each["name"] for each in service.items(calls.list_tables(), _TABLES)["items"]}
     rows = [
@@ -132,9 +132,7 @@ def list_jobs(
 def show(service: Connection, out: Output, job: JobId) -> None:
     """Show a job, its attempts, its result or error, and what it waits for."""
     found = service.send(calls.get_job(job))
-    if out.as_json:
-        out.json(found)
-        return
+    out.document(found)
     out.pairs(
         [
             ("id", found["id"]),
@@ -195,7 +193,7 @@ def log(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the job has ended")] = False,
     level: Annotated[LogLevel | None, typer.Option(help="Only lines of this level and above")] = None,
 ) -> None:
-    """Print the log of a job, the oldest line first. With --follow and --json each line is an object."""
+    """Print the log of a job, the oldest line first. Each line is an object if --follow and --json are given."""
     show = job_log.follow if follow else job_log.show
     show(service, out, job, level)
 

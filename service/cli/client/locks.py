@@ -23,9 +23,7 @@ def show(service: Connection, out: Output, table: TableName) -> None:
     """Show the lock, and what tells whether its holder is alive: heartbeats, pending instants, jobs."""
     found = arguments.table_of(service, table)
     lock = service.send(calls.get_lock(found["id"]))
-    if out.as_json:
-        out.json(lock)
-        return
+    out.document(lock)
     _show(out, lock)
     if lock["is_breakable"]:
         out.note(f"If its holder is dead: groundskeeper lock break {found['id']} --reason ...")
@@ -45,14 +43,11 @@ def break_(
     found = arguments.table_of(service, table)
     lock = service.send(calls.get_lock(found["id"]))
     if lock["is_breakable"] and not yes:
-        if not out.as_json:
-            _show(out, lock)
+        _show(out, lock)
         arguments.confirm(f"Break the lock of {found['name']} ({found['base_path']})?", yes=yes)
     # The lock that was shown, and no later one.
     broken = service.send(calls.break_lock(found["id"], reason=reason, lock_id=lock["id"]))
-    if out.as_json:
-        out.json(broken)
-        return
+    out.document(broken)
     out.say(f"Broke the lock of {found['name']}, held for {duration(broken['held_seconds'])} by {broken['holder']}.")
     for job in broken["waiting_jobs"]:
         out.note(f"{job} waited for it: groundskeeper jobs watch {job}")

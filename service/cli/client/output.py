@@ -37,40 +37,45 @@ _STYLES = {
 
 class Output:
     """On a terminal, tables fit its width and states have colours, unless NO_COLOR is set. Elsewhere the columns are
-    plain and complete, so that other programs can read them."""
+    plain and complete, so that other programs can read them. With `as_json` only documents, lines and the failure are
+    printed, and what is for people is not."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         self.console = Console(highlight=False, markup=False, emoji=False)
         self._errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
-    def json(self, document: Any) -> None:
-        self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
+    def document(self, document: Any) -> None:
+        """Prints JSON, if that is wanted."""
+        if self.as_json:
+            self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
 
     def answer(self, document: Any, text: str) -> None:
         """Prints the API's answer, or for people what it means."""
-        if self.as_json:
-            self.json(document)
-        else:
-            self.say(text)
+        self.document(document)
+        self.say(text)
 
     def line(self, text: str) -> None:
         """Prints a line as it is, however long."""
         print(text, flush=True)  # not by rich, which would wrap it
 
     def say(self, text: str, *, style: str | None = None) -> None:
+        if self.as_json:
+            return
         if self.console.is_terminal:
             self.console.print(Text(clean(text), style=style or ""))
         else:
             self.line(clean(text))
 
     def note(self, text: str) -> None:
-        """Prints to stderr, for people only."""
+        """Prints to stderr."""
         if not self.as_json:
             self._errors.print(Text(clean(text)), soft_wrap=True)
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
         """The first column is never broken into lines."""
+        if self.as_json:
+            return
         shown = [[clean(str(cell)) for cell in row] for row in rows]
         if not shown:
             self.note(empty)
@@ -86,6 +91,8 @@ class Output:
 
     def pairs(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """Leaves out what has no value."""
+        if self.as_json:
+            return
         shown = [[name, clean(str(value))] for name, value in pairs if value not in (None, "", [], {})]
         if not self.console.is_terminal:
             _print_plain(shown)

@@ -107,9 +107,8 @@ def resume(service: Connection, out: Output, *, table: TableOption = None) -> No
     before = service.send(calls.get_pause())
     service.send(calls.resume())
     if out.as_json:
-        out.json(service.send(calls.get_pause()))
-    else:
-        out.say("Automatic jobs start again." if before["paused"] else "Automatic jobs were not paused.")
+        out.document(service.send(calls.get_pause()))
+    out.say("Automatic jobs start again." if before["paused"] else "Automatic jobs were not paused.")
 
 
 def own_of_table(effective: Json) -> Json:
@@ -172,8 +171,8 @@ def _own_of_pattern(service: Connection, pattern: str) -> tuple[Json, str | None
 
 def _list_patterns(service: Connection, out: Output) -> None:
     found = service.send(calls.list_policies())
+    out.document(found)
     if out.as_json:
-        out.json(found)
         return
     pause_ = service.send(calls.get_pause())
     if pause_["paused"]:
@@ -183,9 +182,7 @@ def _list_patterns(service: Connection, out: Output) -> None:
 
 
 def _show_pattern(out: Output, policy: Json) -> None:
-    if out.as_json:
-        out.json(policy)
-        return
+    out.document(policy)
     out.pairs(
         [
             ("pattern", policy["pattern"]),
@@ -196,9 +193,7 @@ def _show_pattern(out: Output, policy: Json) -> None:
 
 
 def _show_table(out: Output, effective: Json) -> None:
-    if out.as_json:
-        out.json(effective)
-        return
+    out.document(effective)
     rows = []
     for name, source in effective["sources"].items():
         value: Any = effective["policy"]

@@ -38,17 +38,15 @@ def problems(
     listed = calls.list_problems(table_id=arguments.id_of(service, table), kind=kind, severity=severity)
     # The counts are those of the last page.
     page = service.items(listed, limit)
-    if out.as_json:
-        out.json(page)
-    else:
-        for number, each in enumerate(page["items"]):
-            if number:
-                out.say("")
-            _show(out, each)
-        if not page["items"]:
-            out.note("There are no problems.")
-        elif page["next_cursor"]:
-            out.note(f"There are more: {_total(page)} in all. Raise --limit.")
+    out.document(page)
+    for number, each in enumerate(page["items"]):
+        if number:
+            out.say("")
+        _show(out, each)
+    if not page["items"]:
+        out.note("There are no problems.")
+    elif page["next_cursor"]:
+        out.note(f"There are more: {sum(page['counts'].values())} in all. Raise --limit.")
     has_failed = any(each["kind"] == ProblemKind.JOB_FAILING for each in page["items"])
     if page["counts"]["critical"] or has_failed:
         raise typer.Exit(ExitCode.FAILED)
@@ -66,8 +64,5 @@ def _show(out: Output, problem: Json) -> None:
         ]
     )
     # On one line, however long: a terminal copies a broken one with its breaks.
-    out.line(f"{'command':<{len('consequence')}}  {clean(problem['command'])}")
-
-
-def _total(page: Json) -> int:
-    return sum(int(number) for number in page["counts"].values())
+    if not out.as_json:
+        out.line(f"{'command':<{len('consequence')}}  {clean(problem['command'])}")

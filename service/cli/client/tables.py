@@ -88,9 +88,7 @@ def add(
     if readers_hudi_version:
         body["readers"] = {"hudi_version": readers_hudi_version}
     table = service.send(calls.register_table(body))
-    if out.as_json:
-        out.json(table)
-        return
+    out.document(table)
     out.say(f"Registered {table['name']} as {table['id']}.")
     _show(out, table)
     out.note(f"Its state and the first decisions follow shortly: groundskeeper tables show {table['id']}")
@@ -120,10 +118,8 @@ def discover(
         "limit": limit,
     }
     found = service.send(calls.discover_tables(body))
-    if out.as_json:
-        out.json(found)
-    else:
-        _show_found(out, found)
+    out.document(found)
+    _show_found(out, found)
     if any(each["state"] == "refused" for each in found["items"]):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -156,9 +152,7 @@ def list_tables(
 ) -> None:
     """List the registered tables."""
     page = service.items(calls.list_tables(name=name, path=None if path is None else arguments.absolute(path)), limit)
-    if out.as_json:
-        out.json(page)
-        return
+    out.document(page)
     rows = [
         (table["id"], table["name"], _type(table), _buckets(table), _incidents(table), table["base_path"])
         for table in page["items"]
@@ -179,8 +173,8 @@ def list_tables(
 def show(service: Connection, out: Output, table: TableName) -> None:
     """Show a table, its state, and the current decision about each service."""
     found = arguments.table_of(service, table)
+    out.document(found)
     if out.as_json:
-        out.json(found)
         return
     _show(out, found)
     try:
@@ -214,9 +208,7 @@ def writer_options(
     """Show the options that a writer of a table needs."""
     table_id = arguments.table_of(service, table)["id"]
     found = service.send(calls.get_writer_options(table_id, engine=engine, hudi_version=hudi_version))
-    if out.as_json:
-        out.json(found)
-        return
+    out.document(found)
     options = [f"{name}={value}" for name, value in {**found["options"], **found["session_conf"]}.items()]
     for line in [line for text in found["sql"].values() for line in text.splitlines()] or options:
         out.say(line)
@@ -242,7 +234,7 @@ def remove(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
 ) -> None:
-    """Unregister a table. Its data stays as it is; its ended jobs are deleted. Prints what was registered."""
+    """Unregister a table, and delete its ended jobs. The data stays as it is. Prints what was registered."""
     found = arguments.table_of(service, table)
     arguments.confirm(f"Unregister {found['name']} ({found['base_path']})?", yes=yes)
     service.send(calls.unregister_table(found["id"]))

@@ -64,9 +64,7 @@ def add(
 def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> None:
     """List the webhooks, and why one fails."""
     page = service.items(calls.list_webhooks(), limit)
-    if out.as_json:
-        out.json(page)
-        return
+    out.document(page)
     rows = [
         (each["id"], _state(each), each["pending"], each["dead"], ", ".join(each["types"]), each["url"])
         for each in page["items"]
@@ -79,9 +77,7 @@ def list_webhooks(service: Connection, out: Output, *, limit: Limit = 1000) -> N
 def show(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Show a webhook, and the deliveries that hold others up: `skip` gives one up."""
     found = service.send(calls.get_webhook(webhook))
-    if out.as_json:
-        out.json(found)
-        return
+    out.document(found)
     out.pairs(
         [
             ("id", found["id"]),
@@ -171,9 +167,7 @@ def replay(
         raise CommandError.usage("It is not said since when.", "Add --since, such as --since 24h.")
     body = ReplayIn(since=since, until=until, with_delivered=with_delivered)
     answer = service.send(calls.replay_webhook(id_, body))
-    if out.as_json:
-        out.json(answer)
-        return
+    out.document(answer)
     out.say(f"{count(answer['replayed'], 'event')} will be sent.")
     if not answer["is_complete"]:
         out.note("There are more: repeat the command when these are sent.")
@@ -225,9 +219,7 @@ def deliveries(
 ) -> None:
     """List the deliveries to a webhook, newest first, with the last answer of the receiver."""
     page = service.items(calls.list_deliveries(webhook, state=state, since=since, until=until), limit)
-    if out.as_json:
-        out.json(page)
-        return
+    out.document(page)
     rows = [
         (
             each["id"],
@@ -243,9 +235,7 @@ def deliveries(
 
 
 def _show_secret(out: Output, webhook: Json) -> None:
-    if out.as_json:
-        out.json(webhook)
-        return
+    out.document(webhook)
     out.pairs([("id", webhook["id"]), ("url", webhook["url"]), ("secret", webhook["secret"])])
     out.note("The secret is not shown again.")
 

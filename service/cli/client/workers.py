@@ -13,8 +13,8 @@ from service.model.formatting import count
 def workers(service: Connection, out: Output) -> None:
     """List the workers, what each one does, and how long the queue of each worker group is."""
     found = service.send(calls.list_workers())
+    out.document(found)
     if out.as_json:
-        out.json(found)
         return
     rows = [
         (

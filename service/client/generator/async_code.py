@@ -1,10 +1,10 @@
-"""Code of the client for event loops, from that of the client without."""
+"""Makes the code of the asynchronous client from that of the synchronous one."""
 
 from __future__ import annotations
 
 import re
 
-# Each pattern is found in the source, with what stands for it.
+# Patterns that must be found in the source, each with its replacement.
 _RULES = {
     r'\A"""The client for programs without an event loop."""': (
         '"""The client for programs with an event loop (asyncio). Generated from `groundskeeper_client.client` by\n'
@@ -27,7 +27,7 @@ _RULES = {
 
 
 def code(source: str) -> str:
-    """Returns the module of the asynchronous client for that of the other one."""
+    """Returns the module of the asynchronous client for that of the synchronous one."""
     for pattern, text in _RULES.items():
         source, times = re.subn(pattern, text, source, flags=re.MULTILINE)
         assert times, f"nothing in the client fits the rule {pattern}"

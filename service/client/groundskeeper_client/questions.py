@@ -55,7 +55,7 @@ class TableHealthy:
 @dataclass(frozen=True)
 class CommitSeen:
     """Whether the table has a commit that completed at `since` or later, and was begun at the instant `instant` or
-    later. By default only commits of writers count, not those of table services."""
+    later. Only commits of writers count by default, not those of table services."""
 
     table_id: str
     since: datetime | None = None

@@ -33,9 +33,6 @@ class Retries:
         return max(own, asked) if asked <= self.longest else None
 
 
-NO_RETRIES = Retries(times=0)
-
-
 def is_passing(status: int) -> bool:
     """Returns whether the service asks to try again: it has not done the call (429), or could not (503)."""
     return status in _NOT_DONE

@@ -4,136 +4,55 @@ A business rule that two concurrent calls could break together is a named constr
 violation to its name. The migrations must build exactly this schema (a test compares them).
 """
 
-from service.db.schema.access import (
-    AUDIT_IS_REFUSED,
-    audit_entries,
-    sessions,
-    tokens,
-)
-from service.db.schema.catalog import (
-    COMMIT_INSTANT,
-    TABLE_BASE_PATH,
-    commits,
-    consumers,
-    partitions,
-    samples,
-    snapshots,
-    tables,
-    watches,
-)
-from service.db.schema.clock import (
-    service_clock,
-)
-from service.db.schema.core import (
-    UtcDateTime,
-    metadata,
-)
-from service.db.schema.delegation import (
-    delegated_plans,
-)
-from service.db.schema.delivery import (
-    DELIVERY_IS_OPEN,
-    DELIVERY_IS_PENDING,
-    DELIVERY_OF_EVENT,
-    EVENT_ID,
-    QUEUE_OF_WEBHOOK,
-    deliveries,
-    delivery_attempts,
-    events,
-    queues,
-    webhooks,
-)
-from service.db.schema.health import (
-    problem_rounds,
-    standing_problems,
-)
-from service.db.schema.incidents import (
-    INCIDENT_INSTANT,
-    INCIDENT_IS_OF_LATE_FILES,
-    INCIDENT_IS_STANDING,
-    incidents,
-)
-from service.db.schema.queue import (
-    JOB_HOLDING_TABLE,
-    JOB_IDEMPOTENCY,
-    JOB_IS_UNKNOWN,
-    JOB_PER_KIND,
-    JOB_REWRITING,
-    job_attempts,
-    job_log_lines,
-    jobs,
-    workers,
-)
-from service.db.schema.revisions import (
-    schema_revisions,
-)
-from service.db.schema.scheduling import (
-    automation,
-    decisions,
-    planning,
-    policies,
-    table_policies,
-)
-from service.db.schema.tallies import (
-    tallies,
-)
-from service.db.schema.turns import (
-    breakers,
-    lock_looks,
-    turns,
-)
-
-__all__ = [
-    "AUDIT_IS_REFUSED",
-    "COMMIT_INSTANT",
-    "DELIVERY_IS_OPEN",
-    "DELIVERY_IS_PENDING",
-    "DELIVERY_OF_EVENT",
-    "EVENT_ID",
-    "INCIDENT_INSTANT",
-    "INCIDENT_IS_OF_LATE_FILES",
-    "INCIDENT_IS_STANDING",
-    "JOB_HOLDING_TABLE",
-    "JOB_IDEMPOTENCY",
-    "JOB_IS_UNKNOWN",
-    "JOB_PER_KIND",
-    "JOB_REWRITING",
-    "QUEUE_OF_WEBHOOK",
-    "TABLE_BASE_PATH",
-    "UtcDateTime",
-    "audit_entries",
-    "automation",
-    "breakers",
-    "commits",
-    "consumers",
-    "decisions",
-    "delegated_plans",
-    "deliveries",
-    "delivery_attempts",
-    "events",
-    "incidents",
-    "job_attempts",
-    "job_log_lines",
-    "jobs",
-    "lock_looks",
-    "metadata",
-    "partitions",
-    "planning",
-    "policies",
-    "problem_rounds",
-    "queues",
-    "samples",
-    "schema_revisions",
-    "service_clock",
-    "sessions",
-    "snapshots",
-    "standing_problems",
-    "table_policies",
-    "tables",
-    "tallies",
-    "tokens",
-    "turns",
-    "watches",
-    "webhooks",
-    "workers",
-]
+from service.db.schema.access import AUDIT_IS_REFUSED as AUDIT_IS_REFUSED
+from service.db.schema.access import audit_entries as audit_entries
+from service.db.schema.access import sessions as sessions
+from service.db.schema.access import tokens as tokens
+from service.db.schema.catalog import COMMIT_INSTANT as COMMIT_INSTANT
+from service.db.schema.catalog import TABLE_BASE_PATH as TABLE_BASE_PATH
+from service.db.schema.catalog import commits as commits
+from service.db.schema.catalog import consumers as consumers
+from service.db.schema.catalog import partitions as partitions
+from service.db.schema.catalog import samples as samples
+from service.db.schema.catalog import snapshots as snapshots
+from service.db.schema.catalog import tables as tables
+from service.db.schema.catalog import watches as watches
+from service.db.schema.clock import service_clock as service_clock
+from service.db.schema.core import UtcDateTime as UtcDateTime
+from service.db.schema.core import metadata as metadata
+from service.db.schema.delegation import delegated_plans as delegated_plans
+from service.db.schema.delivery import DELIVERY_IS_OPEN as DELIVERY_IS_OPEN
+from service.db.schema.delivery import DELIVERY_IS_PENDING as DELIVERY_IS_PENDING
+from service.db.schema.delivery import DELIVERY_OF_EVENT as DELIVERY_OF_EVENT
+from service.db.schema.delivery import EVENT_ID as EVENT_ID
+from service.db.schema.delivery import QUEUE_OF_WEBHOOK as QUEUE_OF_WEBHOOK
+from service.db.schema.delivery import deliveries as deliveries
+from service.db.schema.delivery import delivery_attempts as delivery_attempts
+from service.db.schema.delivery import events as events
+from service.db.schema.delivery import queues as queues
+from service.db.schema.delivery import webhooks as webhooks
+from service.db.schema.health import problem_rounds as problem_rounds
+from service.db.schema.health import standing_problems as standing_problems
+from service.db.schema.incidents import INCIDENT_INSTANT as INCIDENT_INSTANT
+from service.db.schema.incidents import INCIDENT_IS_OF_LATE_FILES as INCIDENT_IS_OF_LATE_FILES
+from service.db.schema.incidents import INCIDENT_IS_STANDING as INCIDENT_IS_STANDING
+from service.db.schema.incidents import incidents as incidents
+from service.db.schema.queue import JOB_HOLDING_TABLE as JOB_HOLDING_TABLE
+from service.db.schema.queue import JOB_IDEMPOTENCY as JOB_IDEMPOTENCY
+from service.db.schema.queue import JOB_IS_UNKNOWN as JOB_IS_UNKNOWN
+from service.db.schema.queue import JOB_PER_KIND as JOB_PER_KIND
+from service.db.schema.queue import JOB_REWRITING as JOB_REWRITING
+from service.db.schema.queue import job_attempts as job_attempts
+from service.db.schema.queue import job_log_lines as job_log_lines
+from service.db.schema.queue import jobs as jobs
+from service.db.schema.queue import workers as workers
+from service.db.schema.revisions import schema_revisions as schema_revisions
+from service.db.schema.scheduling import automation as automation
+from service.db.schema.scheduling import decisions as decisions
+from service.db.schema.scheduling import planning as planning
+from service.db.schema.scheduling import policies as policies
+from service.db.schema.scheduling import table_policies as table_policies
+from service.db.schema.tallies import tallies as tallies
+from service.db.schema.turns import breakers as breakers
+from service.db.schema.turns import lock_looks as lock_looks
+from service.db.schema.turns import turns as turns

@@ -1,6 +1,6 @@
 """Coordinates hand-overs: jobs that replace file groups under a Flink writer wait until it has stopped.
 
-An operator stops it, or the service does, if the table's owner has registered how to reach the cluster.
+An operator stops the writer, or the service does, if the table's owner has registered how to reach the cluster.
 """
 
 from __future__ import annotations
@@ -96,14 +96,13 @@ def confirm(
 
 @dataclass(frozen=True)
 class HandOverConfig:
-    """`hosts` are those whose Flink REST API may be called. `retry_seconds` is the pause before the next call to a
-    cluster that failed or is not ready."""
+    """The settings of hand-overs."""
 
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()  # Hosts whose Flink REST API may be called.
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     allowed_roots: tuple[str, ...] | None = None
     threads: int = 4
-    retry_seconds: float = 15.0
+    retry_seconds: float = 15.0  # Pause before the next call to a cluster that failed or is not ready.
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ _NOT_FOUND = 404
 
 @dataclass(frozen=True)
 class FlinkJob:
-    """A Flink job. `state` is Flink's `JobStatus`; `ended_at` is None until the job ends."""
+    """A Flink job."""
 
     id: str
     name: str
-    state: str
-    ended_at: datetime | None = None
+    state: str  # Flink's `JobStatus`.
+    ended_at: datetime | None = None  # None until the job ends.
 
     @property
     def has_ended(self) -> bool:
@@ -35,15 +35,14 @@ class FlinkJob:
 
 @dataclass(frozen=True)
 class Savepoint:
-    """Status of a savepoint: `location` when it is complete (the job to be stopped with it has then stopped), `failure`
-    when it has failed, neither while it is in progress."""
+    """The status of a savepoint; neither field is set while it is in progress."""
 
-    location: str | None = None
+    location: str | None = None  # The savepoint is complete, and the job to be stopped with it has stopped.
     failure: str | None = None
 
 
 class FlinkRest:
-    """The client. Every call raises FlinkError if the cluster does not answer as expected. It follows no redirects."""
+    """The client, which follows no redirects. Every call raises FlinkError if the cluster answers unexpectedly."""
 
     def __init__(self, rest_url: str, *, connect_seconds: float = 3.0, read_seconds: float = 10.0) -> None:
         self._url = rest_url.rstrip("/")

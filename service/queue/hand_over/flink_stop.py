@@ -85,7 +85,7 @@ class Stopping:
             failed = current.evolve(state=HandOverState.DRAINING, since=now, flink=None)
             return self._wait(failed, f"{name} could not be stopped: {savepoint.failure}")
         if savepoint is not None and savepoint.location:
-            # Stored at once: the cluster forgets it after a while.
+            # The savepoint is stored at once, because the cluster forgets it after a while.
             saved = replace(stop, savepoint=savepoint.location)
             return current.evolve(savepoint=savepoint.location, flink=saved, detail=f"{name} has made its savepoint.")
         try:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.queue.job import JobState
-from service.queue.job_store import job_of
+from service.queue.job import Job, JobState
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,14 +16,13 @@ if TYPE_CHECKING:
 
     from jobs.contract import Problem
     from service.model.hand_over import HandOver
-    from service.queue.job import Job
 
 _j = schema.jobs
 
 
 def waiting(connection: Connection) -> list[Job]:
     """Returns all waiting jobs, oldest first."""
-    return [job_of(row) for row in connection.execute(_waiting().order_by(_j.c.created_at, _j.c.id))]
+    return [Job.of_row(row) for row in connection.execute(_waiting().order_by(_j.c.created_at, _j.c.id))]
 
 
 def begin(connection: Connection, job: Job, hand_over: HandOver) -> None:
@@ -38,7 +36,7 @@ def claim(connection: Connection, job_id: str, *, now: datetime, until: datetime
     The claim replaces a row lock, because the steps that follow call external systems.
     """
     row = connection.execute(_waiting().where(_j.c.id == job_id).with_for_update(skip_locked=True)).one_or_none()
-    job = job_of(row) if row else None
+    job = Job.of_row(row) if row else None
     if job is None or job.hand_over is None or (job.hand_over.claimed_until and job.hand_over.claimed_until > now):
         return None
     claimed = job.hand_over.evolve(claimed_until=until)
@@ -74,7 +72,7 @@ def give_up(connection: Connection, job_id: str, hand_over: HandOver, *, error: 
 
 def _is_as_claimed(connection: Connection, job: Job) -> bool:
     row = connection.execute(_waiting().where(_j.c.id == job.id).with_for_update()).one_or_none()
-    current = job_of(row).hand_over if row else None
+    current = Job.of_row(row).hand_over if row else None
     return current is not None and job.hand_over is not None and current.claimed_until == job.hand_over.claimed_until
 
 

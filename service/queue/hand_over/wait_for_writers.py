@@ -1,7 +1,7 @@
 """Holds back jobs that must not start before the writers of their table have stopped.
 
-It does so when a job is submitted, and again just before a worker gets it, because a Flink job may have been detected
-in between.
+The check is made when a job is submitted, and again just before a worker gets it, because a Flink job may have been
+detected in between.
 """
 
 from __future__ import annotations

@@ -29,9 +29,10 @@ FIRST_ID_OF_THE_SECOND = 3_000_000
 
 
 class Batches:
-    """With `overlapping` two processes write. `index` is `bucket`, `none` (Hudi's own default) or a type of Hudi's.
+    """One writing process, or two if `overlapping`. `index` is `bucket`, `none` (Hudi's own default) or a type of
+    Hudi's.
 
-    From the registration on they have the options that the service prints, but keep their first number of buckets.
+    Since the registration they have the options that the service prints, but keep their first number of buckets.
     """
 
     sort_by = "fare"

@@ -35,8 +35,9 @@ _IN_STATE = {"index.type": "FLINK_STATE", "hoodie.bucket.index.num.buckets": ""}
 
 
 class FlinkStream:
-    """With a bucket index it is submitted again from its savepoint. With `in_state`, Flink's default, without the state
-    of Hudi's operators, which are named after the table: so it gets another name each time."""
+    """The job is submitted again from its savepoint if it has a bucket index. Otherwise (`in_state`, Flink's default)
+    it is submitted without the state of Hudi's operators, which are named after the table: so it gets another name each
+    time."""
 
     sort_by = "num"
     # Each of them takes a hand-over.
@@ -103,7 +104,7 @@ class FlinkStream:
             timeline.wait_until_complete(base)
 
     def _wait_for_the_last_hand_over(self) -> None:
-        """From here on none begins, and the job has been submitted again after the last."""
+        """Returns when no hand-over begins any more and the job has been submitted again after the last."""
         assert self._daemon
         self._daemon.call("PUT", "/v1/pause", {"reason": "the end of the benchmark"})
         deadline = time.monotonic() + 300

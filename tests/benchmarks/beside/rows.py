@@ -1,4 +1,4 @@
-"""What a table holds: by its metadata table, by listing, and as another version of Hudi reads it, in its own process.
+"""Reads a table by its metadata table, by listing, and with another version of Hudi in a process of its own.
 
     python -m tests.benchmarks.beside.rows BASE COLUMNS OUT CONF
 
@@ -36,7 +36,7 @@ def conf_of(hudi_version: str, clock: Clock) -> dict[str, str]:
 
 
 def counts(found: Rows, expected: Mapping[Any, Version]) -> Json:
-    """`old` are rows of keys whose last version is another one, `extra` those of keys that are not expected at all."""
+    """Counts rows: `old` if the key's last version is another one, `extra` if the key is not expected at all."""
     keys = [key for key, _ in found]
     return {
         "rows": len(found),
@@ -52,7 +52,7 @@ def is_right(found: Json) -> bool:
 
 
 def read(spark: SparkSession, base: Path, columns: Sequence[str], *, metadata: bool = True) -> Rows:
-    """The first column is the key."""
+    """Reads the rows; the first column is the key."""
     reader = spark.read.format("hudi").options(**_NO_PRUNING).option("hoodie.metadata.enable", str(metadata).lower())
     return [(row[0], tuple(row[1:])) for row in reader.load(str(base)).select(*columns).collect()]
 
@@ -64,11 +64,10 @@ def compared(
     *,
     own: tuple[str, Clock],
 ) -> Json:
-    """The counts of each way to read it; `own` is the writer's own version of Hudi with its clock.
+    """Returns the counts of each way to read; `own` is the writer's own version of Hudi with its clock.
 
-    Hudi 1.2 takes the times of the timeline's files for completion times before table version 8, in the zone of its own
-    JVM, and puts logs into an older file slice where that is behind the writer's. So our own readings are in the zone
-    of the writer as well.
+    Before table version 8 Hudi 1.2 takes the times of the timeline's files for completion times, in the zone of its own
+    JVM. If that zone is behind the writer's, Hudi puts logs into an older file slice, so we read in the writer's zone.
     """
     version, clock = own
     found = {f"by_{way}": counts(each, expected) for way, each in _read_by(OURS, clock, base, columns).items()}

@@ -92,7 +92,7 @@ def watched(engine: sa.Engine, clock: FakeClock) -> Watched:
 
 @pytest.fixture(params=[9, 6], ids=["v9", "v6"])
 def version(request: pytest.FixtureRequest) -> int:
-    """Of a Hudi table."""
+    """The version of a Hudi table."""
     return int(request.param)
 
 

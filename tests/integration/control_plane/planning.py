@@ -37,7 +37,7 @@ REFUSAL = Problem("column-unknown", "There is no such column")
 
 
 def save_look(connection: sa.Connection, snapshot: TableSnapshot) -> None:
-    """As `service.observation.poll` records what it has seen."""
+    """Records what was seen as `service.observation.poll` does."""
     snapshot_store.save_partitions(
         connection, snapshot.table_id, None, [PartitionDetail(state) for state in snapshot.partitions]
     )

@@ -52,7 +52,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
 
 @pytest.fixture(autouse=True)
 def worker(cli: CommandLine) -> Iterator[Worker]:
-    """It was seen just now."""
+    """Returns a worker that was seen just now."""
     with cli.worker() as worker:
         worker.lease()
         yield worker
@@ -208,7 +208,7 @@ def test_each_lock_that_cannot_be_read_has_a_line_with_its_table(cli: CommandLin
 def test_a_lock_on_a_server_is_a_fault_only_while_jobs_wait_for_it_in_vain(
     cli: CommandLine, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its table is looked at first, however many there are."""
+    """The job's table is looked at first, however many there are."""
     table_id = cli.table("trips")
     with writing(cli.serving.engine) as connection:
         table = table_store.get(connection, table_id, for_update=True)

@@ -115,7 +115,7 @@ def test_bash_completes_commands_options_and_values() -> None:
     ("shell", "more"), [("zsh", {}), ("fish", {"_TYPER_COMPLETE_FISH_ACTION": "get-args"})], ids=["zsh", "fish"]
 )
 def test_the_scripts_of_other_shells_ask_for_completions_that_are_answered(shell: str, more: dict[str, str]) -> None:
-    """As their scripts do: these shells need not be installed here."""
+    """Asks as their scripts do: these shells need not be installed here."""
     asked = {"_GROUNDSKEEPER_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "groundskeeper webhooks r", **more}
     ran = subprocess.run([PROGRAM], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
     for name in ("rotate-secret", "replay", "remove"):

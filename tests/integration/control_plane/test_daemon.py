@@ -192,7 +192,7 @@ def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, not
 
 
 def test_calls_over_one_connection_do_not_wait_for_each_other(client: TestClient) -> None:
-    """With Nagle's algorithm each of them takes the 40 ms of a delayed acknowledgement."""
+    """Each of them takes, with Nagle's algorithm, the 40 ms of a delayed acknowledgement."""
     took: list[float] = []
 
     def start(daemon: Daemon, url: str) -> None:

@@ -44,7 +44,7 @@ FIRST, SECOND = "20260101115900000", "20260101115930000"
 
 
 def query(*instants: str, **more: str) -> dict[str, str]:
-    """As `HoodieTableServiceManagerClient` of Hudi 1.2.0 sends it."""
+    """Returns the query that `HoodieTableServiceManagerClient` of Hudi 1.2.0 sends."""
     return {
         "action": "REQUEST",
         "db_name": "",

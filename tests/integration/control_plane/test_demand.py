@@ -41,7 +41,7 @@ class Queue:
         self._made = 0
 
     def register(self, table: str, *sizes: tuple[int, int]) -> None:
-        """With a partition for each pair of bytes in base files and in logs."""
+        """Registers a table with a partition for each pair of bytes in base files and in logs."""
         with writing(self.engine) as connection:
             now = self.clock()
             table_store.register(connection, Registration(table, f"/lake/{table}", table, now, now))

@@ -94,7 +94,7 @@ def test_a_deletion_asks_too(api: TestClient) -> None:
 
 
 def test_so_does_ending_the_pause_or_the_settings_of_a_table(api: TestClient) -> None:
-    """These go on existing after their deletion, as what they are by default."""
+    """Pause and settings go on existing after their deletion, as what they are by default."""
     ids = created(api)
     for template, body in RESETS:
         path = template.format(**ids)

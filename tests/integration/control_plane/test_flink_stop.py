@@ -65,7 +65,7 @@ class Service:
         self.restart()
 
     def restart(self) -> None:
-        """As after a kill: nothing but the database is left."""
+        """Restarts as after a kill: nothing but the database is left."""
         config = HandOverConfig(**self.config)
         self.hand_overs = HandOvers(
             self.engine,

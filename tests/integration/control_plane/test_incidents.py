@@ -84,7 +84,7 @@ class Story:
         )
 
     def expand(self, *, hours: float = 0) -> str:
-        """From two to four buckets."""
+        """Expands from two to four buckets."""
         new = tuple(bucket_id(number, tail=2) for number in range(4))
         instant = self.replace((A, B), new, "BUCKET_RESCALE", hours=hours)
         self.table.hashing_config("00000000000000", 2)
@@ -92,7 +92,7 @@ class Story:
         return instant
 
     def contract(self) -> str:
-        """From two buckets to one."""
+        """Contracts from two buckets to one."""
         instant = self.replace((A, B), (NEW_A,), "BUCKET_RESCALE")
         self.table.hashing_config("00000000000000", 2)
         self.table.hashing_config(instant, 1)
@@ -197,7 +197,7 @@ def test_a_table_that_is_registered_after_the_accident_is_found_out_too(either: 
 
 
 def test_what_an_earlier_version_of_the_service_had_remembered_counts(story: Story) -> None:
-    """It kept the ids of replaced file groups alone, and of hashing configs the last one."""
+    """The earlier version kept only the ids of replaced file groups, and only the last hashing config."""
     story.register()
     story.expand()
     story.poll()
@@ -292,7 +292,7 @@ def test_what_was_repaired_before_it_was_seen_is_no_incident(story: Story) -> No
 def test_what_an_overwrite_removed_is_not_taken_for_stale_in_a_copy(
     watched: Watched, tmp_path: Path, operation: str
 ) -> None:
-    """Its files have the times of the copy, in any order, which stand for those of completion in version 6."""
+    """The files have the times of the copy, in any order, which stand for those of completion in version 6."""
     story = Story(watched, tmp_path, 6)
     for rows in range(5):
         story.commit({A: rows + 1})

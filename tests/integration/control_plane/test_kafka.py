@@ -286,7 +286,7 @@ def test_nor_later_on_when_it_was_trusted_already(topic: str, tmp_path: Path) ->
 
 
 def test_a_server_that_talks_nonsense_is_a_failed_attempt() -> None:
-    """As an HTTP server looks to a Kafka client."""
+    """The server is like an HTTP server to a Kafka client."""
     with Receiver() as receiver:
         answer = produce(f"kafka://127.0.0.1:{receiver.port}/lake", limits=SendLimits(connect=2, read=3, total=3))
         assert not answer.is_accepted

@@ -61,7 +61,7 @@ class Desk:
         self.file = table.files.base / ".hoodie" / "lock"
 
     def hold(self, hours: float, content: str = "") -> None:
-        """As Hudi leaves it, or as a worker of ours signs it."""
+        """Makes the lock file as Hudi leaves it, or as a worker of ours signs it."""
         self.file.write_text(content)
         at = self.operated.clock().timestamp() - hours * HOUR
         os.utime(self.file, (at, at))

@@ -62,7 +62,7 @@ class Watched:
         self.watch = self.another(readers)
 
     def another(self, readers: Readers | None = None) -> LockWatch:
-        """That of another replica."""
+        """Returns the watch of another replica."""
         return LockWatch(
             self.engine,
             self.service.notifier,

@@ -58,7 +58,7 @@ class Writer:
         return instant
 
     def compact(self) -> str:
-        """As a job does that follows this writer's clock."""
+        """Compacts as a job that follows this writer's clock."""
         at = self._now
         instant = instant_at(at + self.offset)
         self.table.compacted(instant)

@@ -123,7 +123,6 @@ def test_a_problem_is_announced_when_it_opens_and_when_it_is_resolved(
     with reading(engine) as connection:
         [listed] = problem_store.page(connection, limit=10).items
         assert problem_store.counts(connection) == {(ProblemKind.POLICY_WARNING, Severity.NOTICE): 1}
-        assert problem_store.counts_of_tables(connection, ["tbl_0", "tbl_1"]) == {"tbl_0": {Severity.NOTICE: 1}}
     assert (listed.problem.id, listed.problem.detail) == (problem["id"], problem["detail"])
     with writing(engine) as connection:
         warn(connection, "tbl_0", clock, None)

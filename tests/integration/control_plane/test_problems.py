@@ -92,7 +92,7 @@ def test_commits_that_were_missed_are_listed_for_a_day(operated: Operated) -> No
 
 
 def test_commits_that_vanish_from_the_timeline_are_critical_until_they_are_back(operated: Operated) -> None:
-    """Those that were rolled back, or archived, have not vanished."""
+    """Commits that were rolled back or archived have not vanished."""
     table = operated.table()
     instants = [table.commit({base_file(A, str(number)): 10}) for number in range(8)]
     operated.poll()

@@ -43,7 +43,7 @@ KINDS = {
     "job-failing",
     "group-without-worker",
 }
-"""Of the tables that `ill` adds, and of their jobs."""
+"""Kinds of problems of the tables that `ill` adds, and of their jobs."""
 
 
 def ill(engine: sa.Engine, clock: FakeClock, numbers: range, partitions: int = 3) -> None:

@@ -157,7 +157,7 @@ def test_an_expansion_is_never_followed_by_a_contraction(
 
 
 def with_buckets(sizes: list[int]) -> TableSnapshot:
-    """Of these bytes each."""
+    """Returns a snapshot of buckets with these bytes each."""
     state = PartitionState(
         "",
         base_bytes=sum(sizes),

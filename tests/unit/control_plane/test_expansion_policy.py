@@ -32,7 +32,7 @@ HOW = {
 
 
 def partition(path: str, largest: float, *, average: float | None = None) -> PartitionState:
-    """With four buckets; sizes in MiB. Without an average all are like the largest."""
+    """A partition with four buckets; sizes in MiB. Without an average all are like the largest."""
     total = 4 * (largest if average is None else average)
     return PartitionState(
         path,

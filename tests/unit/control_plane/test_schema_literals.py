@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from service.db import schema
-from service.incidents.incident import STANDING, IncidentKind
+from service.incidents.incident import UNRESOLVED, IncidentKind
 from service.queue.job import ACTIVE, HELD
 
 if TYPE_CHECKING:
@@ -31,6 +31,6 @@ def test_the_constraints_of_jobs_name_the_states_of_the_model(index: str, states
 
 
 def test_standing_incidents_and_late_files_are_those_of_the_model() -> None:
-    listed = ", ".join(f"'{state}'" for state in STANDING)
+    listed = ", ".join(f"'{state}'" for state in UNRESOLVED)
     assert literals(schema.INCIDENT_IS_STANDING) == f"incidents.state IN ({listed})"
     assert literals(schema.INCIDENT_IS_OF_LATE_FILES) == f"incidents.kind = '{IncidentKind.LATE_FILES}'"

@@ -1,7 +1,7 @@
 """The Airflow provider: `GroundskeeperJobOperator`, `TableHealthySensor`, `CommitSeenSensor`, `GroundskeeperHook`.
 
-For Airflow 3.3 and later. Its modules import Airflow. This one does not: Airflow calls `get_provider_info` when it
-starts.
+The provider needs Airflow 3.3 or later. Its modules import Airflow, except this one, since Airflow calls
+`get_provider_info` when it starts.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def table_service_asset(
     """Returns an asset that runs the job on the table (id, name or base path) when it is materialized, with the
     resource `groundskeeper`.
 
-    Its name is `<table>_<kind>` by default. The materialization has the job's id, instants and result as metadata. A
+    The default name is `<table>_<kind>`. The materialization has the job's id, instants and result as metadata. A
     step that Dagster repeats after a crash finds the job of the first time.
     """
 

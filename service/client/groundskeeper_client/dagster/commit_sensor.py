@@ -27,8 +27,8 @@ def build_commit_sensor(
     first commit after its first tick, and asks for a run of `job` or `target` for each, oldest first, with the tags
     `groundskeeper/table` and `groundskeeper/instant`.
 
-    `of_services` also counts the commits of table services. Of more than `MOST_COMMITS` commits between two ticks only
-    the latest get runs.
+    `of_services` also counts the commits of table services. If there are more than `MOST_COMMITS` commits between two
+    ticks, only the latest get runs.
     """
     of_what = {"job": job} if job is not None else {"target": target}
 

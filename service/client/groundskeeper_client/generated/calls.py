@@ -441,8 +441,8 @@ def get_demand(*, group: list[str] | None = None) -> Call[DemandByGroup]:
 
     Lists a `group` that you name even if it has neither jobs nor workers.
 
-    With `wanted_slots` of a group and the slots of one worker as the target, a scaler gets the number of
-    workers.
+    A scaler gets the number of workers from `wanted_slots` of a group, with the slots of one worker as the
+    target.
 
     `group`: Worker group; may be repeated
 
@@ -808,9 +808,9 @@ def is_alive() -> Call[HealthOut]:
 def is_ready() -> Call[Readiness]:
     """Check that the database can be used, and that no background task fails or stands still.
 
-    Writes and commits, once a second at most: callers in between get the last outcome. Of an SQLite database it
-    also checks that its files are still those that were opened, intact, and on a disk with space left. `checks`
-    says what was found, also with status 503. A service without workers is ready: it takes calls.
+    Writes and commits, once a second at most: callers in between get the last outcome. The files of an SQLite
+    database must also be those that were opened, intact, and on a disk with space left. `checks` says what was
+    found, also with status 503. A service without workers is ready: it takes calls.
 
     Raises DatabaseDamagedError, DatabaseUnavailableError, NotReadyError, ParamsInvalidError.
     """

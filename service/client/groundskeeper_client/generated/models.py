@@ -332,6 +332,14 @@ class AuditPolicyIn(Model, frozen=True, kw_only=True):
 class AuditResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `audit`"""
 
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: int | UnsetType = UNSET
     """Number of file groups"""
     partitions: int | UnsetType = UNSET
@@ -350,26 +358,18 @@ class AuditResult(Model, frozen=True, kw_only=True):
     """Commits whose rows no reader sees"""
     keys_hidden_by_statistics: int | UnsetType = UNSET
     """Probed keys that a query with a filter does not find"""
-    findings: list[DamageFound] | UnsetType = UNSET
-    """Damages that were found"""
-    checked: list[str] | UnsetType = UNSET
-    """Checks that were made"""
-    unchecked: list[CheckNotMade] | UnsetType = UNSET
-    """Checks that could not be made"""
     readers: list[RowsOfReaders] | UnsetType = UNSET
     """Partitions whose files differ by the metadata table and by listing"""
     clean: bool | UnsetType = UNSET
     """Whether nothing of this is wrong, and all checks were made"""
     pending_instants: list[str] | UnsetType = UNSET
     """Instants that have not completed"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
+    findings: list[DamageFound] | UnsetType = UNSET
+    """Damages that were found"""
+    checked: list[str] | UnsetType = UNSET
+    """Checks that were made"""
+    unchecked: list[CheckNotMade] | UnsetType = UNSET
+    """Checks that could not be made"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -449,7 +449,7 @@ class BreakerOut(Model, frozen=True, kw_only=True):
 
 
 class BreakerState(Word):
-    """Closed is no state here: then there is no breaker."""
+    """The states of a breaker. A closed one is not stored."""
 
     OPEN = "open"
     HALF_OPEN = "half_open"
@@ -547,6 +547,14 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
     """Rules of the hashing config; of a dry run before and after"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -581,14 +589,6 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -677,6 +677,14 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
     """Rules of the hashing config; of a dry run before and after"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -711,14 +719,6 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1182,6 +1182,14 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether rows were ordered inside each bucket"""
     proof: KeyProof | UnsetType = UNSET
     """The comparison of the rows before and after"""
+    files: int | UnsetType = UNSET
+    """Number of files"""
+    bytes: int | UnsetType = UNSET
+    """Their size in bytes"""
+    rows: int | UnsetType = UNSET
+    """Number of rows"""
+    key_digest: str | UnsetType = UNSET
+    """Digest of all record keys: equal for equal sets of keys"""
     file_groups: FileGroupNumbers | UnsetType = UNSET
     """Number of file groups"""
     files_read: int | UnsetType = UNSET
@@ -1216,14 +1224,6 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     """Whether the lock was lost after the commit"""
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
-    files: int | UnsetType = UNSET
-    """Number of files"""
-    bytes: int | UnsetType = UNSET
-    """Their size in bytes"""
-    rows: int | UnsetType = UNSET
-    """Number of rows"""
-    key_digest: str | UnsetType = UNSET
-    """Digest of all record keys: equal for equal sets of keys"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -1734,14 +1734,14 @@ class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
 class DiagnosisResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `diagnosis`"""
 
+    healthy: bool | UnsetType = UNSET
+    """All checks were made, and none found anything"""
     findings: list[DamageFound] | UnsetType = UNSET
     """Damages that were found"""
     checked: list[str] | UnsetType = UNSET
     """Checks that were made"""
     unchecked: list[CheckNotMade] | UnsetType = UNSET
     """Checks that could not be made"""
-    healthy: bool | UnsetType = UNSET
-    """All checks were made, and none found anything"""
     refusals: list[ResultReason] | UnsetType = UNSET
     """Every reason for which the job would be refused; only of a dry run"""
     warnings: list[str] | UnsetType = UNSET
@@ -2046,7 +2046,7 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
 class FlinkIn(Model, frozen=True, kw_only=True):
     """The Flink job that writes the table. The service stops it with a savepoint when a job has to wait for that.
 
-    Its host must be one of GROUNDSKEEPER_FLINK_HOSTS.
+    The host must be one of GROUNDSKEEPER_FLINK_HOSTS.
     """
 
     rest_url: str
@@ -2075,8 +2075,8 @@ class FlinkOut(Model, frozen=True, kw_only=True):
 class FlinkRestart(Word):
     """The way in which a Flink job has to be started after file groups were replaced.
 
-    With a bucket index it looks the file groups up when it starts. With any other index its state may hold the
-    file group of each key (`FLINK_STATE`, the default): then it has to begin without that state.
+    A job with a bucket index looks the file groups up when it starts. The state of a job with another index may
+    hold the file group of each key (`FLINK_STATE`, the default): then the job has to begin without that state.
     """
 
     FROM_SAVEPOINT = "from-savepoint"
@@ -2262,8 +2262,8 @@ class HealthProblemPage(Model, frozen=True, kw_only=True):
 
 
 class HeldBack(Word):
-    """Why a queued job is not due: it is between two attempts, or waits until the writers have stopped, until the
-    table's lock is free, a pause ends, or a maintenance window opens.
+    """Reasons for which a queued job is not due: it is between two attempts, or waits until the writers have
+    stopped, the table's lock is free, a pause ends, or a maintenance window opens.
     """
 
     NEXT_ATTEMPT = "next_attempt"

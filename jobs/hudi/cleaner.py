@@ -1,0 +1,109 @@
+"""Hudi's cleaner (1.2.0) by one write client: a clean is planned once, and what was checked is what is executed.
+
+`BaseHoodieTableServiceClient.clean` would plan by itself, right before it deletes, from the metadata table as it is by
+then; each plan opens and reads that table anew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import get_java_class
+
+from jobs.hudi import plan_firewall
+from jobs.hudi.jvm import translated
+from jobs.hudi.records import CLEAN, Cleanable, CleanSummary
+
+if TYPE_CHECKING:
+    from jobs.hudi.table import HudiTable
+
+
+@dataclass(frozen=True)
+class CleanPlan(Cleanable):
+    """What a clean would delete, as Hudi's `HoodieCleanerPlan`. It is not on the timeline yet."""
+
+    record: Any = None
+
+
+class Cleaner:
+    """The cleans of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`."""
+
+    def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
+        self._table = table
+        self._jvm = table.jvm
+        self._config = config
+        self._client = client
+
+    def plan(self) -> CleanPlan | None:
+        """Plans what the options no longer retain; None if there is nothing to delete, or an unfinished clean has to
+        come first. Raises what the firewall does, of this plan and of the pending ones."""
+        with self._table.reading() as reader:
+            with translated("planning the clean"):
+                table = self._planning_table(reader)
+                is_free = (
+                    self._config.allowMultipleCleans() or table.getCleanTimeline().filterInflightsAndRequested().empty()
+                )
+                found = table.createCleanerPlan(self._jvm.engine_context, self._jvm.nothing()) if is_free else None
+                plan = _plan_of(found.get()) if found is not None and found.isPresent() else None
+            plan_firewall.check_cleans(self._table, plan.files if plan else {})
+        return plan
+
+    def look(self) -> Cleanable:
+        """Returns what `plan` would delete now. Writes nothing, as `plan` does where the last clean is damaged."""
+        with self._table.reading() as reader, translated("planning the clean"):
+            planner = self._jvm.hudi.table.action.clean.CleanPlanner(
+                self._jvm.engine_context, self._planning_table(reader), self._config
+            )
+            earliest = planner.getEarliestCommitToRetain()
+            found, dropped = {}, []
+            for partition in self._jvm.read(planner.getPartitionPathsToClean(earliest)):
+                paths = planner.getDeletePaths(partition, earliest)
+                found[partition] = [info["filePath"] for info in self._jvm.read(paths.getRight())]
+                dropped += [partition] if paths.getLeft() else []
+            return Cleanable({partition: files for partition, files in found.items() if files}, tuple(dropped))
+
+    def request(self, plan: CleanPlan) -> None:
+        """Puts a plan on the timeline, as `scheduleCleaning` of Hudi's client does; the lock must be held."""
+        self._table.clock.verify()
+        with translated("scheduling the clean"):
+            meta = self._table.meta
+            states = self._jvm.hudi.common.table.timeline.HoodieInstant.State
+            instant = self._client.createNewInstantTime(False)
+            requested = meta.createNewInstant(states.valueOf("REQUESTED"), CLEAN, instant)
+            meta.getActiveTimeline().saveToCleanRequested(requested, self._jvm.some(plan.record))
+
+    def execute(self) -> CleanSummary | None:
+        """Deletes what the pending cleans say, which were checked; returns None if there are none."""
+        with translated("cleaning"):
+            metadata = self._client.clean(False)
+            if metadata is None:
+                return None
+            read = json.loads(str(metadata.toString()))
+            failed = sum(len(item["failedDeleteFiles"]) for item in read["partitionMetadata"].values())
+            return CleanSummary(read["startCleanTime"], read["totalFilesDeleted"], failed)
+
+    def execute_given(self) -> CleanSummary | None:
+        """Checks the pending cleans, and executes them. Raises what the firewall does."""
+        plan_firewall.check_cleans(self._table, {})
+        return self.execute()
+
+    def _planning_table(self, reader: Any) -> Any:
+        """Returns Hudi's table for planning. It would open the metadata table at each look-up; it gets our reader."""
+        jvm = self._jvm
+        table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context, self._table.meta)
+        metadata = get_java_class(jvm.hudi.table.HoodieTable).getDeclaredField("metadata")
+        metadata.setAccessible(True)
+        metadata.set(table, reader)
+        return table
+
+
+def _plan_of(record: Any) -> CleanPlan:
+    read = json.loads(str(record.toString()))
+    files = {
+        partition: [str(each["filePath"]) for each in infos]
+        for partition, infos in (read.get("filePathsToBeDeletedPerPartition") or {}).items()
+        if infos
+    }
+    return CleanPlan(files, tuple(read.get("partitionsToBeDeleted") or ()), record)

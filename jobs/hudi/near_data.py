@@ -1,0 +1,296 @@
+"""Spark's `JavaRDD` and `JavaPairRDD` of a few values that the driver has, with which it works itself.
+
+Hudi 1.2.0 writes its metadata table by two jobs of Spark, with a shuffle and a broadcast each, for what is mostly one
+record of a few hundred bytes. `NearData` are the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the
+calling thread, and the statuses of files that are written already. Whatever else is asked of them, Spark answers, by
+the same values.
+"""
+
+IMPORTS = """
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.ThreadLocalRandom;
+import org.apache.hudi.exception.HoodieException;
+import org.apache.spark.Partitioner;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.TaskContext$;
+import org.apache.spark.TaskContextImpl;
+import org.apache.spark.api.java.JavaPairRDD;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.api.java.function.FlatMapFunction;
+import org.apache.spark.api.java.function.Function;
+import org.apache.spark.api.java.function.Function2;
+import org.apache.spark.api.java.function.PairFunction;
+import org.apache.spark.executor.TaskMetrics$;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.StorageLevel;
+import scala.Option$;
+import scala.Tuple2;
+import scala.collection.immutable.Map$;
+import scala.reflect.ClassTag$;
+"""
+
+SOURCE = """
+class NearParts {
+  final JavaSparkContext spark;
+  // A list for each of Spark's partitions.
+  final List parts;
+  private RDD same;
+
+  NearParts(JavaSparkContext spark, List parts) {
+    this.spark = spark;
+    this.parts = parts;
+  }
+
+  List values() {
+    List found = new ArrayList();
+    for (Iterator each = parts.iterator(); each.hasNext();) {
+      found.addAll((List) each.next());
+    }
+    return found;
+  }
+
+  synchronized RDD rdd() {
+    if (same == null) {
+      JavaRDD all = spark.emptyRDD();
+      for (Iterator each = parts.iterator(); each.hasNext();) {
+        JavaRDD part = spark.parallelize((List) each.next(), 1);
+        all = parts.size() == 1 ? part : all.union(part);
+      }
+      same = all.rdd();
+    }
+    return same;
+  }
+
+  // Applies a function of either kind to each value.
+  List mapped(Function function, PairFunction ofPairs) {
+    List found = new ArrayList();
+    try {
+      for (Iterator part = parts.iterator(); part.hasNext();) {
+        List values = new ArrayList();
+        for (Iterator each = ((List) part.next()).iterator(); each.hasNext();) {
+          Object value = each.next();
+          values.add(ofPairs == null ? function.call(value) : ofPairs.call(value));
+        }
+        found.add(values);
+      }
+    } catch (Exception e) {
+      throw failed(e);
+    }
+    return found;
+  }
+
+  static RuntimeException failed(Exception e) {
+    return e instanceof RuntimeException ? (RuntimeException) e : new HoodieException(e.getMessage(), e);
+  }
+}
+
+class NearData extends JavaRDD {
+  private static final int FIRST_ATTEMPT = 1 << 30;
+
+  private final transient NearParts near;
+  // Whether the files are written that these are about: Spark would read others for more about them.
+  private final boolean isWritten;
+
+  NearData(NearParts near, boolean isWritten) {
+    super(null, ClassTag$.MODULE$.Object());
+    this.near = near;
+    this.isWritten = isWritten;
+  }
+
+  static NearData of(JavaSparkContext spark, List values) {
+    return new NearData(new NearParts(spark, Collections.singletonList(values)), false);
+  }
+
+  static NearData none(JavaSparkContext spark) {
+    return new NearData(new NearParts(spark, Collections.emptyList()), false);
+  }
+
+  public RDD rdd() {
+    return near.rdd();
+  }
+
+  public SparkContext context() {
+    return near.spark.sc();
+  }
+
+  // Spark would look through the byte code of the function's class, which takes milliseconds.
+  public JavaRDD map(Function function) {
+    return new NearData(new NearParts(near.spark, near.mapped(function, null)), isWritten);
+  }
+
+  public JavaRDD flatMap(FlatMapFunction function) {
+    if (!isWritten) {
+      return super.flatMap(function);
+    }
+    List found = new ArrayList();
+    try {
+      for (Iterator each = near.values().iterator(); each.hasNext();) {
+        for (Iterator value = function.call(each.next()); value.hasNext();) {
+          found.add(value.next());
+        }
+      }
+    } catch (Exception e) {
+      throw NearParts.failed(e);
+    }
+    return new NearData(new NearParts(near.spark, Collections.singletonList(found)), true);
+  }
+
+  public JavaPairRDD mapToPair(PairFunction function) {
+    return new NearPairs(new NearParts(near.spark, near.mapped(null, function)));
+  }
+
+  public JavaRDD union(JavaRDD other) {
+    if (near.parts.isEmpty()) {
+      return other;
+    }
+    if (!(other instanceof NearData)) {
+      return super.union(other);
+    }
+    NearData more = (NearData) other;
+    List parts = new ArrayList(near.parts);
+    parts.addAll(more.near.parts);
+    return new NearData(new NearParts(near.spark, parts), isWritten && more.isWritten);
+  }
+
+  // Hudi names what it writes here by the attempt at a task, which must be another one each time. Spark counts from 0.
+  public JavaRDD mapPartitionsWithIndex(Function2 function, boolean preservesPartitioning) {
+    BlockManager blocks = SparkEnv.get().blockManager();
+    TaskContext before = TaskContext.get();
+    List found = new ArrayList();
+    for (int number = 0; number < near.parts.size(); number++) {
+      int attempt = FIRST_ATTEMPT + ThreadLocalRandom.current().nextInt(FIRST_ATTEMPT);
+      TaskContextImpl task = new TaskContextImpl(
+          0, 0, number, attempt, 0, near.parts.size(), null, new Properties(), null, TaskMetrics$.MODULE$.empty(), 1,
+          Map$.MODULE$.empty());
+      // For the broadcast that it reads.
+      blocks.registerTask(attempt);
+      TaskContext$.MODULE$.setTaskContext(task);
+      try {
+        List part = (List) near.parts.get(number);
+        Iterator written = (Iterator) function.call(Integer.valueOf(number), part.iterator());
+        while (written.hasNext()) {
+          found.add(written.next());
+        }
+      } catch (Exception e) {
+        throw NearParts.failed(e);
+      } finally {
+        task.markTaskCompleted(Option$.MODULE$.empty());
+        TaskContext$.MODULE$.setTaskContext(before);
+        blocks.releaseAllLocksForTask(attempt);
+      }
+    }
+    return new NearData(new NearParts(near.spark, Collections.singletonList(found)), true);
+  }
+
+  public JavaRDD persist(StorageLevel level) {
+    return this;
+  }
+
+  public JavaRDD unpersist() {
+    return this;
+  }
+
+  public StorageLevel getStorageLevel() {
+    return StorageLevel.MEMORY_ONLY();
+  }
+
+  // Of no RDD that Spark could have kept.
+  public int id() {
+    return -1;
+  }
+
+  public JavaRDD coalesce(int parts) {
+    return this;
+  }
+
+  public int getNumPartitions() {
+    return near.parts.size();
+  }
+
+  public List collect() {
+    return near.values();
+  }
+
+  public long count() {
+    return near.values().size();
+  }
+
+  public boolean isEmpty() {
+    return near.values().isEmpty();
+  }
+}
+
+class NearPairs extends JavaPairRDD {
+  private final transient NearParts near;
+
+  NearPairs(NearParts near) {
+    super(near.spark.emptyRDD().rdd(), ClassTag$.MODULE$.Object(), ClassTag$.MODULE$.Object());
+    this.near = near;
+  }
+
+  public RDD rdd() {
+    return near.rdd();
+  }
+
+  public Map countByKey() {
+    Map found = new LinkedHashMap();
+    for (Iterator each = near.values().iterator(); each.hasNext();) {
+      Object key = ((Tuple2) each.next())._1();
+      Long count = (Long) found.get(key);
+      found.put(key, Long.valueOf(count == null ? 1L : count.longValue() + 1L));
+    }
+    return found;
+  }
+
+  public JavaPairRDD partitionBy(Partitioner partitioner) {
+    return new NearPairs(new NearParts(near.spark, parted(partitioner)));
+  }
+
+  public JavaPairRDD repartitionAndSortWithinPartitions(Partitioner partitioner, Comparator order) {
+    List parts = parted(partitioner);
+    for (Iterator each = parts.iterator(); each.hasNext();) {
+      Collections.sort((List) each.next(), new ByKey(order));
+    }
+    return new NearPairs(new NearParts(near.spark, parts));
+  }
+
+  private List parted(Partitioner partitioner) {
+    List parts = new ArrayList();
+    for (int number = 0; number < partitioner.numPartitions(); number++) {
+      parts.add(new ArrayList());
+    }
+    for (Iterator each = near.values().iterator(); each.hasNext();) {
+      Tuple2 pair = (Tuple2) each.next();
+      ((List) parts.get(partitioner.getPartition(pair._1()))).add(pair);
+    }
+    return parts;
+  }
+
+  public JavaRDD map(Function function) {
+    return new NearData(new NearParts(near.spark, near.mapped(function, null)), false);
+  }
+}
+
+class ByKey implements Comparator {
+  private final Comparator order;
+
+  ByKey(Comparator order) {
+    this.order = order;
+  }
+
+  public int compare(Object one, Object other) {
+    return order.compare(((Tuple2) one)._1(), ((Tuple2) other)._1());
+  }
+}
+"""

@@ -1,0 +1,56 @@
+"""Parts of the API's context that follow from the settings alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.api.exposure import Exposure, is_loopback
+from service.model.backoff import BackOff
+from service.queue.leases import LeaseConfig
+from service.scheduling.admission import Limits
+from service.scheduling.queue_settings import QueueSettings
+from service.scheduling.scheduler import SchedulerConfig
+
+if TYPE_CHECKING:
+    import random
+
+    from service.access.token import Token
+    from service.runtime.settings import Settings
+
+
+def queue_settings(chosen: Settings, rng: random.Random) -> QueueSettings:
+    return QueueSettings(
+        planning=SchedulerConfig(
+            limits=Limits(
+                chosen.max_active_jobs,
+                chosen.max_active_by_group,
+                chosen.max_active_by_kind,
+                at_once=chosen.max_new_jobs,
+            ),
+            max_attempts=chosen.max_attempts,
+        ),
+        leases=LeaseConfig(
+            lease=timedelta(seconds=chosen.lease_seconds),
+            timeout_seconds=chosen.job_timeout_seconds,
+            backoff=BackOff(first=chosen.retry_first_seconds, most=chosen.retry_most_seconds),
+            lock_wait_seconds=chosen.lock_wait_seconds,
+            requested_first=chosen.requested_first,
+            looks_at_locks=True,
+        ),
+        rng=rng,
+        lock_break_after=timedelta(seconds=chosen.lock_break_seconds),
+    )
+
+
+def exposure(chosen: Settings, local_worker: Token) -> Exposure:
+    return Exposure(
+        is_loopback=is_loopback(chosen.host),
+        public_url=chosen.public_url,
+        callback_key=chosen.callback_key.get_secret_value() if chosen.callback_key else None,
+        local_worker=local_worker,
+        session_lifetime=timedelta(hours=chosen.session_hours),
+        max_request_bytes=chosen.max_request_bytes,
+        open_metrics=chosen.open_metrics,
+        event_source=chosen.event_source,
+    )

@@ -1,0 +1,53 @@
+"""Jobs on small tables do their work beside the driver: Spark, whose jobs cost more than the work, gets none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.integration import tables
+from tests.integration.run import proved, run_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+_WORK: tuple[tuple[str, dict[str, Any], int], ...] = (
+    ("compaction", {}, 4),
+    ("cleaning", {"retain": 1}, 4),
+    ("clustering", {"sort_by": ["id"]}, 4),
+    ("bucket_expansion", {"factor": 2}, 8),
+)
+
+
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.exhaustive), 9])
+def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, version=version, partitioned=False)
+    tables.upsert(tables.rows(spark, 0, 20, ts=1), base, options)
+    for round_, (kind, params, buckets) in enumerate(_WORK):
+        before = tables.in_order(spark, base, 4)
+        jobs = _begun(spark)
+        result = run_job(spark, base, kind, params)
+        assert not result.details.get("nothing_to_do"), result
+        assert _names(spark, jobs) == [], kind
+        # Also its metadata table, by an audit and to a writer.
+        assert proved(spark, base, buckets) == before
+        if buckets == 4:
+            tables.upsert(tables.rows(spark, 0, 20, ts=round_ + 2), base, options)
+            assert len(proved(spark, base, 4)) == len(before)
+
+
+def _names(spark: SparkSession, first: int) -> list[str]:
+    """What the jobs since `first` were begun for."""
+    context: Any = spark.sparkContext._jsc
+    store = context.sc().statusStore()
+    return [str(store.job(number).name()) for number in range(first, _begun(spark))]
+
+
+def _begun(spark: SparkSession) -> int:
+    """The number of jobs that the session has begun."""
+    context: Any = spark.sparkContext._jsc
+    return int(context.sc().dagScheduler().nextJobId())
