@@ -17,7 +17,11 @@ from jobs.hudi.jvm import translated
 from jobs.hudi.records import CLEAN, Cleanable, CleanSummary
 
 if TYPE_CHECKING:
+    from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
+
+# After one of these a file slice may be needed that was not before.
+_UNDOING = frozenset({"savepoint", "restore", "rollback"})
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class CleanPlan(Cleanable):
     """What a clean would delete, as Hudi's `HoodieCleanerPlan`. It is not on the timeline yet."""
 
     record: Any = None
+    undoing: frozenset[Instant] = frozenset()  # Savepoints, restores and rollbacks that the planner could see.
 
 
 class Cleaner:
@@ -39,6 +44,7 @@ class Cleaner:
     def plan(self) -> CleanPlan | None:
         """Plans what the options no longer retain; None if there is nothing to delete, or an unfinished clean has to
         come first. Raises what the firewall does, of this plan and of the pending ones."""
+        undoing = self._undoing()
         with self._table.reading() as reader:
             with translated("planning the clean"):
                 table = self._planning_table(reader)
@@ -46,7 +52,7 @@ class Cleaner:
                     self._config.allowMultipleCleans() or table.getCleanTimeline().filterInflightsAndRequested().empty()
                 )
                 found = table.createCleanerPlan(self._jvm.engine_context, self._jvm.nothing()) if is_free else None
-                plan = _plan_of(found.get()) if found is not None and found.isPresent() else None
+                plan = _plan_of(found.get(), undoing) if found is not None and found.isPresent() else None
             plan_firewall.check_cleans(self._table, plan.files if plan else {})
         return plan
 
@@ -63,6 +69,11 @@ class Cleaner:
                 found[partition] = [info["filePath"] for info in self._jvm.read(paths.getRight())]
                 dropped += [partition] if paths.getLeft() else []
             return Cleanable({partition: files for partition, files in found.items() if files}, tuple(dropped))
+
+    def is_current(self, plan: CleanPlan) -> bool:
+        """Returns whether no savepoint, restore or rollback came since, which may need what the plan would delete. While
+        the lock is held none comes."""
+        return self._undoing() == plan.undoing
 
     def request(self, plan: CleanPlan) -> None:
         """Puts a plan on the timeline, as `scheduleCleaning` of Hudi's client does; the lock must be held."""
@@ -89,6 +100,9 @@ class Cleaner:
         plan_firewall.check_cleans(self._table, {})
         return self.execute()
 
+    def _undoing(self) -> frozenset[Instant]:
+        return frozenset(each for each in self._table.instants() if each.action in _UNDOING)
+
     def _planning_table(self, reader: Any) -> Any:
         """Returns Hudi's table for planning. It would open the metadata table at each look-up; it gets our reader."""
         jvm = self._jvm
@@ -99,11 +113,11 @@ class Cleaner:
         return table
 
 
-def _plan_of(record: Any) -> CleanPlan:
+def _plan_of(record: Any, undoing: frozenset[Instant]) -> CleanPlan:
     read = json.loads(str(record.toString()))
     files = {
         partition: [str(each["filePath"]) for each in infos]
         for partition, infos in (read.get("filePathsToBeDeletedPerPartition") or {}).items()
         if infos
     }
-    return CleanPlan(files, tuple(read.get("partitionsToBeDeleted") or ()), record)
+    return CleanPlan(files, tuple(read.get("partitionsToBeDeleted") or ()), record, undoing)

@@ -1,7 +1,7 @@
 """The results of jobs as types, from which the schemas in the API's document follow.
 
 A job builds its result, and the worker sends it as JSON. The service stores and shows that as it came, and reads it by
-`told`: a worker of another version may send fewer, other or more members. So every member of a result may be unset;
+`parse`: a worker of another version may send fewer, other or more members. So every member of a result may be unset;
 others besides are unset where they do not apply, as in a dry run.
 """
 
@@ -46,7 +46,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **members)
 
     @classmethod
-    def told(cls, given: object) -> Self:
+    def parse(cls, given: object) -> Self:
         """Returns what a worker of whatever version has sent. A member of another type counts as missing. Raises
         msgspec.ValidationError if a member is missing that has no default."""
         try:
@@ -70,7 +70,7 @@ def _read(value: Any, hint: Any) -> Any:
     except msgspec.ValidationError:
         for form in _choices(hint):
             if isinstance(form, type) and issubclass(form, Part) and isinstance(value, dict):
-                return form.told(value)
+                return form.parse(value)
             if get_origin(form) is tuple and isinstance(value, list):
                 return tuple(_items(value, get_args(form)[0]))
         raise

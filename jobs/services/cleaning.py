@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jobs.contract import WorkOrder
+    from jobs.hudi.cleaner import Cleaner, CleanPlan
     from jobs.hudi.records import CleanSummary, Commit
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
@@ -110,11 +111,8 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
         late_files = remove_all_late_files(table, client)
         dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
         if not dropped:
-            if consumers:
+            if consumers or (plan and not _scheduled(client.cleaner, plan, lock, context)):
                 _schedule_beside(table, lock, context, kept)
-            elif plan:
-                with lock.held(context.checkpoint):
-                    client.cleaner.request(plan)
             context.step("deleting")
             # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
             summary = client.cleaner.execute()
@@ -238,6 +236,14 @@ class _Retention:
         return behind_replacements(self.policy, commits, first_needed(commits, self.consumers))
 
 
+def _scheduled(cleaner: Cleaner, plan: CleanPlan, lock: TableLock, context: JobContext) -> bool:
+    """Schedules what was planned; returns whether it still holds once the lock is."""
+    with lock.held(context.checkpoint):
+        if is_current := cleaner.is_current(plan):
+            cleaner.request(plan)
+        return is_current
+
+
 def _schedule_beside(table: HudiTable, lock: TableLock, context: JobContext, retention: _Retention) -> None:
     """Plans the clean at a moment at which no commit can come in between: with one more, Hudi's cleaner, which counts
     commits, would no longer keep the first that a consumer needs."""
@@ -247,7 +253,8 @@ def _schedule_beside(table: HudiTable, lock: TableLock, context: JobContext, ret
         with WriteClient(table, UNDER_OUR_LOCK, retention.options(commits, table.now())) as client:
             plan = client.cleaner.plan()
             lock.verify()
-            if plan:
+            # To drop a partition takes more care, and time: the next cleaning does.
+            if plan and not plan.partitions:
                 client.cleaner.request(plan)
 
 

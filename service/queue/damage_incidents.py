@@ -33,8 +33,8 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     A damage counts as gone only if the check that had found it was made again. An incident that a user has closed is
     opened again only if the damage is no longer the same.
     """
-    told, examines = result.details, KINDS[job.kind].examines
-    examined = Examination.told(told) if examines else KindResult.told(told).audit
+    details, examines = result.details, KINDS[job.kind].examines
+    examined = Examination.parse(details) if examines else KindResult.parse(details).audit
     if job.state is not JobState.SUCCEEDED or "index" in job.params or not examined:
         return [], []
     findings = {each.type: each for each in examined.findings if each.type}

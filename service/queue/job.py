@@ -171,18 +171,18 @@ class Job(Record):
         return self.attempt >= self.max_attempts
 
     @property
-    def told(self) -> KindResult:
+    def parsed_result(self) -> KindResult:
         """The result as far as this version knows it; no member is set without a result."""
-        return KINDS[self.kind].result.told(self.result)
+        return KINDS[self.kind].result.parse(self.result)
 
     @property
     def verdict(self) -> JobVerdict | None:
         """The verdict of the job; None without a result."""
         if self.result is None:
             return None
-        told = KindResult.told(self.result)
-        is_idle = bool(told.nothing_to_do)
-        return verdict_of(self.state, dry_run=self.dry_run, refused=bool(told.refusals), nothing_to_do=is_idle)
+        parsed = KindResult.parse(self.result)
+        is_idle = bool(parsed.nothing_to_do)
+        return verdict_of(self.state, dry_run=self.dry_run, refused=bool(parsed.refusals), nothing_to_do=is_idle)
 
     def spent(self, attempts: Iterable[Attempt], now: datetime) -> Spent:
         """Returns how long the job waited and worked until now, by all of its `attempts`."""

@@ -41,14 +41,14 @@ def of_report(connection: Connection, before: Job, after: Job, result: Result, n
             opened_at=now,
             details=IncidentDetails(job_id=before.id, job_kind=before.kind).to_json(),
         )
-        for instant in ReplacementResult.told(result.details).fenced or ()
+        for instant in ReplacementResult.parse(result.details).fenced or ()
     ]
     closing: list[Incident] = []
     if before.kind is JobKind.REPAIR and after.state is JobState.SUCCEEDED:
-        told = RepairResult.told(result.details)
+        parsed = RepairResult.parse(result.details)
         reasons = (
-            (told.cleared or (), f"repair {before.id} found all its rows in the right place"),
-            (told.waived or (), f"repair {before.id} left its rows where they are, as it was told to"),
+            (parsed.cleared or (), f"repair {before.id} found all its rows in the right place"),
+            (parsed.waived or (), f"repair {before.id} left its rows where they are, as it was told to"),
         )
         closing = [
             each.closed(IncidentState.CLEARED, because, now)

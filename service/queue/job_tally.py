@@ -43,7 +43,7 @@ _MOST = 2.0**50
 def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime) -> list[Count]:
     """Returns the counts of an attempt that has just ended; a dry run only counts if its lease was lost. `job` is as it
     was leased, `details` are those of the worker's result."""
-    kind, told = job.kind.value, KINDS[job.kind].result.told(details)
+    kind, parsed = job.kind.value, KINDS[job.kind].result.parse(details)
     counts = [Count(LEASES_LOST, (kind,))] if outcome is AttemptOutcome.LOST else []
     if job.dry_run:
         return counts
@@ -51,8 +51,8 @@ def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], no
     bucket = next(bound for bound in BUCKETS if seconds <= bound)
     counts.append(Count(ATTEMPTS, (kind, outcome.value, f"{bucket:g}")))
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
-    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), _amount(told.lock_wait_seconds)))
-    counts.append(Count(READ_BYTES, (kind,), _amount(getattr(told, _READ.get(job.kind, "bytes_read"), None))))
+    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), _amount(parsed.lock_wait_seconds)))
+    counts.append(Count(READ_BYTES, (kind,), _amount(getattr(parsed, _READ.get(job.kind, "bytes_read"), None))))
     return counts
 
 

@@ -223,7 +223,7 @@ def report(
             job,
             outcome=AttemptOutcome.UNKNOWN if contradiction else outcome,
             error=contradiction or result.error,
-            refused=bool(KindResult.told(result.details).refusals),
+            refused=bool(KindResult.parse(result.details).refusals),
             now=now,
         )
         match then:

@@ -30,12 +30,12 @@ def facts(connection: Connection, event: Event) -> Facts:
         return Facts()
     if job is None or not job.result:
         return Facts(columns)
-    told = job.told
+    parsed = job.parsed_result
     return Facts(
         columns,
         # A compaction's `bytes` and `files` are what it read.
-        read=Statistics(None, _count(told, "bytes_read", "bytes"), _count(told, "files_read", "files")),
-        written=Statistics(_count(told, "rows"), _count(told, "bytes_written"), _count(told, "files_written")),
+        read=Statistics(None, _count(parsed, "bytes_read", "bytes"), _count(parsed, "files_read", "files")),
+        written=Statistics(_count(parsed, "rows"), _count(parsed, "bytes_written"), _count(parsed, "files_written")),
     )
 
 
@@ -44,7 +44,7 @@ def _columns(profile: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((str(column.get("name")), str(column.get("type"))) for column in found)
 
 
-def _count(told: KindResult, *names: str) -> int | None:
+def _count(parsed: KindResult, *names: str) -> int | None:
     """Returns the first of these members of the result that is set to a number."""
-    found = (getattr(told, name, None) for name in names)
+    found = (getattr(parsed, name, None) for name in names)
     return next((each for each in found if isinstance(each, int) and each >= 0), None)

@@ -39,7 +39,7 @@ def contradiction(
     They agree if each reported instant has completed, or is older than the active timeline, and what was archived is
     gone from there. A table that cannot be read contradicts nothing: the worker has read its timeline itself.
     """
-    archived = ArchivalResult.told(result.details).last_archived
+    archived = ArchivalResult.parse(result.details).last_archived
     if result.outcome is not Outcome.SUCCEEDED or not (result.instants or archived):
         return None
     try:

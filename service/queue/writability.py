@@ -29,11 +29,11 @@ def record(connection: Connection, job: Job, result: Result, now: datetime) -> N
     first job of a table and after a refusal, and a job that has committed something was not refused."""
     error = result.error
     is_writing = mutates(job.kind, dry_run=job.dry_run)
-    told = KindResult.told(result.details).not_writable
-    problem = told or None
+    reported = KindResult.parse(result.details).not_writable
+    problem = reported or None
     if problem is None and is_writing and error is not None and error.type in _REFUSED:
         problem = error
-    is_well = told is None or (is_writing and result.outcome is Outcome.SUCCEEDED and bool(result.instants))
+    is_well = reported is None or (is_writing and result.outcome is Outcome.SUCCEEDED and bool(result.instants))
     if problem is None and not is_well:
         return
     stored = snapshot_store.find(connection, job.table_id)

@@ -84,7 +84,7 @@ def history_of(jobs: Iterable[Job], kind: JobKind, *, forgive_before: datetime |
         failed_at=last.finished_at if last else None,
         error=_error(last) if last else None,
         is_unfinished=good is not None and _is_unfinished(good),
-        last_instant=good.told.seen_until if good else None,
+        last_instant=good.parsed_result.seen_until if good else None,
     )
 
 
@@ -94,7 +94,7 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
     for job in jobs:
         is_recent = job.finished_at is not None and now - job.finished_at < _WITHHELD_FOR
         if job.state is JobState.SUCCEEDED and is_recent:
-            found.update(plan.instant for plan in CompactionResult.told(job.result).withheld_plans or ())
+            found.update(plan.instant for plan in CompactionResult.parse(job.result).withheld_plans or ())
     return frozenset(found)
 
 
@@ -102,7 +102,7 @@ def _is_unfinished(job: Job) -> bool:
     if job.reason is None or not job.params.keys() & _LIMITS:
         return False
     # The attempt that reports for one that died after its commit does not know what that one left.
-    return job.told.leaves_work is not False
+    return job.parsed_result.leaves_work is not False
 
 
 def _error(job: Job) -> str | None:

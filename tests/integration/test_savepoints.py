@@ -8,6 +8,7 @@ import pytest
 
 from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
+from jobs.services import cleaning
 from tests.integration import tables
 from tests.integration.doomed import Doomed
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
@@ -79,6 +80,30 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
     assert len(proved(spark, base, 4)) == 70
     # What it deleted stays deleted, and deleting it again changes nothing.
     assert run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
+
+
+def test_a_savepoint_made_after_a_clean_was_planned_keeps_its_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "trips"
+    options = tables.write_table(spark, base, count=60, partitioned=False, table_type="COPY_ON_WRITE")
+    for ts in (6, 7, 8):
+        tables.upsert(tables.rows(spark, 0, 60, ts=ts), base, options)
+    first, second, *_ = sorted(commit.write.instant for commit in hudi_table(spark, base, INDEX).commits())
+    saved_files = set(base.glob(f"*_{first}.parquet"))
+    before = proved(spark, base, 4)
+    size = cleaning._size
+
+    def save_meanwhile(*given: Any) -> int | None:
+        spark.sql(f"CALL create_savepoint(path => '{base}', commit_time => '{first}')")
+        return size(*given)
+
+    monkeypatch.setattr(cleaning, "_size", save_meanwhile)
+    run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2})
+    assert saved_files
+    assert {path for path in saved_files if not path.exists()} == set()
+    assert not list(base.glob(f"*_{second}.parquet"))
+    assert proved(spark, base, 4) == before
 
 
 @pytest.mark.exhaustive

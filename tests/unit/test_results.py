@@ -28,7 +28,7 @@ def test_a_result_says_what_it_has_and_leaves_out_the_rest() -> None:
 @pytest.mark.parametrize("kind", JobKind)
 @pytest.mark.parametrize("given", [None, {}, [], "all is well", {"newer": 1}])
 def test_a_worker_may_tell_less_than_the_service_knows_or_something_else(kind: JobKind, given: Any) -> None:
-    assert KINDS[kind].result.told(given) == KINDS[kind].result()
+    assert KINDS[kind].result.parse(given) == KINDS[kind].result()
 
 
 def test_what_is_sent_is_read_as_it_was_built() -> None:
@@ -39,11 +39,11 @@ def test_what_is_sent_is_read_as_it_was_built() -> None:
         not_writable=None,
     )
 
-    assert RescaleResult.told(sent.to_json()) == sent
+    assert RescaleResult.parse(sent.to_json()) == sent
 
 
 def test_a_member_of_another_type_is_left_out_and_the_others_are_read() -> None:
-    told = CompactionResult.told(
+    told = CompactionResult.parse(
         {
             "file_groups": "3",
             "log_files": 5,
@@ -63,7 +63,7 @@ def test_a_member_of_another_type_is_left_out_and_the_others_are_read() -> None:
 
 
 def test_a_finding_counts_although_its_cure_is_of_no_known_form() -> None:
-    told = AuditResult.told({"findings": [{"type": "dead-write", "cure": "pray"}, "markers"], "checked": ["rows"]})
+    told = AuditResult.parse({"findings": [{"type": "dead-write", "cure": "pray"}, "markers"], "checked": ["rows"]})
 
     assert told.findings == (DamageFound(type="dead-write"),)
     assert told.checked == ("rows",)
@@ -83,8 +83,8 @@ def test_a_finding_counts_although_its_cure_is_of_no_known_form() -> None:
 def test_a_job_that_did_something_and_left_more_is_followed_by_another(
     kind: JobKind, result: dict[str, Any], leaves: bool | None
 ) -> None:
-    assert KINDS[kind].result.told(result).leaves_work is leaves
+    assert KINDS[kind].result.parse(result).leaves_work is leaves
 
 
 def test_the_service_reads_members_of_every_kind() -> None:
-    assert KindResult.told({"lock_wait_seconds": 2, "seconds": "3"}) == KindResult(lock_wait_seconds=2)
+    assert KindResult.parse({"lock_wait_seconds": 2, "seconds": "3"}) == KindResult(lock_wait_seconds=2)
