@@ -71,8 +71,8 @@ class Cleaner:
             return Cleanable({partition: files for partition, files in found.items() if files}, tuple(dropped))
 
     def is_current(self, plan: CleanPlan) -> bool:
-        """Returns whether no savepoint, restore or rollback came since, which may need what the plan would delete. While
-        the lock is held none comes."""
+        """Returns whether no savepoint, restore or rollback came since, which may need what the plan would delete.
+        None comes while the lock is held."""
         return self._undoing() == plan.undoing
 
     def request(self, plan: CleanPlan) -> None:
