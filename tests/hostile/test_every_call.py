@@ -5,7 +5,6 @@ They follow the schemas of the documentation, or break them in one place. The an
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
@@ -27,6 +26,7 @@ from service.api.app import create_app
 from service.api.authentication import Failures
 from service.delivery.guard import Guard
 from service.registration.detection import examine
+from tests.contexts import changed
 from tests.integration.control_plane.watching import Watched
 from tests.small_table import SmallTable, bucket_id, log_file
 
@@ -50,7 +50,7 @@ class Service:
     """A service that knows a table with a snapshot, a job, a policy and a webhook; `ids` are theirs."""
 
     def __init__(self, context: AppContext, clock: FakeClock, folder: Path) -> None:
-        self.context = replace(
+        self.context = changed(
             context, examine=examine, permissions=Permissions(("/",)), guard=Guard(frozenset({"localhost"}))
         )
         self.app = create_app(self.context)
