@@ -7,6 +7,7 @@ changes its meaning.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -29,12 +30,22 @@ VERSION = 1
 Json = dict[str, Any]
 
 
+def json_of(value: object) -> Any:
+    """Returns the JSON form of a struct or dataclass. Half of a surrogate pair, which a name in a table may contain,
+    is no text in UTF-8 and becomes a question mark."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
+        return json.loads(text.encode(errors="replace"))
+
+
 class JsonMapped:
     """A dataclass with a JSON form: an object with the names of its fields."""
 
     def to_json(self) -> Json:
         """Returns the JSON form; times are text (RFC 3339)."""
-        mapped: Json = msgspec.json.decode(msgspec.json.encode(self))
+        mapped: Json = json_of(self)
         return mapped
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar, get_
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from jobs.contract import Problem
+from jobs.contract import Problem, json_of
 from jobs.kinds.parameters import Spec
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, Any]:
         """Returns the members that are set."""
-        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        found: dict[str, Any] = json_of(self)
         return found
 
     def having(self, **members: Any) -> Self:

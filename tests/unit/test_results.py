@@ -9,6 +9,7 @@ import pytest
 from jobs.contract import JobKind, Outcome, Problem, Result
 from jobs.kinds.audit import AuditResult
 from jobs.kinds.bucket_expansion import BucketRulesChange, RescaleResult
+from jobs.kinds.cleaning import CleaningResult
 from jobs.kinds.compaction import CompactionResult, WithheldPlan
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import Cure, DamageFound, Examination, KindResult, WorkLeft
@@ -23,6 +24,15 @@ def test_a_result_says_what_it_has_and_leaves_out_the_rest() -> None:
         "refusals": [Problem("no-such-commit", "There is none").to_json()],
     }
     assert Result(Outcome.SUCCEEDED, details=refused).to_json()["details"] == refused.to_json()
+
+
+def test_a_name_that_is_no_text_does_not_lose_a_result() -> None:
+    cleaned = CleaningResult(paths=("dt=\ud800/a.parquet", "dt=ü/b.parquet"), files=2)
+
+    sent = Result(Outcome.SUCCEEDED, details=cleaned.to_json()).to_json()
+
+    assert sent["details"] == {"paths": ["dt=?/a.parquet", "dt=ü/b.parquet"], "files": 2}
+    assert Result(Outcome.FAILED, details={"path": "\udfff"}).to_json()["details"] == {"path": "?"}
 
 
 @pytest.mark.parametrize("kind", JobKind)
