@@ -65,7 +65,9 @@ class Caller:
     def roots(self, lake: LakeAccess) -> tuple[str, ...] | None:
         """Returns the allowed locations of tables; None means any. Without the setting, only a loopback service without
         tokens allows any."""
-        return lake.permissions.roots if lake.permissions.roots is not None else None if self.is_open else ()
+        if lake.permissions.roots is not None:
+            return lake.permissions.roots
+        return None if self.is_open else ()
 
 
 def _part(name: str) -> Callable[[Request], Awaitable[object]]:
