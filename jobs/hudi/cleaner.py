@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
 
-# After one of these a file slice may be needed that was not before.
-_UNDOING = frozenset({"savepoint", "restore", "rollback"})
+# After one of these a file slice may be needed that was not before, or is gone already.
+_OUTDATING = frozenset({"savepoint", "restore", "rollback", CLEAN})
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CleanPlan(Cleanable):
     """What a clean would delete, as Hudi's `HoodieCleanerPlan`. It is not on the timeline yet."""
 
     record: Any = None
-    undoing: frozenset[Instant] = frozenset()  # Savepoints, restores and rollbacks that the planner could see.
+    made_after: frozenset[Instant] = frozenset()  # Savepoints, restores, rollbacks and cleans that were there before.
 
 
 class Cleaner:
@@ -44,7 +44,7 @@ class Cleaner:
     def plan(self) -> CleanPlan | None:
         """Plans what the options no longer retain; None if there is nothing to delete, or an unfinished clean has to
         come first. Raises what the firewall does, of this plan and of the pending ones."""
-        undoing = self._undoing()
+        before = self._outdating()
         with self._table.reading() as reader:
             with translated("planning the clean"):
                 table = self._planning_table(reader)
@@ -52,7 +52,7 @@ class Cleaner:
                     self._config.allowMultipleCleans() or table.getCleanTimeline().filterInflightsAndRequested().empty()
                 )
                 found = table.createCleanerPlan(self._jvm.engine_context, self._jvm.nothing()) if is_free else None
-                plan = _plan_of(found.get(), undoing) if found is not None and found.isPresent() else None
+                plan = _plan_of(found.get(), before) if found is not None and found.isPresent() else None
             plan_firewall.check_cleans(self._table, plan.files if plan else {})
         return plan
 
@@ -71,9 +71,9 @@ class Cleaner:
             return Cleanable({partition: files for partition, files in found.items() if files}, tuple(dropped))
 
     def is_current(self, plan: CleanPlan) -> bool:
-        """Returns whether no savepoint, restore or rollback came since, which may need what the plan would delete.
-        None comes while the lock is held."""
-        return self._undoing() == plan.undoing
+        """Returns whether no savepoint, restore or rollback came since, which may need what the plan would delete, and
+        no other clean. None comes while the lock is held."""
+        return self._outdating() == plan.made_after
 
     def request(self, plan: CleanPlan) -> None:
         """Puts a plan on the timeline, as `scheduleCleaning` of Hudi's client does; the lock must be held."""
@@ -100,8 +100,8 @@ class Cleaner:
         plan_firewall.check_cleans(self._table, {})
         return self.execute()
 
-    def _undoing(self) -> frozenset[Instant]:
-        return frozenset(each for each in self._table.instants() if each.action in _UNDOING)
+    def _outdating(self) -> frozenset[Instant]:
+        return frozenset(each for each in self._table.instants() if each.action in _OUTDATING)
 
     def _planning_table(self, reader: Any) -> Any:
         """Returns Hudi's table for planning. It would open the metadata table at each look-up; it gets our reader."""
@@ -113,11 +113,11 @@ class Cleaner:
         return table
 
 
-def _plan_of(record: Any, undoing: frozenset[Instant]) -> CleanPlan:
+def _plan_of(record: Any, made_after: frozenset[Instant]) -> CleanPlan:
     read = json.loads(str(record.toString()))
     files = {
         partition: [str(each["filePath"]) for each in infos]
         for partition, infos in (read.get("filePathsToBeDeletedPerPartition") or {}).items()
         if infos
     }
-    return CleanPlan(files, tuple(read.get("partitionsToBeDeleted") or ()), record, undoing)
+    return CleanPlan(files, tuple(read.get("partitionsToBeDeleted") or ()), record, made_after)

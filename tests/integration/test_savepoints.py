@@ -8,6 +8,8 @@ import pytest
 
 from jobs.contract import JobKind, Table, WorkOrder
 from jobs.errors import RefusedError
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
 from jobs.services import cleaning
 from tests.integration import tables
 from tests.integration.doomed import Doomed
@@ -82,28 +84,38 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
     assert run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
 
 
-def test_a_savepoint_made_after_a_clean_was_planned_keeps_its_files(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("other", ["savepoint", "clean"])
+def test_a_clean_is_planned_anew_if_a_savepoint_or_another_clean_came_since(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=60, partitioned=False, table_type="COPY_ON_WRITE")
     for ts in (6, 7, 8):
         tables.upsert(tables.rows(spark, 0, 60, ts=ts), base, options)
     first, second, *_ = sorted(commit.write.instant for commit in hudi_table(spark, base, INDEX).commits())
-    saved_files = set(base.glob(f"*_{first}.parquet"))
+    of_first = set(base.glob(f"*_{first}.parquet"))
+    assert len(of_first) == 4
     before = proved(spark, base, 4)
     size = cleaning._size
+    policy = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "2"}
 
-    def save_meanwhile(*given: Any) -> int | None:
-        spark.sql(f"CALL create_savepoint(path => '{base}', commit_time => '{first}')")
-        return size(*given)
+    def meanwhile(*measured: Any) -> int | None:
+        if other == "savepoint":
+            spark.sql(f"CALL create_savepoint(path => '{base}', commit_time => '{first}')")
+        else:
+            with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, policy) as client:
+                client._client.clean()
+        return size(*measured)
 
-    monkeypatch.setattr(cleaning, "_size", save_meanwhile)
+    monkeypatch.setattr(cleaning, "_size", meanwhile)
     run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_FILE_VERSIONS", "retain": 2})
-    assert saved_files
-    assert {path for path in saved_files if not path.exists()} == set()
+    assert set(base.glob(f"*_{first}.parquet")) == (of_first if other == "savepoint" else set())
     assert not list(base.glob(f"*_{second}.parquet"))
+    cleans = [each for each in hudi_table(spark, base, INDEX).instants() if each.action == "clean"]
+    assert [each.state for each in cleans] == ["COMPLETED"]
     assert proved(spark, base, 4) == before
+    tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
+    proved(spark, base, 4)
 
 
 @pytest.mark.exhaustive
