@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,6 +53,16 @@ def test_every_service_keeps_all_rows_and_a_writer_goes_on_with_its_old_options(
     tables.in_order(spark, base, 8)
     audit = daemon.succeed(table, "audit")
     assert (audit["clean"], audit["rows"], audit["file_groups"]) == (True, 700, 24)
+    daemon.call("POST", f"/v1/tables/{table}/poll")
+    shown = subprocess.run(
+        [sys.executable, "-m", "service.cli", "tables", "show", table],
+        env={**os.environ, "GROUNDSKEEPER_URL": daemon.url},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert re.search(r"^index +bucket by id, 4 at creation$", shown, re.MULTILINE)
+    assert re.search(r"^buckets +8$", shown, re.MULTILINE)
     assert rows_by_hudi_rs(base) == rows_by_spark(spark, base)
 
 

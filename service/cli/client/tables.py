@@ -154,11 +154,11 @@ def list_tables(
     page = service.items(calls.list_tables(name=name, path=None if path is None else arguments.absolute(path)), limit)
     out.document(page)
     rows = [
-        (table["id"], table["name"], _type(table), _buckets(table), _incidents(table), table["base_path"])
+        (table["id"], table["name"], _type(table), _short_index(table), _incidents(table), table["base_path"])
         for table in page["items"]
     ]
     out.table(
-        ("ID", "NAME", "TYPE", "BUCKETS", "INCIDENTS", "PATH"),
+        ("ID", "NAME", "TYPE", "INDEX", "INCIDENTS", "PATH"),
         rows,
         empty="No tables are registered. `groundskeeper tables add PATH` registers one."
         if name is None and path is None
@@ -283,6 +283,7 @@ def _show_state(out: Output, state: Json) -> None:
             ("log files", f"{total['log_files']}, {size(total['log_bytes'])}"),
             ("small files", f"{total['small_files']}, {size(total['small_bytes'])}"),
             ("partitions", state["num_partitions"]),
+            ("buckets", state["num_buckets"] or None),
             ("rows", total["rows"]),
             ("commits since", _since(state)),
             ("timeline", count(state["timeline_commits"], "commit")),
@@ -300,12 +301,13 @@ def _type(table: Json) -> str:
     return _SHORT_TYPES.get(type_, type_)
 
 
-def _buckets(table: Json) -> Any:
-    return table["index"]["num_buckets"] if table["index"] else "-"
+def _short_index(table: Json) -> str:
+    return "bucket" if table["index"] else "-"
 
 
 def _index(index: Json | None) -> str | None:
-    return f"{index['num_buckets']} buckets by {', '.join(index['hash_fields'])}" if index else None
+    """Returns how the table was created: an expansion changes what `buckets` says, and not this."""
+    return f"bucket by {', '.join(index['hash_fields'])}, {index['num_buckets']} at creation" if index else None
 
 
 def _lock_wait(lock: Json) -> str:
