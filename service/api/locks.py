@@ -18,7 +18,7 @@ from service.api.shown import made
 from service.api.tables import TableId
 from service.events.database import Database
 from service.locks import errors as reasons
-from service.locks.held_lock import HeldLock, Writer, awaits_lock, refusal
+from service.locks.held_lock import HeldLock, Writer, refusal
 from service.locks.lock_breaking import LockDesk
 from service.model import errors, storage_errors, table_errors
 from service.model.lock_state import LockState
@@ -61,7 +61,7 @@ class WriterBesideOut(BaseModel):
 
 
 class JobBesideOut(BaseModel):
-    """A job of this table that a worker has, or that went back to the queue because the lock was held."""
+    """A job of this table that a worker has, or that the lock keeps in the queue."""
 
     id: str = Field(examples=["job_4be1c0d2f6a89b37"])
     kind: JobKind = Field(examples=["compaction"])
@@ -71,10 +71,9 @@ class JobBesideOut(BaseModel):
     step: str | None = Field(description="Of its worker", examples=["planning"])
 
     @classmethod
-    def of(cls, job: Job, holding: Job | None) -> JobBesideOut:
-        holds = holding is not None and job.id == holding.id
+    def of(cls, job: Job, lock: HeldLock) -> JobBesideOut:
         step = job.progress.step if job.progress else None
-        return made(cls, job, holds=holds, waits=awaits_lock(job), step=step)
+        return made(cls, job, holds=job == lock.holding_job(), waits=job in lock.waiting, step=step)
 
 
 class RefusalOut(BaseModel):
@@ -125,7 +124,7 @@ class HeldLockOut(BaseModel):
 
     @classmethod
     def of(cls, lock: HeldLock, desk: LockDesk) -> HeldLockOut:
-        now, file, holding = desk.database.clock(), lock.file, lock.holding_job()
+        now, file = desk.database.clock(), lock.file
         age, why_not = lock.age(now), refusal(lock, now, desk.break_after)
         return made(
             cls,
@@ -141,7 +140,7 @@ class HeldLockOut(BaseModel):
             refusal=why_not.problem() if why_not else None,
             writers=[WriterBesideOut.of(each, now) for each in lock.writers[:MOST_WRITERS]],
             pending=[PendingOut.of(each, now) for each in lock.pending],
-            jobs=[JobBesideOut.of(each, holding) for each in lock.jobs],
+            jobs=[JobBesideOut.of(each, lock) for each in lock.jobs],
         )
 
 
@@ -221,5 +220,5 @@ def break_lock(
         held_seconds=None if age is None else age.total_seconds(),
         holder=lock.file.holder,
         reason=reason,
-        waiting_jobs=[each.id for each in lock.jobs if awaits_lock(each)],
+        waiting_jobs=[each.id for each in lock.waiting],
     )

@@ -17,7 +17,7 @@ from service.health.problem_facts import Failures, TableFacts
 from service.incidents import store as incident_store
 from service.policies import store as policy_store
 from service.policies.precedence import effective
-from service.queue import breaker_store, held_store, job_store, lock_sighting_store
+from service.queue import breaker_store, held_store, lock_sighting_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
 
@@ -68,9 +68,7 @@ def facts(
         for each, lock in lock_sighting_store.in_the_way(connection, table_id).items()
         if lock.is_in_the_way(now)
     }
-    begun = {job.id: job for job in job_store.begun(connection, table_id)}
-    begun |= {job.id: job for job in held_store.locked_out(connection, locks)}
-    for job in begun.values():
+    for job in held_store.begun_or_locked_out(connection, locks, table_id):
         jobs[job.table_id, job.state is JobState.UNKNOWN].append(job)
     return [
         TableFacts(

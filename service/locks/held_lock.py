@@ -46,23 +46,27 @@ class Writer:
 
 @dataclass(frozen=True)
 class HeldLock:
-    """`ending` says how such a lock ends by itself. `jobs` are those that workers hold on this table, and those that
-    found the lock held and are queued again. `is_removable`: the lock is a file that can be removed safely."""
+    """A table's lock, with whoever may hold it or wait for it."""
 
     table_id: str
     provider: str
     file: LockFile
-    ending: str
-    is_removable: bool
+    ending: str  # How such a lock ends by itself.
+    is_removable: bool  # Whether it is a file that can be removed safely.
     writers: Sequence[Writer] = ()
     pending: Sequence[Pending] = ()
-    jobs: Sequence[Job] = ()
+    jobs: Sequence[Job] = ()  # Those that workers hold on this table, and those that the lock keeps in the queue.
 
     @property
     def state(self) -> LockState:
         """Where the service cannot read the lock, a job that waits for it tells that it is held."""
-        is_told = self.file.state is LockState.UNKNOWN and any(map(awaits_lock, self.jobs))
+        is_told = self.file.state is LockState.UNKNOWN and any(map(_found_held, self.jobs))
         return LockState.HELD if is_told else self.file.state
+
+    @property
+    def waiting(self) -> list[Job]:
+        """The jobs that wait for the lock, at their worker or in the queue."""
+        return [job for job in self.jobs if job.state is JobState.QUEUED or _found_held(job)]
 
     def age(self, now: datetime) -> timedelta | None:
         return None if self.file.since is None else now - self.file.since
@@ -72,8 +76,8 @@ class HeldLock:
         return next((job for job in self.jobs if job.state.is_held and job.id == self.file.job_id), None)
 
 
-def awaits_lock(job: Job) -> bool:
-    """Returns whether the job waits for the table's lock, at its worker or in the queue."""
+def _found_held(job: Job) -> bool:
+    """Returns whether an attempt at the job found the lock held, and it waits."""
     if job.state is JobState.QUEUED:
         return job.error is not None and job.error.type == TABLE_LOCKED
     return job.state.is_held and job.progress is not None and f"waits for {_LOCK}" in job.progress.step

@@ -22,11 +22,13 @@ from service.lake.table_lock import is_removable, read_lock, remove_lock
 from service.lake.timeline import timeline_files, timeline_of
 from service.locks.errors import LockChangedError
 from service.locks.held_lock import HeldLock, Writer, held_by, refusal
-from service.queue import held_store, job_store
+from service.queue import held_store, lock_sighting_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
+
+    from sqlalchemy import Connection
 
     from jobs.contract import TableLock
     from jobs.storage.permissions import Permissions
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from service.lake.snapshot import Pending
     from service.lake.table_lock import LockFile
     from service.observation.lake_access import LakeAccess
+    from service.queue.job import Job
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +65,7 @@ class LockDesk:
         )
         # After the lock was read: a job that has signed it was leased before.
         with reading(self.database.engine) as connection:
-            jobs = job_store.begun(connection, table_id)
+            jobs = _jobs(connection, table_id)
         own = {instant: job.id for job in jobs for instant in job.instants}
         writers = [Writer(instant, at, own.get(instant)) for instant, at in read.heartbeats.items()]
         return HeldLock(
@@ -91,7 +94,7 @@ class LockDesk:
         before = _shown(lock)
         with writing(self.database.engine) as connection:
             table = table_store.get(connection, table_id)
-            lock = replace(lock, jobs=job_store.begun(connection, table_id))
+            lock = replace(lock, jobs=_jobs(connection, table_id))
             if job := lock.holding_job():
                 raise held_by(job)
             audit_record.state_object(before, {"state": "being removed", "reason": reason})
@@ -115,6 +118,10 @@ class LockDesk:
             remove_lock, table.base_path, table.lock, self.lake.storage_options, self.lake.permissions, expected
         ):
             raise LockChangedError("It was released or taken again while it was looked at.")
+
+
+def _jobs(connection: Connection, table_id: str) -> list[Job]:
+    return held_store.begun_or_locked_out(connection, lock_sighting_store.in_the_way(connection, table_id), table_id)
 
 
 @dataclass(frozen=True)

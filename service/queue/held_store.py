@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from jobs.contract import LOCK_UNAVAILABLE, TABLE_LOCKED
 from service.db import schema
+from service.queue import job_store
 from service.queue.job import HELD, Job, JobState
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ def locked_out(connection: Connection, table_ids: Collection[str]) -> list[Job]:
         return []
     query = sa.select(_j).where(_IS_QUEUED, _j.c.mutating, _j.c.table_id.in_(list(table_ids)))
     return [Job.of_row(row) for row in connection.execute(query.order_by(_j.c.created_at, _j.c.id))]
+
+
+def begun_or_locked_out(connection: Connection, locks: Collection[str], table_id: str | None = None) -> list[Job]:
+    """Returns the jobs that have begun, of all tables or of one, and the queued ones of the tables whose `locks` hold
+    them back: these may never have been tried."""
+    jobs = [*job_store.begun(connection, table_id), *locked_out(connection, locks)]
+    return list({job.id: job for job in jobs}.values())
 
 
 def hasten_locked_out(connection: Connection, table_id: str, now: datetime) -> None:

@@ -2439,7 +2439,7 @@ class IndexOut(Model, frozen=True, kw_only=True):
 
 
 class JobBesideOut(Model, frozen=True, kw_only=True):
-    """A job of this table that a worker has, or that went back to the queue because the lock was held."""
+    """A job of this table that a worker has, or that the lock keeps in the queue."""
 
     id: str
     """Id"""
