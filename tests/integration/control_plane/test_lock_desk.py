@@ -19,8 +19,11 @@ from service.catalog import table_store
 from service.db.engine import writing
 from service.lake import table_lock
 from service.lake.storage import Storage, open_storage
+from service.model.lock_state import LockState
 from service.model.storage_errors import StorageError
 from service.model.table_errors import OptionNotAllowedError
+from service.queue import lock_sighting_store
+from service.queue.lock_sighting import LockSighting
 from tests.integration.control_plane.operated import HOUR, Operated, Table, operating
 
 if TYPE_CHECKING:
@@ -107,6 +110,22 @@ def test_a_lock_that_nobody_holds_is_shown_as_free(desk: Desk) -> None:
     assert (shown["state"], shown["since"], shown["holder"]) == ("free", None, None)
     assert shown["path"] == str(desk.file)
     desk.kept("lock-free")
+
+
+def test_a_job_that_the_lock_keeps_in_the_queue_is_shown_before_its_first_attempt(desk: Desk) -> None:
+    operated = desk.operated
+    desk.hold(3)
+    job = operated.call("POST", f"/v1/tables/{desk.table.id}/jobs", 202, {"kind": "cleaning"})
+    operated.call("POST", f"/v1/tables/{desk.table.id}/jobs", 202, {"kind": "audit"})
+    assert desk.shown()["jobs"] == [], "no look has found that it waits"
+    now = operated.clock()
+    with writing(operated.engine) as connection:
+        lock_sighting_store.watch(connection, [desk.table.id], now)
+        sighting = LockSighting(desk.table.id, LockState.HELD, True, now, "a writer", now)
+        lock_sighting_store.record(connection, sighting, next_look_at=now)
+    shown = [(each["id"], each["waits"], each["holds"]) for each in desk.shown()["jobs"]]
+    assert shown == [(job["id"], True, False)]
+    assert desk.broken()["waiting_jobs"] == [job["id"]]
 
 
 def test_an_old_lock_of_a_dead_writer_is_broken_and_the_job_that_waited_is_due_at_once(desk: Desk) -> None:
