@@ -36,6 +36,8 @@ PARTITIONS = 2
 FIRST_ROWS, NEW_ROWS = 80, 8
 # A writer has come as far as the lock by then; shorter than any lease.
 UNTIL_AT_THE_LOCK = 2.0
+# Such a writer has read the number of buckets already: a rescale that gets the lock first has to see it come.
+WATCHING_A_WAITING_WRITER = {"settle_seconds": 5}
 
 Point = dict[str, Any]
 
@@ -220,6 +222,7 @@ class Scene:
         self.index = BucketIndex(shape.get("num_buckets", BUCKETS_OF_WRITERS), ("id",))
         self.rows: dict[str, int] = {}
         self.batch = 0
+        self.may_be_left: set[str] = set()
 
     # -- the writer
 
@@ -258,12 +261,12 @@ class Scene:
         if death.result and death.result["outcome"] == "failed":
             assert kill.point.get("only") == "jvm", death.result
 
-        def attempt() -> dict[str, Any]:
+        def attempt(**watching: Any) -> dict[str, Any]:
             result = run_job(
                 self.spark,
                 self.base,
                 self.kind.value,
-                params,
+                params | watching,
                 index=self.index,
                 job_id=job,
                 earlier_instants=tuple(earlier),
@@ -290,13 +293,22 @@ class Scene:
         print(f"  recovered in {time.monotonic() - started:.1f} s, {'completed' if was_completed else 'done again'}")
 
     def _attempt_while_a_writer_waits(self, attempt: Any) -> dict[str, Any]:
-        """The dead one's lock keeps the writer out until the next attempt breaks it."""
+        """The dead one's lock keeps the writer out until the next attempt breaks it.
+
+        Which of the two gets the lock then is chance. A writer that comes after the commit is stopped, and writes its
+        batch again.
+        """
         with ThreadPoolExecutor(1) as pool:
             writing = pool.submit(self.write)
             time.sleep(UNTIL_AT_THE_LOCK)
             assert not writing.done(), writing.exception()
-            details: dict[str, Any] = attempt()
-            writing.result(120)
+            details: dict[str, Any] = attempt(**WATCHING_A_WAITING_WRITER)
+            stopped = writing.exception(120)
+        if stopped:
+            (instant,) = details["fenced"]
+            # Its tasks were still at work.
+            self.may_be_left.add(f"marker folder {instant}")
+            self.write()
         return details
 
     # -- what must be true
@@ -312,7 +324,7 @@ class Scene:
         audit = run_job(self.spark, self.base, "audit", index=self.index).details
         assert audit["clean"], (when, audit)
         assert (audit["rows"], audit["duplicates"], audit["misplaced"]) == (len(self.rows), 0, 0), (when, audit)
-        assert left_behind(self.spark, self.base) == [], when
+        assert set(left_behind(self.spark, self.base)) <= self.may_be_left, when
 
 
 def _require_intended(kill: Kill, death: Death) -> None:
