@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
+from starlette.routing import BaseRoute
 
 from service.api import (
     audit,
@@ -88,6 +90,34 @@ _TAGS = [
 ]
 
 
+_PARTS = (
+    tables,
+    locks,
+    table_by_path,
+    discovery,
+    commits,
+    consumers,
+    incidents,
+    health_problems,
+    overview,
+    policies,
+    decisions,
+    jobs,
+    webhooks,
+    events,
+    lineage,
+    writers,
+    delegation,
+    workers,
+    worker,
+    audit,
+    session,
+    health,
+    problem_pages,
+    metrics,
+)
+
+
 def create_app(context: AppContext) -> FastAPI:
     """Returns the application. The database must be migrated. The background ticks run in `service.runtime.process`."""
     # The class brings the files of the documentation, which FastAPI's own page loads from a public server.
@@ -108,47 +138,30 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.probe = Probe(database.engine)
     app.state.worker_check = WorkerCheck(database.engine, database.clock)
     app.state.scrapes = Scrapes(database.engine, database.clock, monitoring.metrics, monitoring.forecaster)
-    parts = (
-        tables,
-        locks,
-        table_by_path,
-        discovery,
-        commits,
-        consumers,
-        incidents,
-        health_problems,
-        overview,
-        policies,
-        decisions,
-        jobs,
-        webhooks,
-        events,
-        lineage,
-        writers,
-        delegation,
-        workers,
-        worker,
-        audit,
-        session,
-        health,
-        problem_pages,
-        metrics,
-    )
-    for part in parts:
-        app.include_router(part.router, dependencies=[Depends(only_known)])
+    app.router.routes.extend(_routes())
     dashboard.install(app)
     docs.install(app)
     problems.install(app)
     # Starlette runs the middleware that was added last first.
     app.add_middleware(middleware.SizeLimit, max_bytes=exposure.max_request_bytes)
     app.add_middleware(Authentication, database=database, exposure=exposure)
-    routes = [route for part in parts for route in part.router.routes if isinstance(route, APIRoute)]
+    routes = [route for part in _PARTS for route in part.router.routes if isinstance(route, APIRoute)]
     app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, routes))
     app.add_middleware(middleware.Latencies, metrics=monitoring.metrics)
     app.add_middleware(Traces)
     app.add_middleware(RequestIds)
     _document_problems(app)
     return app
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """Returns the routes of all parts, which know nothing of an application: those of one process share them, and what
+    `complete_routes` makes."""
+    together = APIRouter()
+    for part in _PARTS:
+        together.include_router(part.router, dependencies=[Depends(only_known)])
+    return tuple(together.routes)
 
 
 def complete_routes(app: FastAPI) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+from functools import cache
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
@@ -66,9 +67,14 @@ def scripts(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted(folder.glob("*.js"))} | dashboard_kinds.modules()
 
 
+@cache
+def _own() -> Bundle:
+    return Bundle(FOLDER)
+
+
 def install(app: FastAPI) -> None:
     """Adds the routes. The page and its files need no token, because they contain no data of tables."""
-    bundle = Bundle(FOLDER)
+    bundle = _own()
 
     async def page(_: Request) -> Response:
         return Response(bundle.page, media_type="text/html", headers=_HEADERS)
