@@ -14,7 +14,7 @@ from service.queue.job import Attempt, AttemptOutcome, Spent
 
 
 class JobProblem(BaseModel):
-    type: str
+    type: str = Field(description="The type of the problem", examples=["/problems/table-locked"])
     title: str
     detail: str
     hint: str
@@ -49,7 +49,7 @@ class AttemptOut(BaseModel):
     worker_id: str
     started_at: datetime
     ended_at: datetime | None
-    outcome: AttemptOutcome | None
+    outcome: AttemptOutcome | None = Field(description="How it ended; null until then", examples=["succeeded"])
     error: JobProblem | None
 
     @classmethod

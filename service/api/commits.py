@@ -27,14 +27,17 @@ from service.catalog import commit_store, sample_store, snapshot_store, watch_st
 from service.catalog.watch import Watch
 from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
-from service.model import errors, storage_errors, table_errors
+from service.model import storage_errors, table_errors
 
 router = Routes(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
 Partitions = Annotated[int, Query(ge=0, le=10_000, description="Maximum number of partitions, largest first")]
 
 
-@router.on("GET /commits", "List commits, latest first", errors.ParamsInvalidError)
+@router.on(
+    "GET /commits",
+    "List commits, latest first",
+)
 def list_commits(
     database: DatabaseDep,
     *,
@@ -54,7 +57,6 @@ def list_commits(
 @router.on(
     "GET /tables/{table_id}/timeline",
     "Show a table's active timeline",
-    table_errors.TableNotFoundError,
     storage_errors.PathNotFoundError,
     storage_errors.PathForbiddenError,
     storage_errors.StorageError,
@@ -68,12 +70,7 @@ def get_timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> Tim
     return TimelineOut.of(found, watch, database.clock())
 
 
-@router.on(
-    "GET /tables/{table_id}/snapshot",
-    "Show the state of a table",
-    table_errors.TableNotFoundError,
-    table_errors.SnapshotNotTakenError,
-)
+@router.on("GET /tables/{table_id}/snapshot", "Show the state of a table", table_errors.SnapshotNotTakenError)
 def get_snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
     """Returns the state as of the last observed change of the timeline."""
     with reading(database.engine) as connection:
@@ -84,12 +81,7 @@ def get_snapshot(table_id: TableId, database: DatabaseDep, partitions: Partition
     return SnapshotOut.of(found, watch, database.clock(), partitions)
 
 
-@router.on(
-    "GET /tables/{table_id}/history",
-    "Show how a table's backlog and files have developed",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-)
+@router.on("GET /tables/{table_id}/history", "Show how a table's backlog and files have developed")
 def get_history(
     table_id: TableId,
     database: DatabaseDep,
@@ -106,12 +98,7 @@ def get_history(
     return HistoryOut(items=[SampleOut.of(sample) for sample in found])
 
 
-@router.on(
-    "GET /tables/{table_id}/buckets",
-    "Show the size of each bucket",
-    table_errors.TableNotFoundError,
-    table_errors.SnapshotNotTakenError,
-)
+@router.on("GET /tables/{table_id}/buckets", "Show the size of each bucket", table_errors.SnapshotNotTakenError)
 def get_buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
     """Returns bytes, rows and skew of the buckets of each partition."""
     with reading(database.engine) as connection:

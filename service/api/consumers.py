@@ -22,7 +22,6 @@ from service.catalog.consumer import Consumer
 from service.catalog.errors import ConsumerNotFoundError
 from service.db.engine import reading, writing
 from service.events.database import Database
-from service.model import errors, table_errors
 from service.policies.policy_registry import effective_of
 
 if TYPE_CHECKING:
@@ -48,7 +47,9 @@ class ConsumerOut(BaseModel):
     created_at: datetime
     seen_at: datetime = Field(description="When it reported last")
     expires_at: datetime = Field(description="When nothing is kept for it any more, unless it reports before")
-    stale: bool
+    stale: bool = Field(
+        description="Whether it has been silent for too long, and nothing is kept for it", examples=[False]
+    )
 
     @classmethod
     def of(cls, consumer: Consumer, hours: int, now: datetime) -> ConsumerOut:
@@ -59,7 +60,7 @@ class ConsumerList(BaseModel):
     items: list[ConsumerOut]
 
 
-@router.on("GET ", "List the consumers of a table", table_errors.TableNotFoundError, role=Role.READER)
+@router.on("GET ", "List the consumers of a table", role=Role.READER)
 def list_consumers(table_id: TableId, database: DatabaseDep) -> ConsumerList:
     with reading(database.engine) as connection:
         hours = _hours(connection, table_id)
@@ -67,14 +68,7 @@ def list_consumers(table_id: TableId, database: DatabaseDep) -> ConsumerList:
     return ConsumerList(items=[_shown(each, hours, database) for each in found])
 
 
-@router.on(
-    "GET /{name}",
-    "Show a consumer",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-    ConsumerNotFoundError,
-    role=Role.READER,
-)
+@router.on("GET /{name}", "Show a consumer", ConsumerNotFoundError, role=Role.READER)
 def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response: Response) -> ConsumerOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "consumer", f"{table_id}/{name}")
@@ -85,8 +79,6 @@ def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response:
 @router.on(
     "PUT /{name}",
     "Report how far a consumer has come",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
     role=Role.OPERATOR,
     responses={int(CREATED): {"model": ConsumerOut, "description": "The table had no consumer of this name before"}},
 )
@@ -106,8 +98,6 @@ def put_consumer(
 @router.on(
     "DELETE /{name}",
     "Delete a consumer, so that nothing is kept for it",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
     ConsumerNotFoundError,
     role=Role.OPERATOR,
     status_code=NOTHING,

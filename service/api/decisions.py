@@ -14,19 +14,13 @@ from service.api.routes import Routes
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
-from service.model import errors, table_errors
 from service.scheduling import decision_store, scheduler
 from service.scheduling.decision import DECIDED, Verdict
 
 router = Routes(prefix="/v1/tables", tags=["decisions"], dependencies=[Depends(needs(Role.READER))])
 
 
-@router.on(
-    "GET /{table_id}/decisions",
-    "List the decisions about a table, newest first",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-)
+@router.on("GET /{table_id}/decisions", "List the decisions about a table, newest first")
 def list_decisions(
     table_id: TableId,
     database: DatabaseDep,
@@ -67,9 +61,7 @@ def list_decisions(
     return DecisionPage.of(page)
 
 
-@router.on(
-    "POST /{table_id}/evaluate", "Show the decisions that a table would get now", table_errors.TableNotFoundError
-)
+@router.on("POST /{table_id}/evaluate", "Show the decisions that a table would get now")
 def evaluate_table(table_id: TableId, database: DatabaseDep, queue: QueueDep) -> EvaluationOut:
     """Starts nothing and stores nothing."""
     found = scheduler.evaluate(database, table_id, queue.planning)

@@ -49,25 +49,27 @@ class DelegationOut(BaseModel):
 
 
 class PlanOut(BaseModel):
-    id: str = Field(examples=["plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718"])
+    id: str = Field(description="Id of the plan", examples=["plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718"])
     base_path: str = Field(examples=["s3a://lake/orders"])
     table_id: str | None
     table_name: str
-    service: DelegatedService
+    service: DelegatedService = Field(description="The delegated service", examples=["compact"])
     instant: str = Field(examples=["20260101120000000"])
     is_metadata: bool = Field(description="A plan of the table's metadata table")
-    state: PlanState
+    state: PlanState = Field(description="State of the plan", examples=["waiting"])
     because: str | None = Field(description="The reason for the state")
     hint: str | None = Field(description="The remedy, for a table that is not registered")
     job_id: str | None = Field(description="The last job that was submitted for it")
     queue: str | None = Field(description="The worker group that its writer asks for")
-    resource: str | None
-    parallelism: int | None
-    engine: str | None
-    username: str | None
-    requested_by: str
+    resource: str | None = Field(description="A wish of the writer; shown only")
+    parallelism: int | None = Field(description="A wish of the writer; shown only")
+    engine: str | None = Field(description="Engine that the writer names", examples=["SPARK"])
+    username: str | None = Field(description="User that the writer names")
+    requested_by: str = Field(description="The caller that delegated it", examples=["writer (4f0c9d2b71aa)"])
     requested_at: datetime
-    last_requested_at: datetime
+    last_requested_at: datetime = Field(
+        description="When it was last named by a request", examples=["2026-01-01T12:00:00Z"]
+    )
     ended_at: datetime | None
 
     @classmethod
@@ -84,7 +86,6 @@ class PlanPage(BaseModel):
 @router.on(
     f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     "Delegate the pending plans of a table (called by Hudi's writers)",
-    errors.ParamsInvalidError,
     responses={
         int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
     },
@@ -142,12 +143,7 @@ def delegate_plans(
     return DelegationOut(table_id=received.table_id, stored=list(received.new))
 
 
-@router.on(
-    "GET /delegated-plans",
-    "List the plans that writers have delegated, newest first",
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /delegated-plans", "List the plans that writers have delegated, newest first", role=Role.READER)
 def list_delegated_plans(
     database: DatabaseDep,
     *,

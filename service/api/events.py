@@ -85,7 +85,6 @@ class Streams:
 @router.on(
     "GET /events",
     "Stream the events",
-    errors.ParamsInvalidError,
     errors.TooManyStreamsError,
     role=Role.READER,
     responses={

@@ -22,7 +22,7 @@ from service.db.engine import reading
 from service.db.page import Page
 from service.incidents import store, tracker
 from service.incidents.incident import Incident, IncidentKind, IncidentState
-from service.model import errors, job_errors, table_errors
+from service.model import job_errors
 
 router = Routes(prefix="/v1", tags=["incidents"])
 
@@ -40,9 +40,12 @@ StateQuery = Annotated[list[IncidentState], Query(description="May be repeated. 
 class IncidentOut(BaseModel):
     """An incident. `title`, `detail` and `hint` describe its effect on the table's readers, and the remedy."""
 
-    id: str = Field(examples=["inc_8c1d0e5f2a7b4963"])
+    id: str = Field(description="Id of the incident", examples=["inc_8c1d0e5f2a7b4963"])
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
-    kind: IncidentKind = Field(examples=["stale-write"])
+    kind: IncidentKind = Field(
+        description="`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis",
+        examples=["stale-write"],
+    )
     instant: str = Field(
         description="The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC",
         examples=["20260101120000000"],
@@ -51,9 +54,11 @@ class IncidentOut(BaseModel):
     state: IncidentState = Field(
         description="`suspected`: only the rows can prove it; a repair checks them", examples=["open"]
     )
-    title: str = Field(examples=["A commit wrote to file groups that had been replaced"])
+    title: str = Field(
+        description="What it means for readers", examples=["A commit wrote to file groups that had been replaced"]
+    )
     detail: str = Field(examples=["No reader sees the 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
-    hint: str = Field(examples=["Start a repair: it brings the rows to where they belong."])
+    hint: str = Field(description="The remedy", examples=["Start a repair: it brings the rows to where they belong."])
     details: dict[str, Any] = Field(
         description="Figures that depend on the kind", examples=[{"rows": 173, "file_groups": 1, "partitions": 1}]
     )
@@ -104,20 +109,14 @@ def _wanted(
 Wanted = Annotated[dict[str, Any], Depends(_wanted)]
 
 
-@router.on("GET /incidents", "List incidents, newest first", errors.ParamsInvalidError, role=Role.READER)
+@router.on("GET /incidents", "List incidents, newest first", role=Role.READER)
 def list_incidents(database: DatabaseDep, wanted: Wanted, table_id: OfTable = None) -> IncidentPage:
     """`since` and `until` are times of opening."""
     with reading(database.engine) as connection:
         return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
 
 
-@router.on(
-    "GET /tables/{table_id}/incidents",
-    "List the incidents of a table, newest first",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /tables/{table_id}/incidents", "List the incidents of a table, newest first", role=Role.READER)
 def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wanted) -> IncidentPage:
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
@@ -127,9 +126,7 @@ def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wa
 @router.on(
     "POST /incidents/{incident_id}/close",
     "Close an incident by hand",
-    job_errors.IncidentNotFoundError,
     job_errors.IncidentClosedError,
-    errors.ParamsInvalidError,
     role=Role.OPERATOR,
 )
 def close_incident(

@@ -49,8 +49,6 @@ IdempotencyKey = Annotated[
 
 
 _SUBMISSION_ERRORS: tuple[type[errors.GroundskeeperError], ...] = (
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
     table_errors.OptionNotAllowedError,
     storage_errors.PathForbiddenError,
     MetastoreForbiddenError,
@@ -104,7 +102,7 @@ def submit_job(
     return _submitted(database, monitoring, submission, response)
 
 
-@router.on("GET /jobs", "List jobs, newest first", errors.ParamsInvalidError, role=Role.READER)
+@router.on("GET /jobs", "List jobs, newest first", role=Role.READER)
 def list_jobs(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -124,14 +122,7 @@ def list_jobs(
     return JobPage(items=[JobOut.of(job, prospects) for job in page.items], next_cursor=page.next_cursor)
 
 
-@router.on(
-    "GET /jobs/{job_id}",
-    "Show a job, its attempts, and what it waits for",
-    job_errors.JobNotFoundError,
-    errors.ParamsInvalidError,
-    TooManyWaitsError,
-    role=Role.READER,
-)
+@router.on("GET /jobs/{job_id}", "Show a job, its attempts, and what it waits for", TooManyWaitsError, role=Role.READER)
 async def get_job(
     job_id: JobId,
     *,
@@ -163,7 +154,6 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
 @router.on(
     "POST /jobs/{job_id}/cancel",
     "Cancel a job",
-    job_errors.JobNotFoundError,
     job_errors.JobNotCancellableError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
@@ -176,7 +166,7 @@ def cancel_job(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) 
 @router.on(
     "POST /jobs/{job_id}/retry",
     "Submit a job again that failed or was cancelled",
-    job_errors.JobNotFoundError,
+    table_errors.TableNotFoundError,
     JobNotRetriableError,
     *_SUBMISSION_ERRORS,
     role=Role.OPERATOR,
@@ -211,8 +201,6 @@ def retry_job(
 @router.on(
     "GET /jobs/{job_id}/log",
     "Read the log of a job",
-    job_errors.JobNotFoundError,
-    errors.ParamsInvalidError,
     role=Role.READER,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_model=JobLog,
@@ -247,10 +235,8 @@ def get_job_log(
 @router.on(
     "POST /jobs/{job_id}/writers-stopped",
     "Confirm that the writers were stopped, for a job that waits for it",
-    job_errors.JobNotFoundError,
     job_errors.JobNotWaitingError,
     FlinkStateReturnsError,
-    errors.ParamsInvalidError,
     role=Role.OPERATOR,
 )
 def confirm_writers_stopped(

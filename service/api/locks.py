@@ -20,7 +20,7 @@ from service.events.database import Database
 from service.locks import errors as reasons
 from service.locks.held_lock import HeldLock, Writer, refusal
 from service.locks.lock_breaking import LockDesk
-from service.model import errors, storage_errors, table_errors
+from service.model import storage_errors, table_errors
 from service.model.lock_state import LockState
 from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
@@ -31,7 +31,6 @@ router = Routes(prefix="/v1/tables", tags=["tables"])
 MOST_WRITERS = 100
 
 _READING = (
-    table_errors.TableNotFoundError,
     table_errors.OptionNotAllowedError,
     storage_errors.PathForbiddenError,
     storage_errors.PathNotFoundError,
@@ -172,7 +171,6 @@ def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: Que
 @router.on(
     "DELETE /{table_id}/lock",
     "Break a lock that a dead writer has left",
-    errors.ParamsInvalidError,
     *_READING,
     reasons.LockFreeError,
     reasons.LockNotRemovableError,

@@ -35,7 +35,6 @@ from service.health.problem import ProblemKind
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
-from service.model import errors
 from service.policies import pause_store
 from service.queue import worker_store
 from service.queue.job import JobState
@@ -49,12 +48,7 @@ _JOBS_OF_TABLE = 20
 _SUGGESTIONS = 20
 
 
-@router.on(
-    "GET /overview",
-    "Show the state of everything, and a page of tables with their last jobs",
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /overview", "Show the state of everything, and a page of tables with their last jobs", role=Role.READER)
 def get_overview(
     database: DatabaseDep,
     monitoring: MonitoringDep,

@@ -18,8 +18,8 @@ from service.scheduling.decision import Verdict
 
 class PatternPolicyOut(Shown):
     pattern: str = Field(examples=["orders_*"])
-    precedence: int
-    settings: dict[str, Any] = Field(description="As they were sent")
+    precedence: int = Field(description="Of two patterns that match, the higher one wins", examples=[0])
+    settings: dict[str, Any] = Field(description="As they were sent", examples=[{"compaction": {"commits": 10}}])
     created_at: datetime
     updated_at: datetime
 
@@ -44,11 +44,13 @@ class DecisionOut(Shown):
     kind: JobKind
     verdict: Verdict = Field(description="`wait`: the job is due, but something blocks it")
     code: str = Field(description="The reason as a code", examples=["not-yet"])
-    because: str = Field(examples=["3 commits since the last compaction, threshold 5"])
+    because: str = Field(
+        description="The reason as a sentence", examples=["3 commits since the last compaction, threshold 5"]
+    )
     warning: str | None
-    params: dict[str, Any] = Field(description="Parameters of the job that was started or suggested")
+    params: dict[str, Any] = Field(description="Parameters of the job that was started or suggested", examples=[{}])
     job_id: str | None
-    first_at: datetime
+    first_at: datetime = Field(description="When it was first made", examples=["2026-01-01T12:00:00Z"])
     last_at: datetime = Field(description="Time of the latest such decision, and of the figures")
     count: int = Field(description="Number of such decisions in a row")
     wanted_since: datetime | None = Field(description="Time since which a waiting job has been due")
@@ -61,7 +63,7 @@ class DecisionPage(Shown):
 
 class EvaluationOut(BaseModel):
     looked_at: datetime | None = Field(description="Time of the last poll; null: never polled, so there is no decision")
-    decisions: list[DecisionOut]
+    decisions: list[DecisionOut] = Field(description="What would be decided now, one for each kind")
 
 
 class PauseIn(Request):
@@ -71,10 +73,10 @@ class PauseIn(Request):
 
 
 class PauseOut(BaseModel):
-    paused: bool
+    paused: bool = Field(description="Whether automatic jobs are paused on all tables", examples=[True])
     since: datetime | None = None
-    by: Word | None = None
-    reason: str = ""
+    by: Word | None = Field(default=None, description="Who paused them", examples=["ada (4f0c9d2b71aa)"])
+    reason: str = Field(default="", description="Why; empty if nobody said", examples=["the storage is being moved"])
 
     @classmethod
     def of(cls, pause: Pause | None) -> PauseOut:

@@ -14,7 +14,9 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from typing_extensions import TypedDict
 
+from jobs.contract import JobKind
 from jobs.kinds.parameters import Spec
+from jobs.kinds.registry import KINDS
 from service.api.param_models import as_model
 from service.api.patterns import TIME_OF_DAY
 from service.policies.policy import GROUP_PATTERN, MOST_TIMEOUT_SECONDS, SECTIONS
@@ -44,9 +46,17 @@ class WindowIn(TypedDict):
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
 
-    start: Annotated[TimeOfDay, Field(examples=["22:00"])]
-    end: Annotated[TimeOfDay, Field(examples=["04:30"])]
-    days: NotRequired[Annotated[list[Day], Field(max_length=7)]]
+    start: Annotated[TimeOfDay, Field(description="Time of day at which it opens", examples=["22:00"])]
+    end: Annotated[
+        TimeOfDay,
+        Field(description="Time of day at which it closes, on the next day if it is not later", examples=["04:30"]),
+    ]
+    days: NotRequired[
+        Annotated[
+            list[Day],
+            Field(max_length=7, description="Days on which it opens; all if left out", examples=[["sat", "sun"]]),
+        ]
+    ]
 
 
 class _General(_Section, total=False):
@@ -71,8 +81,14 @@ class _General(_Section, total=False):
     windows: Annotated[list[WindowIn], Field(max_length=50, description="When jobs may start; empty: at any time")]
 
 
-def _section(settings: type[Section]) -> Any:
+def _member(kind: str) -> Any:
     """Returns the type of the member of a policy for one kind of job."""
+    policy = KINDS[JobKind(kind)].policy
+    assert policy is not None
+    return Annotated[_section(SECTIONS[kind]), Field(description=policy.summary, examples=[dict(policy.example)])]
+
+
+def _section(settings: type[Section]) -> Any:
     own = get_type_hints(settings, include_extras=True)
     params = get_type_hints(settings.params, include_extras=True)
     members = {
@@ -111,9 +127,7 @@ else:
         "PolicyIn",
         (_General,),
         {"total": False},
-        lambda body: body.update(
-            __doc__=_General.__doc__, __annotations__={name: _section(each) for name, each in SECTIONS.items()}
-        ),
+        lambda body: body.update(__doc__=_General.__doc__, __annotations__={name: _member(name) for name in SECTIONS}),
     )
 
 

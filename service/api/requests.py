@@ -94,7 +94,7 @@ class WritersIn(Request):
     """The Hudi version of the table's writers, or that none is running; and their engines."""
 
     hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] | None = None
-    stopped: bool = False
+    stopped: bool = Field(False, description="No writer is running", examples=[False])
     retry_conflicts: bool = Field(
         False, description="Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
     )
@@ -176,7 +176,7 @@ class TableIn(Request):
     name: Word | None = Field(None, description="Default: the name in hoodie.properties")
     index: BucketIndexIn | None = Field(None, description="Verified on sampled record keys. Default: detected")
     lock: LockIn = Field(default_factory=lambda: LockIn.model_validate({}))
-    writers: WritersIn | None = None
+    writers: WritersIn | None = Field(None, description="What is known about the table's writers")
     readers: ReadersIn | None = Field(None, description="What is known about the table's readers")
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
 
@@ -197,7 +197,7 @@ class TableChange(Request):
 
     name: Word | None = None
     index: BucketIndexIn | None = None
-    lock: LockIn | None = None
+    lock: LockIn | None = Field(None, description="The lock that the table's writers take; null for the default")
     writers: WritersIn | None = None
     readers: ReadersIn | None = None
     hudi_options: Options | None = Field(
@@ -214,7 +214,11 @@ class TableChange(Request):
 class WritersStopped(Request):
     """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
 
-    savepoint: Public | None = Field(None, examples=["s3://lake/savepoints/savepoint-1f2e3d"])
+    savepoint: Public | None = Field(
+        None,
+        description="The savepoint with which the Flink job was stopped",
+        examples=["s3://lake/savepoints/savepoint-1f2e3d"],
+    )
     restart: FlinkRestart = Field(
         FlinkRestart.FROM_SAVEPOINT,
         description="How the Flink job will be started again. Without a declared bucket index it must be"

@@ -24,8 +24,8 @@ from service.queue.job import Attempt, Job, JobState, JobVerdict
 
 
 class FieldError(BaseModel):
-    field: str
-    message: str
+    field: str = Field(description="Name of the member or parameter, as a path", examples=["params.num_buckets"])
+    message: str = Field(description="What is wrong with it", examples=["must be greater than 0"])
 
 
 class ProblemDocument(BaseModel):
@@ -33,16 +33,18 @@ class ProblemDocument(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(examples=["/problems/job-conflict"])
+    type: str = Field(description="The type of the problem", examples=["/problems/job-conflict"])
     title: str
-    status: int
+    status: int = Field(description="HTTP status", examples=[409])
     detail: str
     hint: str | None = None
-    instance: str | None = None
+    instance: str | None = Field(
+        None, description="Address of the call", examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"]
+    )
     request_id: str | None = Field(
         None, description="As in the header `X-Request-Id`; the service's log has it", examples=["req_5f0c6be1d2a84397"]
     )
-    errors: list[FieldError] | None = None
+    errors: list[FieldError] | None = Field(None, description="Each value that is wrong")
     checks: Checks | None = Field(None, description="Of `/readyz`")
 
 
@@ -53,16 +55,16 @@ class IndexOut(BaseModel):
 
 
 class LockOut(BaseModel):
-    provider: str
-    options: dict[str, str]
-    wait_seconds: float | None
+    provider: str = Field(description="`filesystem`, `zookeeper`, or a LockProvider class", examples=["filesystem"])
+    options: dict[str, str] = Field(description="The provider's options, secrets masked", examples=[{}])
+    wait_seconds: float | None = Field(description="How long a job waits for it; null for the service's setting")
 
 
 class FlinkOut(Shown):
     rest_url: str
-    job: str
-    savepoint_folder: str | None
-    restart: FlinkRestart
+    job: str = Field(description="Name or id of the job", examples=["orders-ingest"])
+    savepoint_folder: str | None = Field(description="Folder of its savepoints; null for the cluster's own")
+    restart: FlinkRestart = Field(description="How it is started again after each stop", examples=["from-savepoint"])
 
 
 class SightingOut(Shown):
@@ -73,18 +75,24 @@ class SightingOut(Shown):
     instant: str | None = Field(
         description="The latest instant with evidence; null if the evidence is in the table itself"
     )
-    evidence: str
+    evidence: str = Field(
+        description="What shows that the engine writes the table", examples=["flink checkpoint in the commit"]
+    )
 
 
 class WritersOut(BaseModel):
     hudi_version: str | None
-    stopped: bool
-    retry_conflicts: bool
-    query_pruning_off: bool
+    stopped: bool = Field(description="Declared: no writer is running", examples=[False])
+    retry_conflicts: bool = Field(
+        description="Declared: all writers write a batch again when it conflicts", examples=[False]
+    )
+    query_pruning_off: bool = Field(
+        description="Declared: Hudi's pruning by buckets is off wherever SQL reads the table", examples=[False]
+    )
     engines: list[WriterEngine] | None = Field(description="As declared; null if not declared")
-    flink: FlinkOut | None
+    flink: FlinkOut | None = Field(description="The Flink job that writes the table; null if not declared")
     detected: dict[WriterEngine, SightingOut] = Field(
-        description="Detected on the table since `engines` was last declared"
+        description="Detected on the table since `engines` was last declared", examples=[{}]
     )
 
     @classmethod
@@ -99,8 +107,8 @@ class ReadersOut(BaseModel):
 class IncidentCounts(BaseModel):
     """Counts of unresolved incidents; `GET /v1/tables/{id}/incidents` lists them."""
 
-    open: int = 0
-    suspected: int = 0
+    open: int = Field(0, description="Open incidents", examples=[0])
+    suspected: int = Field(0, description="Suspected incidents", examples=[0])
 
     @classmethod
     def of(cls, counts: Mapping[IncidentState, int]) -> IncidentCounts:
@@ -110,7 +118,7 @@ class IncidentCounts(BaseModel):
 class TableOut(BaseModel):
     """A registered table. Values of options that look like secrets, by their names or by themselves, are masked."""
 
-    id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    id: str = Field(description="Id of the table", examples=["tbl_0f3c2a9d5e7b1c44"])
     name: str
     base_path: str = Field(description="Canonical: absolute, links and `..` resolved")
     index: IndexOut | None
@@ -174,36 +182,50 @@ class ProgressOut(BaseModel):
 
 class HandOverOut(BaseModel):
     state: HandOverState = Field(
-        description="`draining`: a user has to stop the writers; `stopping`: the service is stopping them"
+        description="`draining`: a user has to stop the writers; `stopping`: the service is stopping them",
+        examples=["draining"],
     )
     since: datetime
     deadline: datetime = Field(description="If the writers are not stopped by then, the job fails without any change")
-    by: str | None = Field(description="The caller that stopped them, or `groundskeeper`")
-    savepoint: str | None
-    restart: FlinkRestart
-    detail: str
+    by: str | None = Field(description="The caller that stopped them, or `groundskeeper`", examples=["groundskeeper"])
+    savepoint: str | None = Field(
+        description="The savepoint with which the Flink job was stopped",
+        examples=["s3://lake/savepoints/savepoint-1f2e3d"],
+    )
+    restart: FlinkRestart = Field(description="How Flink has to be started afterwards", examples=["from-savepoint"])
+    detail: str = Field(description="What is waited for, or what came of it", examples=["Waits for orders-ingest."])
 
 
 class JobOut(BaseModel):
-    id: str = Field(examples=["job_4be1c0d2f6a89b37"])
+    id: str = Field(description="Id of the job", examples=["job_4be1c0d2f6a89b37"])
     table_id: str
     kind: JobKind
-    params: dict[str, Any]
+    params: dict[str, Any] = Field(
+        description="Parameters of the kind, with all defaults", examples=[{"limit_bytes": 10_737_418_240}]
+    )
     dry_run: bool
-    state: JobState
+    state: JobState = Field(
+        description="`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell",
+        examples=["succeeded"],
+    )
     attempt: int = Field(description="Number of leases so far")
-    max_attempts: int
-    cancel_requested: bool
-    priority: int
+    max_attempts: int = Field(description="Attempts after which the job fails", examples=[3])
+    cancel_requested: bool = Field(description="Whether somebody has asked to cancel it", examples=[False])
+    priority: int = Field(description="Jobs with a higher one start first", examples=[0])
     worker_group: str = Field(description="Only workers of this group get the job")
     timeout_seconds: int | None = Field(description="Time limit of one attempt; null: the service's setting")
-    requested_by: str | None = Field(description="The caller that submitted it, or `policy`")
-    reason: str | None = Field(description="The reason, if a policy submitted it")
+    requested_by: str | None = Field(
+        description="The caller that submitted it, or `policy`", examples=["ada (4f0c9d2b71aa)"]
+    )
+    reason: str | None = Field(
+        description="The reason, if a policy submitted it",
+        examples=["6 commits since the last compaction, threshold 5"],
+    )
     retry_of: str | None = Field(description="The job that it repeats; that may have been deleted")
     worker_id: str | None
-    progress: ProgressOut | None
+    progress: ProgressOut | None = Field(description="What it does now; null before it runs")
     instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
-    result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan")
+    result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan", examples=[{}])
     verdict: JobVerdict | None = Field(
         description="Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has"
         " `nothing_to_do`. Of another job only that it was refused, or had nothing to do",
@@ -211,11 +233,13 @@ class JobOut(BaseModel):
     )
     error: JobProblem | None = Field(description="Error of the last attempt")
     created_at: datetime
-    not_before: datetime
-    leased_at: datetime | None
+    not_before: datetime = Field(description="No worker gets it earlier", examples=["2026-01-01T12:00:00Z"])
+    leased_at: datetime | None = Field(
+        description="When a worker last took it; null before", examples=["2026-01-01T12:00:00Z"]
+    )
     started_at: datetime | None
     finished_at: datetime | None
-    lease_deadline: datetime | None
+    lease_deadline: datetime | None = Field(description="When the lease expires without a heartbeat")
     hand_over: HandOverOut | None = Field(
         description="Set if the job waits, or has waited, until the writers are stopped"
     )
@@ -260,12 +284,14 @@ class JobPage(BaseModel):
 class LeaseOut(BaseModel):
     """`plan` is `jobs.contract.WorkOrder` as JSON."""
 
-    plan: dict[str, Any]
+    plan: dict[str, Any] = Field(description="The work order: job, table, parameters, limits")
     lease_seconds: float = Field(description="After this time without a heartbeat the job goes to another worker")
 
 
 class HeartbeatOut(BaseModel):
-    answer: Literal["continue", "cancel", "lost"]
+    answer: Literal["continue", "cancel", "lost"] = Field(
+        description="What the worker has to do", examples=["continue"]
+    )
 
 
 class ReportOut(BaseModel):
@@ -273,7 +299,7 @@ class ReportOut(BaseModel):
 
 
 class HealthOut(BaseModel):
-    status: Literal["ok"] = "ok"
+    status: Literal["ok"] = Field(default="ok", description="Always `ok`", examples=["ok"])
 
 
 def expected(job: Job, prospects: Prospects) -> dict[str, Any]:

@@ -35,8 +35,8 @@ class SessionOut(BaseModel):
 
     who: str = Field(description="Name of the token", examples=["ada"])
     token_id: str | None = Field(examples=["4f0c9d2b71aa"])
-    role: Role
-    way: Way
+    role: Role = Field(description="What the caller may do", examples=["operator"])
+    way: Way = Field(description="How the caller is known", examples=["bearer"])
     expires_at: datetime | None = Field(description="When the session ends, or the token; null: never")
 
     @classmethod

@@ -35,7 +35,6 @@ from service.delivery import errors as delivery_errors
 from service.delivery import webhooks as flows
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.events.database import Database
-from service.model import errors
 
 router = Routes(prefix="/v1", tags=["webhooks"])
 
@@ -45,7 +44,6 @@ DeliveryId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["dl
 _MOST_BLOCKED = 20
 
 _FORM_ERRORS = (
-    errors.ParamsInvalidError,
     delivery_errors.UrlNotAllowedError,
     delivery_errors.HeaderNotAllowedError,
     delivery_errors.KafkaMissingError,
@@ -78,7 +76,7 @@ def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, re
     return WebhookCreated.with_secret(created.webhook, database.cipher, {}, created.secret)
 
 
-@router.on("GET /webhooks", "List the webhooks", errors.ParamsInvalidError, role=Role.READER)
+@router.on("GET /webhooks", "List the webhooks", role=Role.READER)
 def list_webhooks(
     database: DatabaseDep,
     caller: CallerDep,
@@ -99,7 +97,7 @@ def list_webhooks(
     return WebhookPage(items=items, next_cursor=page.next_cursor)
 
 
-@router.on("GET /webhooks/{webhook_id}", "Show a webhook", errors.WebhookNotFoundError, role=Role.READER)
+@router.on("GET /webhooks/{webhook_id}", "Show a webhook", role=Role.READER)
 def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep, response: Response) -> WebhookDetail:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "webhook", webhook_id)
@@ -113,9 +111,7 @@ def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep,
     return WebhookDetail(**shown.model_dump(), blocked=blocked)
 
 
-@router.on(
-    "PATCH /webhooks/{webhook_id}", "Change a webhook", errors.WebhookNotFoundError, *_FORM_ERRORS, role=Role.ADMIN
-)
+@router.on("PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS, role=Role.ADMIN)
 def change_webhook(
     webhook_id: WebhookId, wanted: WebhookChange, database: DatabaseDep, guard: GuardDep, caller: CallerDep
 ) -> WebhookOut:
@@ -129,22 +125,13 @@ def change_webhook(
         return _shown(connection, database, caller, webhook)
 
 
-@router.on(
-    "DELETE /webhooks/{webhook_id}",
-    "Delete a webhook and its deliveries",
-    errors.WebhookNotFoundError,
-    role=Role.ADMIN,
-    status_code=NOTHING,
-)
+@router.on("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries", role=Role.ADMIN, status_code=NOTHING)
 def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
     flows.remove(database.engine, webhook_id)
 
 
 @router.on(
-    "POST /webhooks/{webhook_id}/enable",
-    "Enable a webhook, and retry pending deliveries at once",
-    errors.WebhookNotFoundError,
-    role=Role.OPERATOR,
+    "POST /webhooks/{webhook_id}/enable", "Enable a webhook, and retry pending deliveries at once", role=Role.OPERATOR
 )
 def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
@@ -153,7 +140,7 @@ def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerD
         return _shown(connection, database, caller, webhook)
 
 
-@router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", errors.WebhookNotFoundError, role=Role.OPERATOR)
+@router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", role=Role.OPERATOR)
 def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     because = f"{caller.name} disabled it."
     webhook = flows.disable(database.engine, database.notifier, webhook_id, because=because, now=database.clock())
@@ -164,7 +151,6 @@ def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: Caller
 @router.on(
     "POST /webhooks/{webhook_id}/test",
     "Send a test event to a webhook",
-    errors.WebhookNotFoundError,
     delivery_errors.WebhookDisabledError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
@@ -177,7 +163,6 @@ def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
 @router.on(
     "POST /webhooks/{webhook_id}/rotate-secret",
     "Give a webhook a new secret",
-    errors.WebhookNotFoundError,
     secret_errors.SecretKeyMissingError,
     role=Role.ADMIN,
 )
@@ -194,9 +179,7 @@ def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> Webho
 @router.on(
     "POST /webhooks/{webhook_id}/replay",
     "Send missed events to a webhook",
-    errors.WebhookNotFoundError,
     delivery_errors.WebhookDisabledError,
-    errors.ParamsInvalidError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
@@ -215,13 +198,7 @@ def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDe
     return ReplayOut(replayed=replayed.count, is_complete=replayed.is_complete)
 
 
-@router.on(
-    "GET /webhooks/{webhook_id}/deliveries",
-    "List the deliveries to a webhook, newest first",
-    errors.WebhookNotFoundError,
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /webhooks/{webhook_id}/deliveries", "List the deliveries to a webhook, newest first", role=Role.READER)
 def list_deliveries(
     webhook_id: WebhookId,
     database: DatabaseDep,
@@ -238,9 +215,7 @@ def list_deliveries(
     return DeliveryPage(items=items, next_cursor=page.next_cursor)
 
 
-@router.on(
-    "GET /deliveries/{delivery_id}", "Show a delivery and its attempts", errors.DeliveryNotFoundError, role=Role.READER
-)
+@router.on("GET /deliveries/{delivery_id}", "Show a delivery and its attempts", role=Role.READER)
 def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     with reading(database.engine) as connection:
         delivery = delivery_store.get(connection, delivery_id)
@@ -250,7 +225,6 @@ def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
 @router.on(
     "POST /deliveries/{delivery_id}/replay",
     "Send an event again",
-    errors.DeliveryNotFoundError,
     delivery_errors.WebhookDisabledError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
@@ -263,7 +237,6 @@ def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryO
 @router.on(
     "POST /deliveries/{delivery_id}/skip",
     "Give up a delivery that holds others up",
-    errors.DeliveryNotFoundError,
     delivery_errors.DeliveryEndedError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,

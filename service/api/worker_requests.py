@@ -51,7 +51,7 @@ class _FromWorker(BaseModel):
 
 
 class ProblemIn(BaseModel):
-    type: str
+    type: str = Field(description="The type of the problem", examples=["/problems/table-locked"])
     title: str
     detail: Annotated[str, AfterValidator(redacted)] = ""
     hint: str = ""
@@ -63,12 +63,18 @@ class WorkerInfoIn(_FromWorker):
 
     version: Word | None = None
     master: Word | None = None
-    slots: int | None = Field(None, ge=1, le=1_000_000)
+    slots: int | None = Field(None, ge=1, le=1_000_000, description="Jobs that it runs at once", examples=[1])
     driver_memory: Word | None = None
-    group: Annotated[str, StringConstraints(pattern=GROUP_PATTERN)] = DEFAULT_GROUP
-    state: WorkerState | None = None
-    executors: int | None = Field(None, ge=0, le=1_000_000)
-    spark_conf: Options = Field(default_factory=dict)
+    group: Annotated[str, StringConstraints(pattern=GROUP_PATTERN)] = Field(
+        DEFAULT_GROUP, description="Its worker group", examples=["default"]
+    )
+    state: WorkerState | None = Field(None, description="Only a worker that is `ready` gets jobs", examples=["ready"])
+    executors: int | None = Field(None, ge=0, le=1_000_000, description="Executors of its Spark application")
+    spark_conf: Options = Field(
+        default_factory=dict,
+        description="Options of Spark that it was given",
+        examples=[{"spark.executor.memory": "4g"}],
+    )
     error: ProblemIn | None = None
 
 
@@ -79,7 +85,7 @@ _WorkerId = Annotated[
 
 class AnnounceRequest(BaseModel):
     worker_id: _WorkerId
-    worker: WorkerInfoIn
+    worker: WorkerInfoIn = Field(description="The worker's description of itself")
 
 
 class LeaseRequest(BaseModel):
@@ -106,18 +112,26 @@ class _FromHolder(_FromWorker):
 
 
 class HeartbeatIn(_FromHolder):
-    progress: ProgressIn | None = None
-    instants: list[Word] = Field(default_factory=list)
+    progress: ProgressIn | None = Field(None, description="What the job does now")
+    instants: list[Word] = Field(
+        default_factory=list, description="Instants that the attempt has created so far", examples=[[]]
+    )
     log: LogLines = Field(default_factory=list, description="Lines of the attempt's log since the last heartbeat")
 
 
 class ResultIn(BaseModel):
-    outcome: Literal["succeeded", "failed", "cancelled", "unknown"]
-    instants: list[Word] = Field(default_factory=list)
-    details: dict[str, Any] = Field(default_factory=dict)
+    outcome: Literal["succeeded", "failed", "cancelled", "unknown"] = Field(
+        description="How the attempt ended", examples=["succeeded"]
+    )
+    instants: list[Word] = Field(
+        default_factory=list, description="Instants that the attempt created", examples=[["20260101120000000"]]
+    )
+    details: dict[str, Any] = Field(
+        default_factory=dict, description="Measured values of the kind; for a dry run, the plan", examples=[{}]
+    )
     error: ProblemIn | None = None
 
 
 class ReportIn(_FromHolder):
-    result: ResultIn
+    result: ResultIn = Field(description="How the attempt ended")
     log: LogLines = Field(default_factory=list, description="The last lines of the attempt's log")

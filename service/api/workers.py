@@ -16,7 +16,6 @@ from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.filters import Since, Until
 from service.api.routes import Routes
 from service.db.engine import reading
-from service.model import errors
 from service.policies.policy import GROUP_PATTERN
 from service.queue import demand, demand_store, worker_store
 from service.queue.demand import Demand
@@ -34,7 +33,7 @@ router = Routes(prefix="/v1/workers", tags=["jobs"])
 class WorkerOut(BaseModel):
     """A worker as it describes itself; null where it gave no value."""
 
-    id: str = Field(examples=["host-4711-1f0c2a"])
+    id: str = Field(description="Id by which it calls itself", examples=["host-4711-1f0c2a"])
     version: str | None
     master: str | None
     slots: int | None = Field(description="Jobs that it runs at once")
@@ -42,7 +41,8 @@ class WorkerOut(BaseModel):
     group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
     state: WorkerState | None = Field(
         description="Only a worker that is `ready` takes jobs; others start Spark, wait for a first executor, or have"
-        " `failed` to start and ended"
+        " `failed` to start and ended",
+        examples=["ready"],
     )
     executors: int | None = Field(description="Executors of its Spark application; null if its driver runs the tasks")
     spark_conf: dict[str, str] = Field(
@@ -113,7 +113,7 @@ class DemandByGroup(BaseModel):
     )
 
 
-@router.on("GET ", "List the workers, most recently seen first", errors.ParamsInvalidError, role=Role.READER)
+@router.on("GET ", "List the workers, most recently seen first", role=Role.READER)
 def list_workers(
     database: DatabaseDep,
     *,
@@ -137,9 +137,7 @@ def list_workers(
     return WorkerList(items=[WorkerOut.of(worker) for worker in wanted])
 
 
-@router.on(
-    "GET /demand", "Show what each worker group needs, for a scaler", errors.ParamsInvalidError, role=Role.READER
-)
+@router.on("GET /demand", "Show what each worker group needs, for a scaler", role=Role.READER)
 def get_demand(
     database: DatabaseDep,
     monitoring: MonitoringDep,

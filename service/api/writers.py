@@ -63,9 +63,11 @@ class CallbackIn(BaseModel):
         },
     )
 
-    instant: Word = Field(alias="commitTime")
+    instant: Word = Field(
+        alias="commitTime", description="Requested time of the commit", examples=["20260101120000000"]
+    )
     base_path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL)] = Field(
-        alias="basePath"
+        alias="basePath", description="Base path of the table", examples=["s3a://lake/orders"]
     )
 
 
@@ -73,7 +75,6 @@ class CallbackIn(BaseModel):
     f"POST {CALLBACK_PATH.removeprefix(router.prefix)}",
     "Report a writer's commit",
     table_errors.CallbackUnknownTableError,
-    errors.ParamsInvalidError,
     openapi_extra=TOLERANT,
     status_code=ACCEPTED,
     dependencies=[Depends(caller_of)],
@@ -93,13 +94,7 @@ def hudi_callback(
     return CallbackOut(table_id=received.table_id, is_new=received.is_new)
 
 
-@router.on(
-    "GET /tables/{table_id}/writer-options",
-    "Show the options that a writer of a table needs",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /tables/{table_id}/writer-options", "Show the options that a writer of a table needs", role=Role.READER)
 def get_writer_options(
     table_id: TableId,
     database: DatabaseDep,
@@ -127,12 +122,7 @@ def get_writer_options(
     return _shown(target, engine, database, exposure, request, delegates=services == "delegated")
 
 
-@router.on(
-    "GET /writer-options",
-    "Show the options for a table that does not exist yet",
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /writer-options", "Show the options for a table that does not exist yet", role=Role.READER)
 def get_writer_options_of_new_table(
     database: DatabaseDep,
     exposure: ExposureDep,

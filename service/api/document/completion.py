@@ -10,11 +10,9 @@ from pydantic import TypeAdapter
 from jobs.contract import WorkOrder
 from jobs.kinds.registry import KINDS
 from service.api.document import event_schemas
-from service.api.document.common_texts import COMMON, PARAMETERS
 from service.api.document.examples import Examples
-from service.api.document.model_texts import OF_MODELS
-from service.api.document.stored_texts import OF_STORED
 from service.api.document.struct_schemas import schemas as schemas_of_structs
+from service.api.document.texts import COMMON, OF_STORED, PARAMETERS
 from service.lake.table import TableProfile
 
 if TYPE_CHECKING:
@@ -116,7 +114,7 @@ def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, An
 
 
 def _describe(model: str, member: str, schema: dict[str, Any]) -> None:
-    own = OF_MODELS.get(model, {}).get(member) or OF_STORED.get(model, {}).get(member)
+    own = OF_STORED.get(model, {}).get(member)
     text, example = own or COMMON.get(member, ("", None))
     if text:
         schema.setdefault("description", text)
