@@ -43,11 +43,11 @@ from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.document.completion import complete
+from service.api.health import WorkerCheck
 from service.api.job_waits import JobWaits
+from service.api.problems import ProblemDocument
 from service.api.query_parameters import only_known
-from service.api.readiness import WorkerCheck
 from service.api.request_ids import RequestIds
-from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
 from service.api.traces import Traces
 from service.db.probe import Probe

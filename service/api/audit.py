@@ -12,8 +12,8 @@ from service.access import audit_store
 from service.access.audit_entry import Outcome
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep
-from service.api.filters import Listed
-from service.api.patterns import SOME_TEXT
+from service.api.query_parameters import Listed
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import Shown
 from service.db.engine import reading

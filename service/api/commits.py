@@ -9,7 +9,6 @@ from pydantic import StringConstraints
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, LakeDep, needs
-from service.api.filters import Listed, OfTable
 from service.api.observed import (
     BucketsOfPartition,
     BucketsOut,
@@ -19,8 +18,8 @@ from service.api.observed import (
     SnapshotOut,
     TimelineOut,
 )
-from service.api.patterns import ACTION
-from service.api.requests import Moment
+from service.api.query_parameters import Listed, OfTable
+from service.api.requests import ACTION, Moment
 from service.api.routes import Routes
 from service.api.tables import TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
-from service.api.patterns import COMMIT_TIME, NAME
-from service.api.requests import Request
+from service.api.requests import COMMIT_TIME, NAME, Request
 from service.api.routes import Routes
 from service.api.shown import made
 from service.api.statuses import CREATED, NOTHING

@@ -8,8 +8,8 @@ from fastapi import Depends, Query
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, QueueDep, needs
-from service.api.filters import CursorText, Limit, OfKinds, Since, Until
 from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
+from service.api.query_parameters import CursorText, Limit, OfKinds, Since, Until
 from service.api.routes import Routes
 from service.api.tables import TableId
 from service.catalog import table_store

@@ -12,9 +12,8 @@ from pydantic import BaseModel, Field
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
-from service.api.filters import Listed
-from service.api.patterns import SOME_TEXT
-from service.api.query_parameters import TOLERANT
+from service.api.query_parameters import TOLERANT, Listed
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import made
 from service.api.statuses import ACCEPTED

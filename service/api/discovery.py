@@ -15,8 +15,8 @@ from service.access.token import Role
 from service.api import tables
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.errors import ServiceBusyError
-from service.api.filters import Glob
 from service.api.problems import problem_uri
+from service.api.query_parameters import Glob
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.routes import Routes
 from service.api.shown import made

@@ -19,11 +19,10 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.access import session_store, token_store
 from service.access.token import Role
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep
-from service.api.document import event_schemas
+from service.api import event_schemas
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep
 from service.api.event_catalogue import CATALOGUE, Entry
-from service.api.exposure import Exposure
-from service.api.filters import OfTable, Since, Until
+from service.api.query_parameters import OfTable, Since, Until
 from service.api.routes import Routes
 from service.api.webhook_forms import EventTypeList, EventTypeOut
 from service.db.engine import reading

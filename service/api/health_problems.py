@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.filters import CursorText, Limit, Since, Until
-from service.api.patterns import SOME_TEXT
+from service.api.query_parameters import CursorText, Limit, Since, Until
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import Shown
 from service.health import problems

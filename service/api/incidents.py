@@ -11,9 +11,8 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep
-from service.api.filters import Listed, OfTable
-from service.api.patterns import SOME_TEXT
-from service.api.requests import Request
+from service.api.query_parameters import Listed, OfTable
+from service.api.requests import SOME_TEXT, Request
 from service.api.routes import Routes
 from service.api.shown import made
 from service.api.tables import TableId

@@ -14,14 +14,11 @@ from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
-from service.api.filters import Limit, Listed, OfKinds, OfTable
-from service.api.forecasts import Prospects
+from service.api.job_models import JobDetail, JobLog, JobOut, JobPage, Prospects, as_text
 from service.api.job_waits import MOST_SECONDS, JobWaits
-from service.api.log_lines import JobLog, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
-from service.api.patterns import SOME_TEXT
-from service.api.requests import WritersStopped
-from service.api.responses import JobDetail, JobOut, JobPage
+from service.api.query_parameters import Limit, Listed, OfKinds, OfTable
+from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, REPEATED
 from service.api.tables import TableId

@@ -12,7 +12,7 @@ from jobs.contract import JobKind
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
-from service.api.patterns import A_REASON, SOME_TEXT
+from service.api.requests import A_REASON, SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import made
 from service.api.tables import TableId

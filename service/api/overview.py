@@ -10,8 +10,8 @@ from fastapi import Query
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.forecasts import Prospects
 from service.api.health_problems import HealthProblemOut, SeverityCounts
+from service.api.job_models import Prospects
 from service.api.overview_models import (
     ActiveJob,
     ActiveJobs,
@@ -24,8 +24,8 @@ from service.api.overview_models import (
     WorkerSummary,
 )
 from service.api.policy_models import PauseOut
-from service.api.responses import IncidentCounts
 from service.api.routes import Routes
+from service.api.table_models import IncidentCounts
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox

@@ -9,9 +9,17 @@ from fastapi import Body, Path, Response
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.entity_tags import set_tag
-from service.api.patterns import SOME_TEXT
-from service.api.policy_models import EffectivePolicyOut, PatternPolicyList, PatternPolicyOut, PauseIn, PauseOut
-from service.api.policy_requests import EXAMPLES, PatternPolicyIn, PolicyIn
+from service.api.policy_models import (
+    EXAMPLES,
+    EffectivePolicyOut,
+    PatternPolicyIn,
+    PatternPolicyList,
+    PatternPolicyOut,
+    PauseIn,
+    PauseOut,
+    PolicyIn,
+)
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId

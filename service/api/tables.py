@@ -15,12 +15,11 @@ from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Listed
-from service.api.patterns import SOME_TEXT
-from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
-from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
+from service.api.query_parameters import Glob, Listed
+from service.api.requests import SOME_TEXT, ReadersIn, TableChange, TableIn, WritersIn
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
+from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut, TablePage
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading, writing

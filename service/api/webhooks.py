@@ -12,8 +12,8 @@ from service.access import errors as secret_errors
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Listed
-from service.api.patterns import SOME_TEXT
+from service.api.query_parameters import Glob, Listed
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
 from service.api.webhook_forms import (

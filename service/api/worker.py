@@ -15,10 +15,18 @@ from jobs.contract import Heartbeat, LogLine, Problem, Result, WorkerInfo, WorkO
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, QueueDep, needs
 from service.api.jobs import JobId
-from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.routes import Routes
 from service.api.statuses import NOTHING
-from service.api.worker_requests import AnnounceRequest, HeartbeatIn, LeaseRequest, ReportIn, WorkerInfoIn
+from service.api.worker_models import (
+    AnnounceRequest,
+    HeartbeatIn,
+    HeartbeatOut,
+    LeaseOut,
+    LeaseRequest,
+    ReportIn,
+    ReportOut,
+    WorkerInfoIn,
+)
 from service.events.database import Database
 from service.model import errors, job_errors
 from service.observation.lake_access import LakeAccess

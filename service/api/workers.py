@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
-from service.api.attempt_models import JobProblem
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.filters import Since, Until
+from service.api.job_models import JobProblem
+from service.api.query_parameters import Since, Until
 from service.api.routes import Routes
 from service.db.engine import reading
 from service.policies.policy import GROUP_PATTERN

@@ -11,12 +11,10 @@ from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
 from service.access import token_store
 from service.access.token import Role
-from service.api.dependencies import CALLBACK_PATH, DatabaseDep, ExposureDep, LakeDep, caller_of
-from service.api.exposure import Exposure
+from service.api.dependencies import CALLBACK_PATH, DatabaseDep, Exposure, ExposureDep, LakeDep, caller_of
 from service.api.observed import CallbackOut, WriterOptionsOut
-from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER
 from service.api.query_parameters import TOLERANT
-from service.api.requests import Word
+from service.api.requests import HUDI_VERSION, LOCK_PROVIDER, Word
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED
 from service.api.tables import TableId

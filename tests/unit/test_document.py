@@ -11,7 +11,7 @@ from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
 from service.api.app import create_app
 from service.api.document.texts import OF_STORED
-from service.api.patterns import OTHERWISE
+from service.api.requests import OTHERWISE
 from service.db.engine import open_engine
 from tests.contexts import context_of
 

@@ -1,19 +1,52 @@
-"""Messages of workers."""
+"""Messages of workers, and the answers to them."""
 
 from __future__ import annotations
 
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, StringConstraints, model_validator
 
-from jobs.contract import DEFAULT_GROUP, WorkerState
+from jobs.contract import (
+    DEFAULT_GROUP,
+    MOST_LINE_CHARACTERS,
+    MOST_LOG_CHARACTERS,
+    MOST_LOG_LINES,
+    LogLevel,
+    WorkerState,
+)
 from jobs.kinds.words import NO_NUL
 from jobs.redaction import redacted
-from service.api.log_lines import LogLines
 from service.api.requests import Options, Word
 from service.policies.policy import GROUP_PATTERN
+from service.queue.job import JobState
 
+_LONGEST_LOGGER = 128
+
+
+def _shortened(logger: str) -> str:
+    return logger[-_LONGEST_LOGGER:]
+
+
+def _bounded(lines: list[LogLineIn]) -> list[LogLineIn]:
+    if sum(len(line.message) for line in lines) > MOST_LOG_CHARACTERS:
+        raise ValueError(f"has more than {MOST_LOG_CHARACTERS} characters of messages")
+    return lines
+
+
+class LogLineIn(BaseModel):
+    number: int = Field(ge=0, lt=10**9, description="Counts up within the attempt; a line is stored once")
+    at: AwareDatetime = Field(ge="1970-01-01T00:00:00Z", lt="3000-01-01T00:00:00Z")
+    level: LogLevel = Field(description="How serious it is")
+    logger: Annotated[str, StringConstraints(max_length=1024), AfterValidator(_shortened)] = Field(
+        description="The module of the worker, or the Java class; of a long name the end is stored"
+    )
+    message: Annotated[str, StringConstraints(max_length=MOST_LINE_CHARACTERS), AfterValidator(redacted)] = Field(
+        description="The line, which may have several lines itself; secrets are masked"
+    )
+
+
+LogLines = Annotated[list[LogLineIn], Field(max_length=MOST_LOG_LINES), AfterValidator(_bounded)]
 _Count = Annotated[int, Field(ge=0, lt=2**53)]
 _Attempt = Annotated[int, Field(ge=0, lt=2**31)]
 _MOST_NESTED = 32
@@ -135,3 +168,20 @@ class ResultIn(BaseModel):
 class ReportIn(_FromHolder):
     result: ResultIn = Field(description="How the attempt ended")
     log: LogLines = Field(default_factory=list, description="The last lines of the attempt's log")
+
+
+class LeaseOut(BaseModel):
+    """`plan` is `jobs.contract.WorkOrder` as JSON."""
+
+    plan: dict[str, Any] = Field(description="The work order: job, table, parameters, limits")
+    lease_seconds: float = Field(description="After this time without a heartbeat the job goes to another worker")
+
+
+class HeartbeatOut(BaseModel):
+    answer: Literal["continue", "cancel", "lost"] = Field(
+        description="What the worker has to do", examples=["continue"]
+    )
+
+
+class ReportOut(BaseModel):
+    state: JobState = Field(description="New state of the job; `queued` if it will be retried")
