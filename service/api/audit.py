@@ -15,7 +15,7 @@ from service.api.dependencies import DatabaseDep
 from service.api.query_parameters import Listed
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import Shown
+from service.api.shown import PageOf, Shown
 from service.db.engine import reading
 
 router = Routes(prefix="/v1", tags=["audit"])
@@ -70,9 +70,7 @@ class AuditEntryOut(Shown):
     )
 
 
-class AuditPage(Shown):
-    items: list[AuditEntryOut]
-    next_cursor: str | None
+class AuditPage(PageOf[AuditEntryOut]): ...
 
 
 @router.on("GET /audit", "List who changed what, newest first", role=Role.ADMIN)
@@ -101,7 +99,7 @@ def list_audit_entries(
             object_id=_given(object_id),
             **listed,
         )
-    return AuditPage.of(page)
+    return AuditPage.of_page(page, AuditEntryOut.of)
 
 
 def _given(value: str | None) -> list[str]:

@@ -12,7 +12,7 @@ from service.api.dependencies import DatabaseDep, LakeDep, needs
 from service.api.observed import (
     BucketsOfPartition,
     BucketsOut,
-    CommitPage,
+    CommitOut,
     HistoryOut,
     SampleOut,
     SnapshotOut,
@@ -21,6 +21,7 @@ from service.api.observed import (
 from service.api.query_parameters import Listed, OfTable
 from service.api.requests import ACTION, Moment
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.tables import TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
@@ -46,11 +47,11 @@ def list_commits(
         Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
     ] = [],  # noqa: B006 - FastAPI's way; never changed
     listed: Listed,
-) -> CommitPage:
+) -> PageOf[CommitOut]:
     """Lists every completed instant of every table, of writers and table services, by the time of completion."""
     with reading(database.engine) as connection:
         page = commit_store.page(connection, table_id=table_id, actions=action, **listed)
-    return CommitPage.of(page)
+    return PageOf[CommitOut].of_page(page, CommitOut.of)
 
 
 @router.on(

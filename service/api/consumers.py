@@ -13,7 +13,7 @@ from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.requests import COMMIT_TIME, NAME, Request
 from service.api.routes import Routes
-from service.api.shown import made
+from service.api.shown import ListOf, made
 from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import consumer_store, decision_times, table_store
@@ -55,16 +55,12 @@ class ConsumerOut(BaseModel):
         return made(cls, consumer, expires_at=consumer.expires_at(hours), stale=consumer.is_stale(hours, now))
 
 
-class ConsumerList(BaseModel):
-    items: list[ConsumerOut]
-
-
 @router.on("GET ", "List the consumers of a table", role=Role.READER)
-def list_consumers(table_id: TableId, database: DatabaseDep) -> ConsumerList:
+def list_consumers(table_id: TableId, database: DatabaseDep) -> ListOf[ConsumerOut]:
     with reading(database.engine) as connection:
         hours = _hours(connection, table_id)
         found = consumer_store.of_table(connection, table_id)
-    return ConsumerList(items=[_shown(each, hours, database) for each in found])
+    return ListOf[ConsumerOut].of(found, lambda each: _shown(each, hours, database))
 
 
 @router.on("GET /{name}", "Show a consumer", ConsumerNotFoundError, role=Role.READER)

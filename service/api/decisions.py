@@ -8,9 +8,10 @@ from fastapi import Depends, Query
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, QueueDep, needs
-from service.api.policy_models import DecisionOut, DecisionPage, EvaluationOut
+from service.api.policy_models import DecisionOut, EvaluationOut
 from service.api.query_parameters import CursorText, Limit, OfKinds, Since, Until
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -32,7 +33,7 @@ def list_decisions(
     current: Annotated[bool, Query(description="Only the current decisions: the last of each kind")] = False,
     limit: Limit = 100,
     cursor: CursorText = None,
-) -> DecisionPage:
+) -> PageOf[DecisionOut]:
     """Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select those
     that were made or repeated then."""
     with reading(database.engine) as connection:
@@ -47,7 +48,7 @@ def list_decisions(
                 and (since is None or each.last_at >= since)
                 and (until is None or each.first_at < until)
             ]
-            return DecisionPage(items=[DecisionOut.of(each) for each in in_force], next_cursor=None)
+            return PageOf[DecisionOut](items=[DecisionOut.of(each) for each in in_force], next_cursor=None)
         page = decision_store.page(
             connection,
             table_id,
@@ -58,7 +59,7 @@ def list_decisions(
             since=since,
             until=until,
         )
-    return DecisionPage.of(page)
+    return PageOf[DecisionOut].of_page(page, DecisionOut.of)
 
 
 @router.on("POST /{table_id}/evaluate", "Show the decisions that a table would get now")

@@ -15,7 +15,7 @@ from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, La
 from service.api.query_parameters import TOLERANT, Listed
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import made
+from service.api.shown import PageOf, made
 from service.api.statuses import ACCEPTED
 from service.db.engine import reading
 from service.delegation import inbox, plan_store
@@ -75,11 +75,6 @@ class PlanOut(BaseModel):
     def of(cls, plan: DelegatedPlan) -> PlanOut:
         hint = inbox.SUGGESTION if plan.state is PlanState.UNREGISTERED else None
         return made(cls, plan, hint=hint, **vars(plan.hints))
-
-
-class PlanPage(BaseModel):
-    items: list[PlanOut]
-    next_cursor: str | None
 
 
 @router.on(
@@ -149,9 +144,9 @@ def list_delegated_plans(
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
     state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
     listed: Listed,
-) -> PlanPage:
+) -> PageOf[PlanOut]:
     """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
     request."""
     with reading(database.engine) as connection:
         page = plan_store.page(connection, table_id=table_id, states=state, **listed)
-    return PlanPage(items=[PlanOut.of(plan) for plan in page.items], next_cursor=page.next_cursor)
+    return PageOf[PlanOut].of_page(page, PlanOut.of)

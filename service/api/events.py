@@ -24,7 +24,8 @@ from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, E
 from service.api.event_catalogue import CATALOGUE, Entry
 from service.api.query_parameters import OfTable, Since, Until
 from service.api.routes import Routes
-from service.api.webhook_forms import EventTypeList, EventTypeOut
+from service.api.shown import ListOf
+from service.api.webhook_forms import EventTypeOut
 from service.db.engine import reading
 from service.delivery import outbox
 from service.delivery.cloud_event import cloud_event
@@ -197,9 +198,9 @@ async def _stream(
 
 
 @router.on("GET /event-types", "List the types of events", role=Role.READER)
-def list_event_types(exposure: ExposureDep) -> EventTypeList:
+def list_event_types(exposure: ExposureDep) -> ListOf[EventTypeOut]:
     """Returns each type with the JSON Schema of its `data` and an example of the whole event."""
-    return EventTypeList(items=[_described(type_, entry, exposure.event_source) for type_, entry in CATALOGUE.items()])
+    return ListOf[EventTypeOut].of(CATALOGUE.items(), lambda each: _described(*each, exposure.event_source))
 
 
 def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:

@@ -14,11 +14,10 @@ from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.query_parameters import Listed, OfTable
 from service.api.requests import SOME_TEXT, Request
 from service.api.routes import Routes
-from service.api.shown import made
+from service.api.shown import PageOf, made
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
-from service.db.page import Page
 from service.incidents import store, tracker
 from service.incidents.incident import Incident, IncidentKind, IncidentState
 from service.model import job_errors
@@ -74,15 +73,6 @@ class IncidentOut(BaseModel):
         return made(cls, incident, title=problem.title, detail=problem.detail, hint=problem.hint)
 
 
-class IncidentPage(BaseModel):
-    items: list[IncidentOut]
-    next_cursor: str | None
-
-    @classmethod
-    def of(cls, page: Page[Incident]) -> IncidentPage:
-        return cls(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
-
-
 class IncidentCloseIn(Request):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=NO_NUL)] = Field(
         description="Kept with the incident, with the caller that closed it",
@@ -109,17 +99,17 @@ Wanted = Annotated[dict[str, Any], Depends(_wanted)]
 
 
 @router.on("GET /incidents", "List incidents, newest first", role=Role.READER)
-def list_incidents(database: DatabaseDep, wanted: Wanted, table_id: OfTable = None) -> IncidentPage:
+def list_incidents(database: DatabaseDep, wanted: Wanted, table_id: OfTable = None) -> PageOf[IncidentOut]:
     """`since` and `until` are times of opening."""
     with reading(database.engine) as connection:
-        return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
+        return PageOf[IncidentOut].of_page(store.page(connection, table_id=table_id, **wanted), IncidentOut.of)
 
 
 @router.on("GET /tables/{table_id}/incidents", "List the incidents of a table, newest first", role=Role.READER)
-def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wanted) -> IncidentPage:
+def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wanted) -> PageOf[IncidentOut]:
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
-        return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
+        return PageOf[IncidentOut].of_page(store.page(connection, table_id=table_id, **wanted), IncidentOut.of)
 
 
 @router.on(

@@ -224,11 +224,6 @@ class JobDetail(JobOut):
         return made(cls, job, **expected(job, prospects), attempts=shown, spent=spent)
 
 
-class JobPage(BaseModel):
-    items: list[JobOut]
-    next_cursor: str | None
-
-
 def expected(job: Job, prospects: Prospects) -> dict[str, Any]:
     """Returns the members of a job that do not stand in its row."""
     wait = prospects.waits.get(job.id)

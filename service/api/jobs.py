@@ -14,12 +14,13 @@ from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
-from service.api.job_models import JobDetail, JobLog, JobOut, JobPage, Prospects, as_text
+from service.api.job_models import JobDetail, JobLog, JobOut, Prospects, as_text
 from service.api.job_waits import MOST_SECONDS, JobWaits
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.query_parameters import Limit, Listed, OfKinds, OfTable
 from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, REPEATED
 from service.api.tables import TableId
 from service.catalog.errors import MetastoreForbiddenError
@@ -110,13 +111,13 @@ def list_jobs(
         list[JobState], Query(description="May be repeated. Default: any", max_length=10, examples=[["queued"]])
     ] = [],  # noqa: B006
     listed: Listed,
-) -> JobPage:
+) -> PageOf[JobOut]:
     """`since` and `until` are times of submission."""
     with reading(database.engine) as connection:
         page = job_store.page(connection, table_id=table_id, kinds=kind, states=state, **listed)
         waits = waits_of(connection, page.items, database.clock())
     prospects = _prospects(database, monitoring, page.items, waits)
-    return JobPage(items=[JobOut.of(job, prospects) for job in page.items], next_cursor=page.next_cursor)
+    return PageOf[JobOut].of_page(page, lambda job: JobOut.of(job, prospects))
 
 
 @router.on("GET /jobs/{job_id}", "Show a job, its attempts, and what it waits for", TooManyWaitsError, role=Role.READER)

@@ -36,11 +36,6 @@ class CommitOut(Shown):
     is_news: bool = Field(description="False for instants from before the registration")
 
 
-class CommitPage(Shown):
-    items: list[CommitOut]
-    next_cursor: str | None
-
-
 class PendingOut(BaseModel):
     requested_time: str
     action: str = Field(description="Action of the instant", examples=["deltacommit"])

@@ -13,7 +13,6 @@ from service.api.policy_models import (
     EXAMPLES,
     EffectivePolicyOut,
     PatternPolicyIn,
-    PatternPolicyList,
     PatternPolicyOut,
     PauseIn,
     PauseOut,
@@ -21,6 +20,7 @@ from service.api.policy_models import (
 )
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
+from service.api.shown import ListOf
 from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import table_store
@@ -45,9 +45,9 @@ Pattern = Annotated[
 
 
 @router.on("GET /policies", "List the policies of patterns", role=Role.READER)
-def list_policies(database: DatabaseDep) -> PatternPolicyList:
+def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyOut]:
     with reading(database.engine) as connection:
-        return PatternPolicyList(items=[PatternPolicyOut.of(policy) for policy in store.every(connection)])
+        return ListOf[PatternPolicyOut].of(store.every(connection), PatternPolicyOut.of)
 
 
 @router.on("GET /policies/{pattern:path}", "Show the policy of a pattern", errors.PolicyNotFoundError, role=Role.READER)

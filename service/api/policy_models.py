@@ -175,10 +175,6 @@ class PatternPolicyOut(Shown):
     updated_at: datetime
 
 
-class PatternPolicyList(BaseModel):
-    items: list[PatternPolicyOut]
-
-
 class EffectivePolicyOut(BaseModel):
     policy: dict[str, Any] = Field(description="The effective policy of the table, with every member")
     sources: dict[str, str] = Field(
@@ -205,11 +201,6 @@ class DecisionOut(Shown):
     last_at: datetime = Field(description="Time of the latest such decision, and of the figures")
     count: int = Field(description="Number of such decisions in a row")
     wanted_since: datetime | None = Field(description="Time since which a waiting job has been due")
-
-
-class DecisionPage(Shown):
-    items: list[DecisionOut]
-    next_cursor: str | None
 
 
 class EvaluationOut(BaseModel):

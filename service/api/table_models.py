@@ -176,11 +176,6 @@ class TableDetected(BaseModel):
     registered_as: str | None = Field(description="The table that is registered at this path already", examples=[None])
 
 
-class TablePage(BaseModel):
-    items: list[TableOut]
-    next_cursor: str | None
-
-
 class PollOut(BaseModel):
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     is_new: bool = Field(description="False if a poll was already about to begin")

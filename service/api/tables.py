@@ -18,8 +18,9 @@ from service.api.entity_tags import set_tag
 from service.api.query_parameters import Glob, Listed
 from service.api.requests import SOME_TEXT, ReadersIn, TableChange, TableIn, WritersIn
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
-from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut, TablePage
+from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading, writing
@@ -100,12 +101,12 @@ def list_tables(
         ),
     ] = None,
     listed: Listed,
-) -> TablePage:
+) -> PageOf[TableOut]:
     """`since` and `until` are times of registration."""
     with reading(database.engine) as connection:
         page = table_store.page(connection, name=name, path=None if path is None else plain(path), **listed)
         items = _outs(connection, page.items)
-    return TablePage(items=items, next_cursor=page.next_cursor)
+    return PageOf[TableOut](items=items, next_cursor=page.next_cursor)
 
 
 @router.on("GET /{table_id}", "Show a table", role=Role.READER)

@@ -183,16 +183,6 @@ class WebhookDetail(WebhookOut):
     blocked: list[BlockedOut] = Field(description="What holds other deliveries up, the oldest event first; at most 20")
 
 
-class WebhookPage(BaseModel):
-    items: list[WebhookOut]
-    next_cursor: str | None
-
-
-class DeliveryPage(BaseModel):
-    items: list[DeliveryOut]
-    next_cursor: str | None
-
-
 class ReplayOut(BaseModel):
     replayed: int = Field(description="Deliveries that were started again")
     is_complete: bool = Field(description="False if there is more: repeat the same call")
@@ -207,10 +197,6 @@ class EventTypeOut(BaseModel):
         description="JSON Schema (2020-12) of the event's `data`", examples=[{"type": "object"}]
     )
     example: dict[str, Any] = Field(description="A whole event: CloudEvents 1.0, JSON")
-
-
-class EventTypeList(BaseModel):
-    items: list[EventTypeOut]
 
 
 def _without_path(url: str) -> str:

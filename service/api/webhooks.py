@@ -15,11 +15,11 @@ from service.api.entity_tags import set_tag
 from service.api.query_parameters import Glob, Listed
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
 from service.api.webhook_forms import (
     BlockedOut,
     DeliveryOut,
-    DeliveryPage,
     ReplayIn,
     ReplayOut,
     WebhookChange,
@@ -27,7 +27,6 @@ from service.api.webhook_forms import (
     WebhookDetail,
     WebhookIn,
     WebhookOut,
-    WebhookPage,
 )
 from service.db.engine import reading
 from service.delivery import delivery_store, webhook_store
@@ -88,13 +87,12 @@ def list_webhooks(
     enabled: Annotated[bool | None, Query(description="Only those that are enabled, or disabled")] = None,
     failing: Annotated[bool | None, Query(description="Only those whose last delivery failed, or succeeded")] = None,
     listed: Listed,
-) -> WebhookPage:
+) -> PageOf[WebhookOut]:
     """`since` and `until` are times of creation."""
     with reading(database.engine) as connection:
         page = webhook_store.page(connection, description=description, enabled=enabled, failing=failing, **listed)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
-    items = [_out(webhook, database, caller, counts.get(webhook.id, {})) for webhook in page.items]
-    return WebhookPage(items=items, next_cursor=page.next_cursor)
+    return PageOf[WebhookOut].of_page(page, lambda each: _out(each, database, caller, counts.get(each.id, {})))
 
 
 @router.on("GET /webhooks/{webhook_id}", "Show a webhook", role=Role.READER)
@@ -205,14 +203,13 @@ def list_deliveries(
     *,
     state: Annotated[list[DeliveryState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
     listed: Listed,
-) -> DeliveryPage:
+) -> PageOf[DeliveryOut]:
     """`since` and `until` are times of the events."""
     with reading(database.engine) as connection:
         webhook_store.get(connection, webhook_id)
         page = delivery_store.page(connection, webhook_id, states=state, **listed)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
-    items = [DeliveryOut.of(delivery, attempts.get(delivery.id, [])) for delivery in page.items]
-    return DeliveryPage(items=items, next_cursor=page.next_cursor)
+    return PageOf[DeliveryOut].of_page(page, lambda each: DeliveryOut.of(each, attempts.get(each.id, [])))
 
 
 @router.on("GET /deliveries/{delivery_id}", "Show a delivery and its attempts", role=Role.READER)

@@ -15,6 +15,7 @@ from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.job_models import JobProblem
 from service.api.query_parameters import Since, Until
 from service.api.routes import Routes
+from service.api.shown import ListOf
 from service.db.engine import reading
 from service.policies.policy import GROUP_PATTERN
 from service.queue import demand, demand_store, worker_store
@@ -63,10 +64,6 @@ class WorkerOut(BaseModel):
             last_seen=worker.last_seen,
             job_ids=list(worker.job_ids),
         )
-
-
-class WorkerList(BaseModel):
-    items: list[WorkerOut]
 
 
 class DemandOut(BaseModel):
@@ -121,7 +118,7 @@ def list_workers(
     state: Annotated[list[WorkerState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
     since: Since = None,
     until: Until = None,
-) -> WorkerList:
+) -> ListOf[WorkerOut]:
     """Leaves out workers that were not seen for a day. `since` and `until` are times at which a worker was last
     seen."""
     with reading(database.engine) as connection:
@@ -134,7 +131,7 @@ def list_workers(
         and (since is None or each.last_seen >= since)
         and (until is None or each.last_seen < until)
     ]
-    return WorkerList(items=[WorkerOut.of(worker) for worker in wanted])
+    return ListOf[WorkerOut].of(wanted, WorkerOut.of)
 
 
 @router.on("GET /demand", "Show what each worker group needs, for a scaler", role=Role.READER)

@@ -88,6 +88,7 @@ _STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
 def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]) -> None:
     """Changes the document in place. `problems` are examples of problem documents by type."""
     schemas = document["components"]["schemas"]
+    _name_pages(document)
     for name, kind in _STORED.items():
         schema = TypeAdapter(kind).json_schema(ref_template=_REF, mode="serialization")
         for inner, each in schema.pop("$defs", {}).items():
@@ -116,6 +117,19 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
 def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for item in document["paths"].values():
         yield from (item[method] for method in _METHODS if method in item)
+
+
+def _name_pages(document: Mapping[str, Any]) -> None:
+    """Names pages and lists as their titles do: `JobPage` is `PageOf_JobOut_` before."""
+    schemas = document["components"]["schemas"]
+    titles = {name: schema["title"] for name, schema in schemas.items() if name.endswith("Out_")}
+    for name, title in titles.items():
+        schemas[title] = schemas.pop(name)
+    for operation in _operations(document):
+        for content in operation["responses"].get("200", {}).get("content", {}).values():
+            name = content["schema"].get("$ref", "").rpartition("/")[2]
+            if name in titles:
+                content["schema"] = {"$ref": _REF.format(model=titles[name])}
 
 
 def _refer(schemas: dict[str, Any]) -> None:
