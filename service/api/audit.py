@@ -79,10 +79,10 @@ def list_audit_entries(
     *,
     who: Text = None,
     token_id: Text = None,
-    operation: Texts = [],  # noqa: B006 - FastAPI's way; never changed
-    object_type: Texts = [],  # noqa: B006
+    operation: Texts = [],
+    object_type: Texts = [],
     object_id: Text = None,
-    outcome: Annotated[list[Outcome], Query(max_length=10)] = [],  # noqa: B006
+    outcome: Annotated[list[Outcome], Query(max_length=10)] = [],
     listed: Listed,
 ) -> AuditPage:
     """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and

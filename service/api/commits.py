@@ -34,10 +34,7 @@ router = Routes(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role
 Partitions = Annotated[int, Query(ge=0, le=10_000, description="Maximum number of partitions, largest first")]
 
 
-@router.on(
-    "GET /commits",
-    "List commits, latest first",
-)
+@router.on("GET /commits", "List commits, latest first")
 def list_commits(
     database: DatabaseDep,
     *,
@@ -45,7 +42,7 @@ def list_commits(
     action: Annotated[
         list[Annotated[str, StringConstraints(max_length=32, pattern=ACTION)]],
         Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
-    ] = [],  # noqa: B006 - FastAPI's way; never changed
+    ] = [],
     listed: Listed,
 ) -> PageOf[CommitOut]:
     """Lists every completed instant of every table, of writers and table services, by the time of completion."""

@@ -9,7 +9,7 @@ from fastapi import Depends, Query
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, QueueDep, needs
 from service.api.policy_models import DecisionOut, EvaluationOut
-from service.api.query_parameters import CursorText, Limit, OfKinds, Since, Until
+from service.api.query_parameters import AnyOf, CursorText, Limit, OfKinds, Since, Until
 from service.api.routes import Routes
 from service.api.shown import PageOf
 from service.api.tables import TableId
@@ -26,8 +26,8 @@ def list_decisions(
     table_id: TableId,
     database: DatabaseDep,
     *,
-    kind: OfKinds = [],  # noqa: B006 - FastAPI's way; never changed
-    verdict: Annotated[list[Verdict], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006
+    kind: OfKinds = [],
+    verdict: AnyOf[Verdict] = [],
     since: Since = None,
     until: Until = None,
     current: Annotated[bool, Query(description="Only the current decisions: the last of each kind")] = False,

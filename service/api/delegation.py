@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
-from service.api.query_parameters import TOLERANT, Listed
+from service.api.query_parameters import TOLERANT, AnyOf, Listed
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import PageOf, made
@@ -142,7 +142,7 @@ def list_delegated_plans(
     database: DatabaseDep,
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
-    state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
+    state: AnyOf[PlanState] = [],
     listed: Listed,
 ) -> PageOf[PlanOut]:
     """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first

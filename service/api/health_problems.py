@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.query_parameters import CursorText, Limit, Since, Until
+from service.api.query_parameters import AnyOf, CursorText, Limit, Since, Until
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import Shown
@@ -99,8 +99,8 @@ def list_problems(
     table_id: Annotated[
         str | None, Query(max_length=64, pattern=SOME_TEXT, description="Only the problems of this table")
     ] = None,
-    kind: Annotated[list[ProblemKind], Query(description="May be repeated. Default: any kind", max_length=50)] = [],  # noqa: B006 - FastAPI's way; never changed
-    severity: Annotated[list[Severity], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006
+    kind: AnyOf[ProblemKind] = [],
+    severity: AnyOf[Severity] = [],
     since: Since = None,
     until: Until = None,
     limit: Limit = 100,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep
-from service.api.query_parameters import Listed, OfTable
+from service.api.query_parameters import AnyOf, Listed, OfTable
 from service.api.requests import SOME_TEXT, Request
 from service.api.routes import Routes
 from service.api.shown import PageOf, made
@@ -32,7 +32,7 @@ KindQuery = Annotated[
         max_length=10,
     ),
 ]
-StateQuery = Annotated[list[IncidentState], Query(description="May be repeated. Default: any state", max_length=4)]
+StateQuery = AnyOf[IncidentState]
 
 
 class IncidentOut(BaseModel):
@@ -89,8 +89,8 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 def _wanted(
     listed: Listed,
     *,
-    kind: KindQuery = [],  # noqa: B006 - FastAPI's way; never changed
-    state: StateQuery = [],  # noqa: B006
+    kind: KindQuery = [],
+    state: StateQuery = [],
 ) -> dict[str, Any]:
     return {"kinds": kind, "states": state, **listed}
 

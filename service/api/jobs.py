@@ -106,10 +106,10 @@ def list_jobs(
     monitoring: MonitoringDep,
     *,
     table_id: OfTable = None,
-    kind: OfKinds = [],  # noqa: B006 - FastAPI's way; never changed
+    kind: OfKinds = [],
     state: Annotated[
         list[JobState], Query(description="May be repeated. Default: any", max_length=10, examples=[["queued"]])
-    ] = [],  # noqa: B006
+    ] = [],
     listed: Listed,
 ) -> PageOf[JobOut]:
     """`since` and `until` are times of submission."""

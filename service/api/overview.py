@@ -24,6 +24,7 @@ from service.api.overview_models import (
     WorkerSummary,
 )
 from service.api.policy_models import PauseOut
+from service.api.query_parameters import AnyOf
 from service.api.routes import Routes
 from service.api.table_models import IncidentCounts
 from service.db.engine import reading
@@ -59,12 +60,12 @@ def get_overview(
     ] = "",
     health: Annotated[
         list[Health], Query(max_length=10, description="The most serious problem. May be repeated. Default: any")
-    ] = [],  # noqa: B006 - FastAPI's way; never changed
+    ] = [],
     kind: Annotated[
         list[ProblemKind], Query(max_length=50, description="A problem of this kind. May be repeated. Default: any")
-    ] = [],  # noqa: B006
-    table_type: Annotated[list[TableType], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
-    state: Annotated[list[TableState], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
+    ] = [],
+    table_type: AnyOf[TableType] = [],
+    state: AnyOf[TableState] = [],
     sort: Annotated[
         Order,
         Query(

@@ -4,7 +4,7 @@ misspelt filter would otherwise select everything."""
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from fastapi import Depends, Query, Request
 from fastapi.dependencies.models import Dependant
@@ -15,6 +15,7 @@ from jobs.contract import JobKind
 from service.api.requests import GLOB, SOME_TEXT, Moment
 from service.model.errors import ParamsInvalidError
 
+_Choice = TypeVar("_Choice")
 _REPEATED = "May be repeated. Default: any"
 
 Since = Annotated[Moment | None, Query(description="At this time or later", examples=["2026-01-01T00:00:00Z"])]
@@ -28,6 +29,7 @@ OfTable = Annotated[
         examples=["tbl_0f3c2a9d5e7b1c44"],
     ),
 ]
+AnyOf = Annotated[list[_Choice], Query(description=_REPEATED, max_length=50)]
 # Each star multiplies the steps of a comparison.
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=GLOB)]
 OfKinds = Annotated[list[JobKind], Query(description=_REPEATED, max_length=50, examples=[["compaction", "cleaning"]])]

@@ -13,7 +13,7 @@ from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.job_models import JobProblem
-from service.api.query_parameters import Since, Until
+from service.api.query_parameters import AnyOf, Since, Until
 from service.api.routes import Routes
 from service.api.shown import ListOf
 from service.db.engine import reading
@@ -115,7 +115,7 @@ def list_workers(
     database: DatabaseDep,
     *,
     group: Groups = None,
-    state: Annotated[list[WorkerState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
+    state: AnyOf[WorkerState] = [],
     since: Since = None,
     until: Until = None,
 ) -> ListOf[WorkerOut]:
