@@ -110,10 +110,7 @@ def delegate_plans(
     try:
         instants = instants_of(instant)
     except ValueError as error:
-        message = str(error)
-        raise errors.ParamsInvalidError(
-            f"instant: {message}", extensions={"errors": [{"field": "instant", "message": message}]}
-        ) from error
+        raise errors.ParamsInvalidError.of("instant", str(error)) from error
     data_table, is_metadata = data_table_of(base_path)
     hints = ExecutionHints.parse(
         queue=queue,

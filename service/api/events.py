@@ -119,10 +119,7 @@ async def stream_events(
     kept. A page starts at the oldest event. `since` moves the start of either forward."""
     is_stream = _wants_stream(request)
     if is_stream and until is not None:
-        message = "is for pages only: send `Accept: application/json`"
-        raise errors.ParamsInvalidError(
-            f"until: {message}", extensions={"errors": [{"field": "until", "message": message}]}
-        )
+        raise errors.ParamsInvalidError.of("until", "is for pages only: send `Accept: application/json`")
     start = after if last_event_id is None else last_event_id
     if since is not None:
         start = max(start or 0, await run_in_threadpool(_before, database, since))

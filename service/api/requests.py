@@ -177,29 +177,25 @@ class ReadersIn(Request):
     )
 
 
-class TableIn(Request):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "base_path": "s3a://lake/orders",
-                    "index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]},
-                    "lock": {"provider": "filesystem"},
-                    "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
-                },
-                {
-                    "base_path": "s3a://lake/clicks",
-                    "writers": {
-                        "hudi_version": "1.2.0",
-                        "engines": ["flink"],
-                        "flink": {"rest_url": "http://flink-jobmanager:8081", "job": "clicks-ingest"},
-                    },
-                },
-            ]
+_TABLES = [
+    {
+        "base_path": "s3a://lake/orders",
+        "index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]},
+        "lock": {"provider": "filesystem"},
+        "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
+    },
+    {
+        "base_path": "s3a://lake/clicks",
+        "writers": {
+            "hudi_version": "1.2.0",
+            "engines": ["flink"],
+            "flink": {"rest_url": "http://flink-jobmanager:8081", "job": "clicks-ingest"},
         },
-    )
+    },
+]
 
+
+class TableIn(Request, json_schema_extra={"examples": _TABLES}):
     base_path: Annotated[
         str,
         StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL),
@@ -213,19 +209,15 @@ class TableIn(Request):
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
 
 
-class TableChange(Request):
+_CHANGES = [
+    {"writers": {"stopped": True}, "name": "orders"},
+    {"writers": {"engines": ["spark", "spark-sql"]}},
+]
+
+
+class TableChange(Request, json_schema_extra={"examples": _CHANGES}):
     """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
     default."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"writers": {"stopped": True}, "name": "orders"},
-                {"writers": {"engines": ["spark", "spark-sql"]}},
-            ]
-        },
-    )
 
     name: Word | None = None
     index: BucketIndexIn | None = None

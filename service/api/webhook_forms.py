@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from jobs.kinds.words import NO_NUL
 from jobs.redaction import MASK
@@ -35,22 +35,16 @@ _Headers = Annotated[dict[str, str], Field(max_length=100)]
 _Description = Annotated[str, StringConstraints(max_length=1000, pattern=NO_NUL)]
 
 
-class WebhookIn(Request):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "url": "https://hooks.example.com/lake",
-                    "types": ["commit.published", "job.failed"],
-                    "tables": ["orders*"],
-                    "headers": {"Authorization": "Bearer ..."},
-                    "description": "cache invalidation",
-                }
-            ]
-        },
-    )
+_WEBHOOK = {
+    "url": "https://hooks.example.com/lake",
+    "types": ["commit.published", "job.failed"],
+    "tables": ["orders*"],
+    "headers": {"Authorization": "Bearer ..."},
+    "description": "cache invalidation",
+}
 
+
+class WebhookIn(Request, json_schema_extra={"examples": [_WEBHOOK]}):
     url: _Url = Field(
         description="https; a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`; or an OpenLineage endpoint,"
         " which gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`"
@@ -67,10 +61,8 @@ class WebhookIn(Request):
     description: _Description = ""
 
 
-class WebhookChange(Request):
+class WebhookChange(Request, json_schema_extra={"examples": [{"types": ["job.*"]}]}):
     """Members that are left out do not change."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"types": ["job.*"]}]})
 
     url: _Url | None = None
     types: _Types | None = None
@@ -85,9 +77,7 @@ class WebhookChange(Request):
         return self
 
 
-class ReplayIn(Request):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"since": "2026-01-01T00:00:00Z"}]})
-
+class ReplayIn(Request, json_schema_extra={"examples": [{"since": "2026-01-01T00:00:00Z"}]}):
     since: Moment = Field(description="Events from this time on", examples=["2026-01-01T00:00:00Z"])
     until: Moment | None = Field(None, description="Default: now")
     with_delivered: bool = Field(False, description="Also events that were delivered already")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import Depends, Header, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
@@ -50,16 +50,12 @@ _FILL_IN = "<a token of this service>"
 _KEY_PLACEHOLDER = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
 
 
-class CallbackIn(BaseModel):
+_MESSAGE = {"commitTime": "20260101120000000", "tableName": "orders", "basePath": "s3a://lake/orders"}
+
+
+class CallbackIn(BaseModel, extra="ignore", json_schema_extra={"examples": [_MESSAGE]}):
     """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Only these two members are needed. The others differ
     between versions, so unknown members are ignored."""
-
-    model_config = ConfigDict(
-        extra="ignore",
-        json_schema_extra={
-            "examples": [{"commitTime": "20260101120000000", "tableName": "orders", "basePath": "s3a://lake/orders"}]
-        },
-    )
 
     instant: Word = Field(
         alias="commitTime", description="Requested time of the commit", examples=["20260101120000000"]
@@ -143,10 +139,7 @@ def get_writer_options_of_new_table(
     keys = _columns(record_key)
     hashed = _columns(hash_fields) or keys
     if num_buckets and not hashed:
-        raise errors.ParamsInvalidError(
-            "hash_fields: is missing",
-            extensions={"errors": [{"field": "hash_fields", "message": "is missing, and so is record_key"}]},
-        )
+        raise errors.ParamsInvalidError.of("hash_fields", "is missing, and so is record_key")
     target = Target(
         base_path=base_path,
         name=table_name or base_path.rstrip("/").rpartition("/")[2],
