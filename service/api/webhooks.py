@@ -61,9 +61,7 @@ def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, re
     """Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery is at
     least once, with the same `webhook-id` in every attempt, and in the order of events for each table."""
     created = flows.create(
-        database.engine,
-        database.clock,
-        database.cipher,
+        database,
         guard,
         url=wanted.url,
         types=tuple(wanted.types),
@@ -116,16 +114,14 @@ def change_webhook(
     """Pending deliveries go to the new URL, with the new headers."""
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
-    webhook = flows.change(
-        database.engine, database.clock, database.cipher, guard, webhook_id=webhook_id, changes=changes
-    )
+    webhook = flows.change(database, guard, webhook_id=webhook_id, changes=changes)
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
 
 @router.on("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries", role=Role.ADMIN, status_code=NOTHING)
 def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
-    flows.remove(database.engine, webhook_id)
+    flows.remove(database, webhook_id)
 
 
 @router.on(
@@ -133,15 +129,14 @@ def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
 )
 def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
-    webhook = flows.enable(database.engine, database.notifier, database.clock, webhook_id)
+    webhook = flows.enable(database, webhook_id)
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
 
 @router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", role=Role.OPERATOR)
 def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
-    because = f"{caller.name} disabled it."
-    webhook = flows.disable(database.engine, database.notifier, webhook_id, because=because, now=database.clock())
+    webhook = flows.disable(database, webhook_id, because=f"{caller.name} disabled it.")
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
@@ -155,7 +150,7 @@ def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: Caller
 )
 def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
     """Sends one event of the type `webhook.test` once; GET /v1/deliveries/{id} shows the outcome."""
-    return _delivery(database, flows.test(database.engine, database.notifier, database.clock, webhook_id))
+    return _delivery(database, flows.test(database, webhook_id))
 
 
 @router.on(
@@ -166,7 +161,7 @@ def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
 )
 def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""
-    created = flows.rotate_secret(database.engine, database.clock, database.cipher, webhook_id)
+    created = flows.rotate_secret(database, webhook_id)
     with reading(database.engine) as connection:
         counts = delivery_store.open_counts(connection, [webhook_id])
     return WebhookCreated.with_secret(
@@ -185,13 +180,7 @@ def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDe
     """Sends events that were given up, and those from before the webhook was created or while it was disabled. Does not
     touch pending deliveries, so a repeated call sends nothing twice."""
     replayed = flows.replay(
-        database.engine,
-        database.notifier,
-        database.clock,
-        webhook_id,
-        since=wanted.since,
-        until=wanted.until,
-        with_delivered=wanted.with_delivered,
+        database, webhook_id, since=wanted.since, until=wanted.until, with_delivered=wanted.with_delivered
     )
     return ReplayOut(replayed=replayed.count, is_complete=replayed.is_complete)
 
@@ -228,7 +217,7 @@ def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
 )
 def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     """Keeps the `webhook-id`, and starts a new schedule of attempts."""
-    return _delivery(database, flows.replay_one(database.engine, database.notifier, database.clock, delivery_id))
+    return _delivery(database, flows.replay_one(database, delivery_id))
 
 
 @router.on(
@@ -241,7 +230,7 @@ def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryO
 def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     """The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends it
     later."""
-    return _delivery(database, flows.skip(database.engine, database.notifier, database.clock, delivery_id))
+    return _delivery(database, flows.skip(database, delivery_id))
 
 
 def _shown(connection: Connection, database: Database, caller: Caller, webhook: Webhook) -> WebhookOut:

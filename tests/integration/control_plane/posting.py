@@ -19,6 +19,7 @@ from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits
 from service.delivery.kafka import KafkaSender
 from service.delivery.transport import Transport
+from service.events.database import Database
 from service.events.notifier import Notifier
 from service.lake.commit import Commit
 from service.model.clock import utc_now
@@ -84,6 +85,10 @@ class Post:
     made: list[Dispatcher] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def database(self) -> Database:
+        return Database(self.engine, self.clock, self.notifier, self.cipher)
+
     def dispatcher(self, **changes: Any) -> Dispatcher:
         """One more service on the same database."""
 
@@ -109,7 +114,7 @@ class Post:
 
     def webhook(self, url: str, **wanted: Any) -> flows.Created:
         given: dict[str, Any] = {"types": ("*",), "tables": (), "headers": {}, "description": "", **wanted}
-        return flows.create(self.engine, self.clock, self.cipher, LOCAL, url=url, **given)
+        return flows.create(self.database, LOCAL, url=url, **given)
 
     def publish(self, count: int = 1, table: int = 1) -> list[Published]:
         """So many new commits of a table."""
