@@ -993,7 +993,7 @@ def list_delegated_plans(
 
     `table_id`: Id of the table
 
-    `state`: May be repeated. Default: any state
+    `state`: May be repeated. Default: any
 
     `since`: At this time or later
 
@@ -1075,7 +1075,7 @@ def list_incidents(
 
     `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
 
-    `state`: May be repeated. Default: any state
+    `state`: May be repeated. Default: any
 
     `since`: At this time or later
 
@@ -1117,7 +1117,7 @@ def list_incidents_of_table(
 
     `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
 
-    `state`: May be repeated. Default: any state
+    `state`: May be repeated. Default: any
 
     `since`: At this time or later
 
@@ -1219,7 +1219,7 @@ def list_problems(
 
     `table_id`: Only the problems of this table
 
-    `kind`: May be repeated. Default: any kind
+    `kind`: May be repeated. Default: any
 
     `severity`: May be repeated. Default: any
 
