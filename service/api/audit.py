@@ -12,7 +12,7 @@ from service.access import audit_store
 from service.access.audit_entry import Outcome
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep
-from service.api.query_parameters import Listed
+from service.api.query_parameters import Asked
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import PageOf, Shown
@@ -83,7 +83,7 @@ def list_audit_entries(
     object_type: Texts = [],
     object_id: Text = None,
     outcome: Annotated[list[Outcome], Query(max_length=10)] = [],
-    listed: Listed,
+    asked: Asked,
 ) -> AuditPage:
     """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
     writers; and for tokens that were created or revoked on the command line. An entry is written in the same
@@ -91,13 +91,13 @@ def list_audit_entries(
     with reading(database.engine) as connection:
         page = audit_store.page(
             connection,
+            asked,
             outcomes=outcome,
             who=_given(who),
             token_id=_given(token_id),
             operation=operation,
             object_type=object_type,
             object_id=_given(object_id),
-            **listed,
         )
     return AuditPage.of_page(page, AuditEntryOut.of)
 

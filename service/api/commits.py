@@ -18,7 +18,7 @@ from service.api.observed import (
     SnapshotOut,
     TimelineOut,
 )
-from service.api.query_parameters import Listed, OfTable
+from service.api.query_parameters import Asked, OfTable
 from service.api.requests import ACTION, Moment
 from service.api.routes import Routes
 from service.api.shown import PageOf
@@ -43,11 +43,11 @@ def list_commits(
         list[Annotated[str, StringConstraints(max_length=32, pattern=ACTION)]],
         Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
     ] = [],
-    listed: Listed,
+    asked: Asked,
 ) -> PageOf[CommitOut]:
     """Lists every completed instant of every table, of writers and table services, by the time of completion."""
     with reading(database.engine) as connection:
-        page = commit_store.page(connection, table_id=table_id, actions=action, **listed)
+        page = commit_store.page(connection, asked, table_id=table_id, actions=action)
     return PageOf[CommitOut].of_page(page, CommitOut.of)
 
 

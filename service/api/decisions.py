@@ -9,7 +9,7 @@ from fastapi import Depends, Query
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, QueueDep, needs
 from service.api.policy_models import DecisionOut, EvaluationOut
-from service.api.query_parameters import AnyOf, CursorText, Limit, OfKinds, Since, Until
+from service.api.query_parameters import AnyOf, Asked, OfKinds
 from service.api.routes import Routes
 from service.api.shown import PageOf
 from service.api.tables import TableId
@@ -28,11 +28,8 @@ def list_decisions(
     *,
     kind: OfKinds = [],
     verdict: AnyOf[Verdict] = [],
-    since: Since = None,
-    until: Until = None,
     current: Annotated[bool, Query(description="Only the current decisions: the last of each kind")] = False,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    asked: Asked,
 ) -> PageOf[DecisionOut]:
     """Lists equal decisions in a row as one item, with `count` and the latest figures. `since` and `until` select those
     that were made or repeated then."""
@@ -40,25 +37,16 @@ def list_decisions(
         table_store.get(connection, table_id)
         if current:
             latest = decision_store.latest(connection, table_id)
-            in_force = [latest[each] for each in DECIDED if each in latest and (not kind or each in kind)]
             in_force = [
                 each
-                for each in in_force
-                if (not verdict or each.verdict in verdict)
-                and (since is None or each.last_at >= since)
-                and (until is None or each.first_at < until)
+                for each in (latest[of_kind] for of_kind in DECIDED if of_kind in latest)
+                if (not kind or each.kind in kind)
+                and (not verdict or each.verdict in verdict)
+                and (asked.since is None or each.last_at >= asked.since)
+                and (asked.until is None or each.first_at < asked.until)
             ]
             return PageOf[DecisionOut](items=[DecisionOut.of(each) for each in in_force], next_cursor=None)
-        page = decision_store.page(
-            connection,
-            table_id,
-            limit=limit,
-            cursor=cursor,
-            kinds=kind,
-            verdicts=verdict,
-            since=since,
-            until=until,
-        )
+        page = decision_store.page(connection, table_id, asked, kinds=kind, verdicts=verdict)
     return PageOf[DecisionOut].of_page(page, DecisionOut.of)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
-from service.api.query_parameters import TOLERANT, AnyOf, Listed
+from service.api.query_parameters import TOLERANT, AnyOf, Asked
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import PageOf, made
@@ -140,10 +140,10 @@ def list_delegated_plans(
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
     state: AnyOf[PlanState] = [],
-    listed: Listed,
+    asked: Asked,
 ) -> PageOf[PlanOut]:
     """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
     request."""
     with reading(database.engine) as connection:
-        page = plan_store.page(connection, table_id=table_id, states=state, **listed)
+        page = plan_store.page(connection, asked, table_id=table_id, states=state)
     return PageOf[PlanOut].of_page(page, PlanOut.of)

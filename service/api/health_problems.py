@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.query_parameters import AnyOf, CursorText, Limit, Since, Until
+from service.api.query_parameters import AnyOf, Asked
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import Shown
@@ -101,10 +101,7 @@ def list_problems(
     ] = None,
     kind: AnyOf[ProblemKind] = [],
     severity: AnyOf[Severity] = [],
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    asked: Asked,
 ) -> HealthProblemPage:
     """Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy has
     helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events `problem.opened`
@@ -114,8 +111,8 @@ def list_problems(
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:
         every = look(database.engine, database.clock(), table_id)[0].problems
-    wanted = problems.Wanted(table_id, kind, severity, since, until)
-    listed = problems.page(every, wanted, limit=limit, cursor=cursor)
+    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until)
+    listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     return HealthProblemPage(
         items=[HealthProblemOut.of(each) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),

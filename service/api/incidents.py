@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep
-from service.api.query_parameters import AnyOf, Listed, OfTable
+from service.api.query_parameters import AnyOf, Asked, OfTable
 from service.api.requests import SOME_TEXT, Request
 from service.api.routes import Routes
 from service.api.shown import PageOf, made
@@ -87,12 +87,12 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 
 
 def _wanted(
-    listed: Listed,
+    asked: Asked,
     *,
     kind: KindQuery = [],
     state: StateQuery = [],
 ) -> dict[str, Any]:
-    return {"kinds": kind, "states": state, **listed}
+    return {"asked": asked, "kinds": kind, "states": state}
 
 
 Wanted = Annotated[dict[str, Any], Depends(_wanted)]

@@ -17,7 +17,7 @@ from service.api.errors import TooManyWaitsError
 from service.api.job_models import JobDetail, JobLog, JobOut, Prospects, as_text
 from service.api.job_waits import MOST_SECONDS, JobWaits
 from service.api.params import EXAMPLES, JobIn, as_json
-from service.api.query_parameters import Limit, Listed, OfKinds, OfTable
+from service.api.query_parameters import Asked, Limit, OfKinds, OfTable
 from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
 from service.api.shown import PageOf
@@ -110,11 +110,11 @@ def list_jobs(
     state: Annotated[
         list[JobState], Query(description="May be repeated. Default: any", max_length=10, examples=[["queued"]])
     ] = [],
-    listed: Listed,
+    asked: Asked,
 ) -> PageOf[JobOut]:
     """`since` and `until` are times of submission."""
     with reading(database.engine) as connection:
-        page = job_store.page(connection, table_id=table_id, kinds=kind, states=state, **listed)
+        page = job_store.page(connection, asked, table_id=table_id, kinds=kind, states=state)
         waits = waits_of(connection, page.items, database.clock())
     prospects = _prospects(database, monitoring, page.items, waits)
     return PageOf[JobOut].of_page(page, lambda job: JobOut.of(job, prospects))

@@ -13,6 +13,7 @@ from pydantic import StringConstraints
 
 from jobs.contract import JobKind
 from service.api.requests import GLOB, SOME_TEXT, Moment
+from service.db.page import PageRequest
 from service.model.errors import ParamsInvalidError
 
 _Choice = TypeVar("_Choice")
@@ -37,14 +38,12 @@ Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items 
 CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
 
 
-def _listed(
-    *, since: Since = None, until: Until = None, limit: Limit = 100, cursor: CursorText = None
-) -> dict[str, Any]:
-    return {"since": since, "until": until, "limit": limit, "cursor": cursor}
+def _asked(*, since: Since = None, until: Until = None, limit: Limit = 100, cursor: CursorText = None) -> PageRequest:
+    return PageRequest(limit, cursor, since, until)
 
 
-Listed = Annotated[dict[str, Any], Depends(_listed)]
-"""The period and the page of a list, by the names that the `page` of a store has for them."""
+Asked = Annotated[PageRequest, Depends(_asked)]
+"""The period and the page of a list."""
 TOLERANT = {"x-ignores-unknown-parameters": True}
 """`openapi_extra` of an operation that other products call: their later versions may send more."""
 

@@ -15,7 +15,7 @@ from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
-from service.api.query_parameters import Glob, Listed
+from service.api.query_parameters import Asked, Glob
 from service.api.requests import SOME_TEXT, ReadersIn, TableChange, TableIn, WritersIn
 from service.api.routes import Routes
 from service.api.shown import PageOf
@@ -100,11 +100,11 @@ def list_tables(
             examples=["s3a://lake/shop/"],
         ),
     ] = None,
-    listed: Listed,
+    asked: Asked,
 ) -> PageOf[TableOut]:
     """`since` and `until` are times of registration."""
     with reading(database.engine) as connection:
-        page = table_store.page(connection, name=name, path=None if path is None else plain(path), **listed)
+        page = table_store.page(connection, asked, name=name, path=None if path is None else plain(path))
         items = _outs(connection, page.items)
     return PageOf[TableOut](items=items, next_cursor=page.next_cursor)
 

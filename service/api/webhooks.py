@@ -12,7 +12,7 @@ from service.access import errors as secret_errors
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep
 from service.api.entity_tags import set_tag
-from service.api.query_parameters import AnyOf, Glob, Listed
+from service.api.query_parameters import AnyOf, Asked, Glob
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import PageOf
@@ -84,11 +84,11 @@ def list_webhooks(
     ] = None,
     enabled: Annotated[bool | None, Query(description="Only those that are enabled, or disabled")] = None,
     failing: Annotated[bool | None, Query(description="Only those whose last delivery failed, or succeeded")] = None,
-    listed: Listed,
+    asked: Asked,
 ) -> PageOf[WebhookOut]:
     """`since` and `until` are times of creation."""
     with reading(database.engine) as connection:
-        page = webhook_store.page(connection, description=description, enabled=enabled, failing=failing, **listed)
+        page = webhook_store.page(connection, asked, description=description, enabled=enabled, failing=failing)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
     return PageOf[WebhookOut].of_page(page, lambda each: _out(each, database, caller, counts.get(each.id, {})))
 
@@ -191,12 +191,12 @@ def list_deliveries(
     database: DatabaseDep,
     *,
     state: AnyOf[DeliveryState] = [],
-    listed: Listed,
+    asked: Asked,
 ) -> PageOf[DeliveryOut]:
     """`since` and `until` are times of the events."""
     with reading(database.engine) as connection:
         webhook_store.get(connection, webhook_id)
-        page = delivery_store.page(connection, webhook_id, states=state, **listed)
+        page = delivery_store.page(connection, webhook_id, asked, states=state)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
     return PageOf[DeliveryOut].of_page(page, lambda each: DeliveryOut.of(each, attempts.get(each.id, [])))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from service.access.secret_cipher import SecretCipher
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.delivery import delivery_store, outbox, webhook_store
 from service.delivery import webhooks as flows
 from service.delivery.attempt_policy import DeliveryConfig
@@ -145,7 +146,7 @@ class Post:
     def deliveries(self, webhook_id: str) -> list[Delivery]:
         """In the order of their events."""
         with reading(self.engine) as connection:
-            return list(delivery_store.page(connection, webhook_id, limit=10_000).items)[::-1]
+            return list(delivery_store.page(connection, webhook_id, PageRequest(10_000)).items)[::-1]
 
     def attempts(self, delivery_id: str) -> list[DeliveryAttempt]:
         with reading(self.engine) as connection:
