@@ -91,10 +91,9 @@ def _note(daemon: Daemon, jobs: int, seconds: float) -> Note:
     # A histogram of live objects needs a full collection.
     histogram = subprocess.run(["jcmd", str(jvm), "GC.class_histogram"], check=True, capture_output=True, text=True)
     total = next(line for line in histogram.stdout.splitlines()[::-1] if line.startswith("Total"))
-    in_jvm = process_tree.memory(jvm)
-    note = Note(
-        jobs, (process_tree.memory(worker) - in_jvm) >> 20, in_jvm >> 20, int(total.split()[2]) >> 20, round(seconds, 2)
-    )
+    in_python = process_tree.memory(worker, without=jvm)
+    alive = int(total.split()[2])
+    note = Note(jobs, in_python >> 20, process_tree.memory(jvm) >> 20, alive >> 20, round(seconds, 2))
     print(note, flush=True)
     return note
 
