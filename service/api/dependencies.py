@@ -1,4 +1,4 @@
-"""What every call depends on: the parts of the application that it uses, the address of the service, and the caller."""
+"""Dependencies of every call: the parts of the application that it uses, the address of the service, and the caller."""
 
 from __future__ import annotations
 
