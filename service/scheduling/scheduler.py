@@ -156,14 +156,14 @@ def _decide(
         return None
     admissions = _admit(connection, inputs, config.limits, started)
     job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts)
-    for kind in DECIDED:
-        decision = _decision(kind, admissions[kind], inputs)
-        if job and kind is job.kind:
-            decision = replace(decision, job_id=job.id)
-        before = inputs.before.get(kind)
+    decisions = [_decision(kind, admissions[kind], inputs) for kind in DECIDED]
+    if job:
+        decisions = [replace(each, job_id=job.id) if each.kind is job.kind else each for each in decisions]
+    for decision in decisions:
+        before = inputs.before.get(decision.kind)
         if decision.warning and not (before and before.warning):
             log.warning("Table %s: %s", table_id, decision.warning)
-        decision_store.record(connection, table_id, decision, before)
+    decision_store.record(connection, table_id, decisions, inputs.before)
     _record_plans(connection, inputs, admissions, job)
     _settle(connection, table_id, inputs, admissions, _next_decision_at(inputs, admissions, job))
     events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]

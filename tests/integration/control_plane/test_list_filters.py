@@ -149,7 +149,7 @@ def test_incidents_and_decisions(http: TestClient, engine: sa.Engine, times: lis
             decision = Decision(
                 JobKind.CLEANING, list(Verdict)[number], "code", "because", first_at=opened, last_at=opened
             )
-            decision_store.record(connection, "tbl_0", decision, None)
+            decision_store.record(connection, "tbl_0", [decision], {})
     hour = (start + timedelta(hours=1)).isoformat()
     for path in ("/v1/incidents", "/v1/tables/tbl_0/incidents"):
         assert listed(http, path, kind=["stale-write", "damage"]) == ["inc_2", "inc_0"]
