@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Depends
 
 from service.access.token import Role
+from service.api.answers import written
 from service.api.dependencies import needs
 from service.api.statuses import documented
 from service.model.errors import GroundskeeperError
@@ -35,7 +36,7 @@ class Routes(APIRouter):
         def add(function: _Operation) -> _Operation:
             self.add_api_route(
                 path,
-                function,
+                written(function, status=more.get("status_code") or 200, model=more.get("response_model")),
                 methods=[method],
                 summary=summary,
                 operation_id=operation_id or _camel(function.__name__),
