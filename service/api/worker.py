@@ -105,6 +105,7 @@ async def _next_order(
                 group=group,
                 permissions=lake.permissions,
                 token_id=caller.token_id,
+                only_submitted=wanted.only_submitted,
             )
             left = end - loop.time()
             if order is not None or left <= 0:

@@ -64,6 +64,7 @@ class WorkerInfoIn(_FromWorker):
     version: Word | None = None
     master: Word | None = None
     slots: int | None = Field(None, ge=1, le=1_000_000)
+    spare_slots: int = Field(0, ge=0, le=1_000_000)
     driver_memory: Word | None = None
     group: Annotated[str, StringConstraints(pattern=GROUP_PATTERN)] = DEFAULT_GROUP
     state: WorkerState | None = None
@@ -87,6 +88,9 @@ class LeaseRequest(BaseModel):
 
     worker_id: _WorkerId
     wait_seconds: float = Field(0, ge=0, le=20, description="How long the call may wait for a job")
+    only_submitted: bool = Field(
+        False, description="Whether a spare slot asks: it gets no job that the service has started by itself"
+    )
     worker: WorkerInfoIn | None = Field(None, description="The worker's description of itself")
 
 

@@ -38,6 +38,7 @@ class WorkerOut(BaseModel):
     version: str | None
     master: str | None
     slots: int | None = Field(description="Jobs that it runs at once")
+    spare_slots: int = Field(description="Submitted jobs that it runs beside when all its slots are taken")
     driver_memory: str | None
     group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
     state: WorkerState | None = Field(

@@ -286,6 +286,7 @@ OF_MODELS: Final[dict[str, dict[str, tuple[str, Any]]]] = {
         "version": ("Version of Groundskeeper", "0.1.0"),
         "master": ("Spark master", "local[2,4]"),
         "slots": ("Jobs that it runs at once", 1),
+        "spare_slots": ("Submitted jobs that it runs beside when all its slots are taken", 1),
         "driver_memory": ("Memory of its driver", "2g"),
         "group": ("Its worker group", "default"),
         "state": ("Only a worker that is `ready` gets jobs", "ready"),

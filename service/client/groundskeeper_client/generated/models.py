@@ -4669,6 +4669,8 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     """Spark master"""
     slots: int | None
     """Jobs that it runs at once"""
+    spare_slots: int
+    """Submitted jobs that it runs beside when all its slots are taken"""
     driver_memory: str | None
     """Memory of its driver"""
     group: str
