@@ -27,8 +27,6 @@ from service.scheduling.scheduler import SchedulerResult
 from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask, save_look
 
 if TYPE_CHECKING:
-    import sqlalchemy as sa
-
     from tests.integration.control_plane.conftest import FakeClock
 
 
