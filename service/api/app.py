@@ -167,9 +167,9 @@ def _routes() -> tuple[BaseRoute, ...]:
 def complete_routes(app: FastAPI) -> None:
     """Makes what a route needs to answer, which FastAPI 0.165 otherwise does in its event loop at the first call of
     each router, while every other call waits. Safe to run beside calls."""
-    unknown = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
     for route in app.routes:
-        route.matches(dict(unknown))
+        if make := getattr(route, "effective_candidates", None):
+            make()
 
 
 def _document_problems(app: FastAPI) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _p = schema.delegated_plans
 _IS_OPEN = _p.c.state.in_([state.value for state in OPEN])
+# Every decision executes this statement, so it is built once.
+_OPEN_PLANS = sa.select(_p).where(_p.c.table_id == sa.bindparam("of_table"), _IS_OPEN).order_by(_p.c.instant, _p.c.id)
 _IS_ENDED = _p.c.state.in_([state.value for state in ENDED])
 
 MOST_PER_TABLE = 5000
@@ -88,8 +90,7 @@ def adopt(connection: Connection, table_id: str, base_path: str) -> int:
 
 def open_plans(connection: Connection, table_id: str) -> list[DelegatedPlan]:
     """Returns the table's plans that have not ended, in the order of their instants."""
-    query = sa.select(_p).where(_p.c.table_id == table_id, _IS_OPEN).order_by(_p.c.instant, _p.c.id)
-    return [_plan(row) for row in connection.execute(query)]
+    return [_plan(row) for row in connection.execute(_OPEN_PLANS, {"of_table": table_id})]
 
 
 def record(

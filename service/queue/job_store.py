@@ -29,6 +29,18 @@ _j = schema.jobs
 _a = schema.job_attempts
 
 _ANY: tuple[str | None, ...] = (None,)
+# Every decision executes these statements, so they are built once.
+_RECENT = (
+    sa.select(_j)
+    .where(_j.c.table_id == sa.bindparam("of_table"), sa.not_(_j.c.dry_run))
+    .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+    .limit(sa.bindparam("most"))
+)
+_COUNT_ACTIVE = (
+    sa.select(_j.c.kind, _j.c.worker_group, sa.func.count())
+    .where(_j.c.state.in_([state.value for state in ACTIVE]), sa.not_(_j.c.dry_run))
+    .group_by(_j.c.kind, _j.c.worker_group)
+)
 
 
 def submit(connection: Connection, job: Job) -> Job:
@@ -119,20 +131,13 @@ def active(connection: Connection, table_id: str) -> list[str]:
 
 def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
     """Returns the table's last `limit` jobs without dry runs, newest first."""
-    query = (
-        sa.select(_j)
-        .where(_j.c.table_id == table_id, sa.not_(_j.c.dry_run))
-        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
-        .limit(limit)
-    )
-    return [Job.of_row(row) for row in connection.execute(query)]
+    rows = connection.execute(_RECENT, {"of_table": table_id, "most": limit})
+    return [Job.of_row(row) for row in rows]
 
 
 def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
     """Counts the active jobs of all tables by kind and worker group, without dry runs."""
-    keys = (_j.c.kind, _j.c.worker_group)
-    query = sa.select(*keys, sa.func.count()).where(is_active(), sa.not_(_j.c.dry_run)).group_by(*keys)
-    return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(query)})
+    return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(_COUNT_ACTIVE)})
 
 
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:

@@ -58,7 +58,7 @@ class Polls:
         url = new_sqlite(folder / "gk.db")
         self.engine = open_engine(url)
         config = ObserverConfig(at_once=1, backoff=BackOff(first=3600, most=3600))
-        read = readers.isolated(IsolatedTableReader(url, {}, 100))
+        reader = IsolatedTableReader(url, {}, 100)
         self.requests = PollRequests()
         self._observer = Observer(
             self.engine,
@@ -66,7 +66,8 @@ class Polls:
             Random(1),
             self.requests,
             config,
-            read=read,
+            read=readers.isolated(reader),
+            quiet=readers.isolated(reader.quiet),
             glance=readers.isolated(Glance({})),
             notifier=Notifier(),
         )

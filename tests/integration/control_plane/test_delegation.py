@@ -202,7 +202,7 @@ def on_timeline(service: Service, *pending: Pending, done: tuple[str, ...] = ())
         snapshot = dataclasses.replace(found.snapshot, pending=pending)
         snapshot_store.save(connection, Stored(snapshot))
         commits = [Commit("tbl_1", at, "commit", at, now, now, "COMPACT") for at in done]
-        commit_store.record(connection, commits)
+        commit_store.record(connection, commits, now)
 
 
 def a_plan(instant: str = FIRST, action: str = "compaction", state: str = "requested") -> Pending:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
     from service.lake.snapshot import TableSnapshot
-    from service.observation.poll import ReadTable
+    from service.observation.poll import FindQuiet, ReadTable
     from tests.integration.control_plane.conftest import FakeClock
 
 A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
@@ -46,11 +46,13 @@ class Watched:
         *,
         at_once: int = 4,
         read: ReadTable | None = None,
+        quiet: FindQuiet | None = None,
         glance: Callable[[str], str] | None = None,
     ) -> None:
         self.engine = engine
         self.clock = clock
         self.poll_requests = PollRequests()
+        reader = TableReader(engine, {}, 100 * 1024 * 1024)
         self.observer = Observer(
             engine,
             clock,
@@ -60,7 +62,8 @@ class Watched:
                 at_once=at_once,
                 backoff=BackOff(first=10, most=3600),
             ),
-            read=read or TableReader(engine, {}, 100 * 1024 * 1024),
+            read=read or reader,
+            quiet=quiet or reader.quiet,
             glance=glance or Glance({}),
             notifier=Notifier(),
         )
