@@ -44,16 +44,57 @@ _OF_THE_SHARED_DAEMON = {
 }
 
 _SHARED_DAEMON = "tests of the shared daemon"
-_WITH_SPARK = ("tests/acceptance/", "tests/flink/", "tests/integration/test_", "tests/hostile/test_paths.py")
+_FLINK = "tests of Flink"
+# What takes longest goes first, so that no process works alone on it in the end.
+_LONGEST = (
+    _SHARED_DAEMON,
+    _FLINK,
+    *(
+        f"tests/integration/test_{name}.py"
+        for name in (
+            "indexes",
+            "older_hudi",
+            "kills",
+            "killed_rebuild",
+            "plan_owner",
+            "table_parts",
+            "statements",
+            "statistics",
+            "types_of_hudi_1_2",
+            "savepoints",
+            "upgraded_meanwhile",
+            "stale_writes",
+            "storage_clocks",
+            "s3",
+            "delegated_plans",
+            "damaged_files",
+            "audit_sees",
+            "prepared_expansion",
+            "next_attempt",
+            "beside_writers",
+            "services",
+            "arrow_rewrites",
+        )
+    ),
+    "tests of the dashboard",
+    "tests/hostile/test_every_call.py",
+    *(f"tests/integration/control_plane/test_{name}.py" for name in ("kafka", "dashboard", "command_line", "jobs_api")),
+    "tests/unit/test_code_checks.py",
+)
+_WITH_SPARK = ("tests/acceptance/", "tests/integration/test_", "tests/hostile/test_paths.py")
 
 
 def _needs_spark(scope: str) -> bool:
-    return scope == _SHARED_DAEMON or scope.startswith(_WITH_SPARK)
+    return scope in (_SHARED_DAEMON, _FLINK) or scope.startswith(_WITH_SPARK)
+
+
+def _rank(scope: str) -> int:
+    return _LONGEST.index(scope) if scope in _LONGEST else len(_LONGEST)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
-    """Gives a file to one process, and the long files at the front first. A single pure test needs no xdist.
+    """Gives a file to one process, and the long files first. A single pure test needs no xdist.
 
     Two of three processes begin with the files that need Spark, and the others with the rest: a JVM takes a minute of
     CPU time to start and to get warm.
@@ -63,15 +104,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     class Scheduling(LoadFileScheduling):
         def _assign_work_unit(self, node: Any) -> None:
             has_spark = self.nodes.index(node) < math.ceil(self.numnodes * 2 / 3)
-            wanted = (file for file in self.workqueue if _needs_spark(file) == has_spark)
-            if (first := next(wanted, None)) is not None:
-                self.workqueue.move_to_end(first, last=False)
+            wanted = [file for file in self.workqueue if _needs_spark(file) == has_spark] or self.workqueue
+            self.workqueue.move_to_end(min(wanted, key=_rank), last=False)
             super()._assign_work_unit(node)
 
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
             if file.startswith("tests/dashboard/"):
                 return "tests of the dashboard"
+            if file.startswith("tests/flink/"):
+                return _FLINK
             return _SHARED_DAEMON if file in _OF_THE_SHARED_DAEMON else file
 
     config.option.loadscopereorder = False
@@ -109,12 +151,25 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     # Tests without a session do not even import PySpark.
     from jobs.hudi.session import ABFS, GS, S3A, start_session
 
-    conf = {"spark.sql.shuffle.partitions": "2", **_HEAP}
+    # A process runs more different queries than the cache holds by default, and would compile most of them anew.
+    conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.cache.maxEntries": "2000", **_HEAP}
     packages = [S3A, ABFS, _FILES_PACKAGE, *([GS] if request.config.getoption("--exhaustive") else [])]
     session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()  # type: ignore[union-attr]
+    _forget_options_of_yarn(session)
     yield session
     session.stop()
+
+
+def _forget_options_of_yarn(session: Any) -> None:
+    """Removes Hadoop's options that only YARN and MapReduce read: 600 of 1 000. Hudi sends all options with each of its
+    tasks, and to write and read them took a sixth of the CPU time."""
+    # This class brings them; later it would bring them back.
+    session._jvm.java.lang.Class.forName("org.apache.hadoop.mapred.JobConf")
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    for prefix in ("yarn.", "mapreduce."):
+        for name in list(hadoop.getPropsWithPrefix(prefix)):
+            hadoop.unset(prefix + name)
 
 
 @pytest.fixture(scope="session")

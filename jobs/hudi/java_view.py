@@ -19,7 +19,7 @@ class JavaView:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self._session: Any = spark  # for its members that pyspark does not type
-        java = _names(self._session._jvm)
+        java = names(self._session._jvm)
         self.java = java
         self.hudi = java.org.apache.hudi
 
@@ -63,5 +63,6 @@ class _Class(JavaClass):  # type: ignore[misc]
 
 
 @lru_cache(maxsize=1)
-def _names(view: Any) -> Any:
+def names(view: Any) -> Any:
+    """Returns the names of a JVM, as `py4j`'s own view of it."""
     return _Names(view)

@@ -22,6 +22,7 @@ from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
 from jobs.hudi import dropped_objects, google_connector, ivy
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
+from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
 from jobs.hudi.jvm_log import java_option
 from jobs.hudi.kerberos import log_in
@@ -162,6 +163,7 @@ def start_session(
         hadoop.set(key.removeprefix("spark.hadoop."), value)
     log_in(session)
     _without_jars_in_python(session.sparkContext)
+    _look_up_functions(session)
     if not is_local(master):
         ship_jobs(session.sparkContext)
     return session
@@ -312,6 +314,14 @@ def _without_jars_in_python(context: Any) -> None:
     """
     context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
     sys.path[:] = [entry for entry in sys.path if not entry.endswith(".jar")]
+
+
+def _look_up_functions(session: SparkSession) -> None:
+    """Lets PySpark look up once what every function of a query and every selection of columns asks the JVM for: to find
+    a class, the JVM searches all jars for its name in each imported package, which takes a millisecond or two."""
+    jvm: Any = session._jvm
+    for name in ("functions", "PythonUtils", "PythonSQLUtils"):
+        setattr(jvm, name, getattr(names(jvm), name))
 
 
 @contextmanager

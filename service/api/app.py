@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
+from starlette.routing import BaseRoute
 
 from service.api import (
     audit,
@@ -43,11 +45,11 @@ from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.document.completion import complete
+from service.api.health import WorkerCheck
 from service.api.job_waits import JobWaits
+from service.api.problems import ProblemDocument
 from service.api.query_parameters import only_known
-from service.api.readiness import WorkerCheck
 from service.api.request_ids import RequestIds
-from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
 from service.api.traces import Traces
 from service.db.probe import Probe
@@ -88,6 +90,34 @@ _TAGS = [
 ]
 
 
+_PARTS = (
+    tables,
+    locks,
+    table_by_path,
+    discovery,
+    commits,
+    consumers,
+    incidents,
+    health_problems,
+    overview,
+    policies,
+    decisions,
+    jobs,
+    webhooks,
+    events,
+    lineage,
+    writers,
+    delegation,
+    workers,
+    worker,
+    audit,
+    session,
+    health,
+    problem_pages,
+    metrics,
+)
+
+
 def create_app(context: AppContext) -> FastAPI:
     """Returns the application. The database must be migrated. The background ticks run in `service.runtime.process`."""
     # The class brings the files of the documentation, which FastAPI's own page loads from a public server.
@@ -108,47 +138,30 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.probe = Probe(database.engine)
     app.state.worker_check = WorkerCheck(database.engine, database.clock)
     app.state.scrapes = Scrapes(database.engine, database.clock, monitoring.metrics, monitoring.forecaster)
-    parts = (
-        tables,
-        locks,
-        table_by_path,
-        discovery,
-        commits,
-        consumers,
-        incidents,
-        health_problems,
-        overview,
-        policies,
-        decisions,
-        jobs,
-        webhooks,
-        events,
-        lineage,
-        writers,
-        delegation,
-        workers,
-        worker,
-        audit,
-        session,
-        health,
-        problem_pages,
-        metrics,
-    )
-    for part in parts:
-        app.include_router(part.router, dependencies=[Depends(only_known)])
+    app.router.routes.extend(_routes())
     dashboard.install(app)
     docs.install(app)
     problems.install(app)
     # Starlette runs the middleware that was added last first.
     app.add_middleware(middleware.SizeLimit, max_bytes=exposure.max_request_bytes)
     app.add_middleware(Authentication, database=database, exposure=exposure)
-    routes = [route for part in parts for route in part.router.routes if isinstance(route, APIRoute)]
+    routes = [route for part in _PARTS for route in part.router.routes if isinstance(route, APIRoute)]
     app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, routes))
     app.add_middleware(middleware.Latencies, metrics=monitoring.metrics)
     app.add_middleware(Traces)
     app.add_middleware(RequestIds)
     _document_problems(app)
     return app
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """Returns the routes of all parts, which know nothing of an application: those of one process share them, and what
+    `complete_routes` makes."""
+    together = APIRouter()
+    for part in _PARTS:
+        together.include_router(part.router, dependencies=[Depends(only_known)])
+    return tuple(together.routes)
 
 
 def complete_routes(app: FastAPI) -> None:
@@ -160,8 +173,8 @@ def complete_routes(app: FastAPI) -> None:
 
 
 def _document_problems(app: FastAPI) -> None:
-    """Adds the problems of every operation, and the schema of the problem document. It replaces FastAPI's own schema of
-    a validation error, which this API never returns."""
+    """Adds the problems of every operation, and the schema of the problem document. FastAPI's own schemas of a
+    validation error stay out: this API never returns one."""
     generate = app.openapi
 
     def openapi() -> dict[str, object]:
@@ -175,23 +188,9 @@ def _document_problems(app: FastAPI) -> None:
                 schemas.pop(unused, None)
             for address, path in document["paths"].items():
                 for method, operation in path.items():
-                    _replace_validation_error(operation["responses"])
                     is_conditional = entity_tags.document(method, address, operation)
                     document_common(method, operation, is_conditional=is_conditional)
             complete(document, {name: each.example for name, each in problem_pages.every_type().items()})
         return app.openapi_schema or {}
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
-
-
-_INVALID = "[`params-invalid`](/problems/params-invalid): something is missing, unknown or out of range"
-
-
-def _replace_validation_error(responses: dict[str, dict[str, object]]) -> None:
-    for response in responses.values():
-        content = response.get("content")
-        if isinstance(content, dict) and "HTTPValidationError" in str(content):
-            response["description"] = _INVALID
-            response["content"] = {
-                "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
-            }

@@ -10,9 +10,20 @@ from fastapi import APIRouter, Depends
 from service.access.token import Role
 from service.api.dependencies import needs
 from service.api.statuses import documented
-from service.model.errors import GroundskeeperError
+from service.model import errors as problems
+from service.model import job_errors, table_errors
 
 _Operation = TypeVar("_Operation", bound=Callable[..., Any])
+
+
+_OF_IDS = {
+    "/tables/{table_id}": table_errors.TableNotFoundError,
+    "/jobs/{job_id}": job_errors.JobNotFoundError,
+    "/incidents/{incident_id}": job_errors.IncidentNotFoundError,
+    "/webhooks/{webhook_id}": problems.WebhookNotFoundError,
+    "/deliveries/{delivery_id}": problems.DeliveryNotFoundError,
+}
+"""The problem of an id in a path that names nothing."""
 
 
 class Routes(APIRouter):
@@ -20,15 +31,17 @@ class Routes(APIRouter):
         self,
         call: str,
         summary: str,
-        *errors: type[GroundskeeperError],
+        *errors: type[problems.GroundskeeperError],
         role: Role | None = None,
         operation_id: str | None = None,
         responses: dict[int | str, dict[str, Any]] | None = None,
         **more: Any,
     ) -> Callable[[_Operation], _Operation]:
         """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are its own
-        problems. The `operation_id` is by default the name of the function, as JavaScript would write it."""
+        problems, beside those of every call and of the ids in its path. The `operation_id` is by default the name of
+        the function, as JavaScript would write it."""
         method, path = call.split(" ")
+        of_ids = [error for part, error in _OF_IDS.items() if part in self.prefix + path]
         if role is not None:
             more["dependencies"] = [Depends(needs(role))]
 
@@ -39,7 +52,7 @@ class Routes(APIRouter):
                 methods=[method],
                 summary=summary,
                 operation_id=operation_id or _camel(function.__name__),
-                responses={**(responses or {}), **documented(*errors)},
+                responses={**(responses or {}), **documented(*of_ids, *errors)},
                 **more,
             )
             return function

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.page import Cursor, Page, page_of, within
+from service.db.page import Cursor, Page, PageRequest, page_of
 from service.lake.commit import CLEAN, SERVICE_OPERATIONS, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since
 
@@ -102,26 +102,19 @@ def last_recorded(connection: Connection, table_id: str) -> str | None:
 
 
 def page(
-    connection: Connection,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    table_id: str | None = None,
-    actions: Collection[str] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
+    connection: Connection, asked: PageRequest, *, table_id: str | None = None, actions: Collection[str] = ()
 ) -> Page[Commit]:
     """Returns a page, the commit that completed last first. Empty `actions` select all; the times are those of
     completion."""
-    conditions = within(_c.c.completed_at, since, until)
+    conditions = asked.within(_c.c.completed_at)
     if table_id is not None:
         conditions.append(_c.c.table_id == table_id)
-    if cursor:
-        after = Cursor.parse(cursor)
+    if asked.cursor:
+        after = Cursor.parse(asked.cursor)
         same_moment = sa.and_(_c.c.completed_at == after.created_at, _c.c.id < after.number)
         # The second condition is enough; the first one lets the index be searched.
         conditions += [_c.c.completed_at <= after.created_at, sa.or_(_c.c.completed_at < after.created_at, same_moment)]
-    most = limit + 1
+    most = asked.limit + 1
     latest = (_c.c.completed_at.desc(), _c.c.id.desc())
     # Each action takes one step in an index, however rare it is among the others.
     parts = [
@@ -132,7 +125,7 @@ def page(
     rows = [
         _commit(row) for row in connection.execute(sa.select(_c).where(_c.c.id.in_(ids)).order_by(*latest).limit(most))
     ]
-    return page_of(rows, limit, lambda commit: (commit.completed_at, str(commit.id)))
+    return page_of(rows, asked.limit, lambda commit: (commit.completed_at, str(commit.id)))
 
 
 def since_run(connection: Connection, table_id: str, run: str) -> Since:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Page, among, paged, within
+from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.delegation.plan import ENDED, OPEN, DelegatedPlan, DelegatedService, ExecutionHints, PlanState
 
@@ -117,21 +117,14 @@ def record(
 
 
 def page(
-    connection: Connection,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    table_id: str | None = None,
-    states: Collection[PlanState] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
+    connection: Connection, asked: PageRequest, *, table_id: str | None = None, states: Collection[PlanState] = ()
 ) -> Page[DelegatedPlan]:
     """Returns a page, newest first, of those first requested from `since` on and before `until`. Empty `states` select
     all states."""
-    query = sa.select(_p).where(*within(_p.c.requested_at, since, until), *among(_p.c.state, states))
+    query = sa.select(_p).where(*asked.within(_p.c.requested_at), *among(_p.c.state, states))
     if table_id is not None:
         query = query.where(_p.c.table_id == table_id)
-    return paged(connection, query, _plan, _p.c.requested_at, _p.c.id, limit=limit, cursor=cursor)
+    return paged(connection, query, _plan, _p.c.requested_at, _p.c.id, asked=asked)
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:

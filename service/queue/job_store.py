@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from jobs.contract import TABLE_LOCKED, JobKind
 from jobs.kinds.registry import KINDS
 from service.db import schema
-from service.db.page import Page, behind, page_of, within
+from service.db.page import Page, PageRequest, behind, page_of
 from service.db.violation import FOREIGN_KEY, violated
 from service.model.job_errors import JobConflictError, JobNotFoundError
 from service.model.table_errors import TableNotFoundError
@@ -85,17 +85,14 @@ def attempts(connection: Connection, job_id: str) -> list[Attempt]:
 
 def page(
     connection: Connection,
+    asked: PageRequest,
     *,
-    limit: int,
-    cursor: str | None = None,
     table_id: str | None = None,
     kinds: Collection[JobKind] = (),
     states: Collection[JobState] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
 ) -> Page[Job]:
     """Returns a page of jobs, newest first. Empty `kinds` and `states` select all; the times are those of creation."""
-    conditions = within(_j.c.created_at, since, until) + behind(cursor, _j.c.created_at, _j.c.id)
+    conditions = asked.within(_j.c.created_at) + behind(asked.cursor, _j.c.created_at, _j.c.id)
     if table_id is not None:
         conditions.append(_j.c.table_id == table_id)
     newest = (_j.c.created_at.desc(), _j.c.id.desc())
@@ -104,14 +101,14 @@ def page(
         sa.select(_j.c.id)
         .where(*conditions, *([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else []))
         .order_by(*newest)
-        .limit(limit + 1)
+        .limit(asked.limit + 1)
         for kind in sorted({each.value for each in kinds}) or _ANY
         for state in sorted({each.value for each in states}) or _ANY
     ]
     ids = pairs[0] if len(pairs) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in pairs))
-    query = sa.select(_j).where(_j.c.id.in_(ids)).order_by(*newest).limit(limit + 1)
+    query = sa.select(_j).where(_j.c.id.in_(ids)).order_by(*newest).limit(asked.limit + 1)
     rows = [Job.of_row(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda job: (job.created_at, job.id))
+    return page_of(rows, asked.limit, lambda job: (job.created_at, job.id))
 
 
 def active(connection: Connection, table_id: str) -> list[str]:

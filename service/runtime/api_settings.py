@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.api.exposure import Exposure, is_loopback
+from service.api.dependencies import Exposure, is_loopback
 from service.model.backoff import BackOff
 from service.queue.leases import LeaseConfig
 from service.scheduling.admission import Limits

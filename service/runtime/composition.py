@@ -158,6 +158,7 @@ class Composition:
                     url_of(listening),
                     master=chosen.master,
                     slots=chosen.slots,
+                    spare_slots=chosen.spare_slots,
                     group=chosen.worker_group,
                     driver_memory=chosen.driver_memory,
                 ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Cursor, Page, among, page_of, within
+from service.db.page import Cursor, Page, PageRequest, among, page_of, within
 from service.scheduling.decision import DECIDED, Decision, Verdict
 
 if TYPE_CHECKING:
@@ -72,23 +72,20 @@ def record(connection: Connection, table_id: str, decision: Decision, before: De
 def page(
     connection: Connection,
     table_id: str,
+    asked: PageRequest,
     *,
-    limit: int,
-    cursor: str | None = None,
     kinds: Collection[JobKind] = (),
     verdicts: Collection[Verdict] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
 ) -> Page[Decision]:
     """Returns a page of the table's decisions, newest first. Empty `kinds` and `verdicts` select all; a decision is
     between two times if it was made or repeated then."""
-    query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(limit + 1)
-    query = query.where(*within(_d.c.last_at, since, None), *within(_d.c.first_at, None, until))
+    query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(asked.limit + 1)
+    query = query.where(*within(_d.c.last_at, asked.since, None), *within(_d.c.first_at, None, asked.until))
     query = query.where(*among(_d.c.kind, kinds), *among(_d.c.verdict, verdicts))
-    if cursor:
-        query = query.where(_d.c.id < Cursor.parse(cursor).number)
+    if asked.cursor:
+        query = query.where(_d.c.id < Cursor.parse(asked.cursor).number)
     rows = [Decision.of_row(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda decision: (decision.first_at, str(decision.id)))
+    return page_of(rows, asked.limit, lambda decision: (decision.first_at, str(decision.id)))
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:

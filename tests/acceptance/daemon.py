@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
+
+from tests.forked_service import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,15 +37,8 @@ class Daemon:
         own = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
         self.log = folder / "log"
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "service.cli", "serve", "--port", "0"],
-                cwd=folder,
-                env={**own, **{f"GROUNDSKEEPER_{key.upper()}": value for key, value in settings.items()}},
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert self.process.stdout is not None
+            environment = {**own, **{f"GROUNDSKEEPER_{key.upper()}": value for key, value in settings.items()}}
+            self.process = Forked("--port", "0", cwd=folder, env=environment, stderr=log.fileno())
         first = self.process.stdout.readline()
         found = re.search(r"ready at (http://\S+)", first)
         assert found, first + self.log.read_text()

@@ -14,6 +14,7 @@ import pytest
 from service.catalog import commit_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import open_engine, reading, writing
+from service.db.page import PageRequest
 from service.events.notifier import Notifier
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
@@ -85,7 +86,7 @@ class Polls:
 
     def commits(self, name: str) -> int:
         with reading(self.engine) as connection:
-            return len(commit_store.page(connection, limit=10, table_id=name).items)
+            return len(commit_store.page(connection, PageRequest(10), table_id=name).items)
 
 
 @pytest.mark.parametrize(

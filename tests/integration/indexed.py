@@ -54,6 +54,9 @@ def write(spark: SparkSession, base: Path, indexes: dict[str, str], **shape: Any
         "hoodie.parquet.small.file.limit": "0",
         # See `jobs.hudi.indexes`.
         "hoodie.embed.timeline.server": "true",
+        # By default a record index has ten files, all of which are rewritten or read each time.
+        "hoodie.metadata.record.index.min.filegroup.count": "2",
+        "hoodie.metadata.record.index.max.filegroup.count": "2",
     }
     options = tables.writer_options(base, num_buckets=None, **{**shape, **more, **indexes})
     before = {name: value for name, value in options.items() if name in first or name not in indexes}

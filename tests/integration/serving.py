@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from service.db.engine import open_engine
+from tests.forked_service import Forked
 from tests.integration.control_plane.databases import new_sqlite
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Serving:
         environment: Mapping[str, str] | None = None,
         **settings: str,
     ) -> None:
-        """`database` is the URL by which the test reaches it, and the service too, unless `settings` has another."""
+        """`database` is the URL by which the test reaches it, and the service too, unless `settings` has another. With
+        variables of the `environment` besides our settings, it is the program that is started."""
         file = folder / "groundskeeper.db"
         if not (database or file.exists()):
             new_sqlite(file)
@@ -56,23 +58,29 @@ class Serving:
         own = {f"GROUNDSKEEPER_{name}": value for name, value in settings.items()}
         self._environment = {**clean, **local, **own, **(environment or {})}
         self._folder = folder
+        self._is_of_its_own = environment is not None
         self.log = folder / "serve.log"
         self.start()
 
     def start(self) -> None:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "service.cli", "serve", "--workers", "0", "--port", "0"],
-                cwd=self._folder,
-                env=self._environment,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+            self.process = self._started("--workers", "0", "--port", "0", stderr=log.fileno())
         assert self.process.stdout is not None
         match = re.search(r"ready at (http://\S+)", self.process.stdout.readline())
         assert match, self.log.read_text()
         self.url = match.group(1)
+
+    def _started(self, *arguments: str, stderr: int) -> Forked | subprocess.Popen[str]:
+        if not self._is_of_its_own:
+            return Forked(*arguments, cwd=self._folder, env=self._environment, stderr=stderr)
+        return subprocess.Popen(
+            [sys.executable, "-m", "service.cli", "serve", *arguments],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
 
     def kill(self) -> None:
         self.process.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from tests.integration import tables
 from tests.integration.run import proved, run_job
@@ -38,6 +39,17 @@ def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path,
         if buckets == 4:
             tables.upsert(tables.rows(spark, 0, 20, ts=round_ + 2), base, options)
             assert len(proved(spark, base, 4)) == len(before)
+
+
+def test_pysparks_functions_are_looked_up_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = spark.range(1)
+    frame.select(F.lit(1), F.concat("id", F.lit(2)))
+    client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
+    send, asked = client.send_command, []
+    monkeypatch.setattr(client, "send_command", lambda command, *more: asked.append(command) or send(command, *more))
+    frame.select(F.lit(1), F.concat("id", F.lit(2)))
+    assert asked
+    assert [command for command in asked if command.startswith("r\n")] == []
 
 
 def _names(spark: SparkSession, first: int) -> list[str]:

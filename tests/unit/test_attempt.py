@@ -256,7 +256,7 @@ class FakeService:
         self.result: Result | None = None
         self.log: list[LogLine] = []
 
-    def lease(self, _worker_id: str, _info: WorkerInfo) -> tuple[WorkOrder, float]:
+    def lease(self, _worker_id: str, _info: WorkerInfo, **_spare: bool) -> tuple[WorkOrder, float]:
         return self._plan, 30.0
 
     def heartbeat(self, _worker_id: str, _job_id: str, beat: Heartbeat) -> HeartbeatAnswer:

@@ -12,12 +12,12 @@ import jsonschema
 import pytest
 import typer
 import yaml
-from typer.testing import CliRunner
 
 from service.access.secret_cipher import SecretCipher
 from service.access.token import Bearer
 from service.cli.main import app
 from service.runtime.settings import Settings
+from tests.commands import called
 
 OPTIONS = ("--image", "registry.example/team/groundskeeper:1", "--allowed-root", "s3a://lake/a", "--workers", "3")
 
@@ -65,7 +65,7 @@ def test_values_are_quoted_for_yaml_and_against_replacement() -> None:
 
 @pytest.mark.parametrize("options", [("--image", "a b"), ("--secret", "A_b"), ("--claim", ""), ("--replicas", "0")])
 def test_values_that_kubernetes_would_refuse_are_refused(options: tuple[str, ...]) -> None:
-    assert CliRunner().invoke(app, ["manifests", "kubernetes", *options]).exit_code == 2
+    assert called(["manifests", "kubernetes", *options]).exit_code == 2
 
 
 def test_containers_start_commands_and_set_variables_that_exist() -> None:
@@ -126,7 +126,7 @@ def test_the_secrets_are_the_ones_that_the_manifests_name() -> None:
 
 
 def _printed(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["manifests", *arguments])
+    result = called(["manifests", *arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -94,14 +95,14 @@ def count_rows(
         halves = [F.sum(name).alias(name) for name in ("high", "low")]
         per_key = judged.groupBy("p", "k").agg(F.count("*").alias("n"), wrong, *halves, *counted)
         sums = (F.sum("n"), F.sum("w"), F.sum(F.col("n") - 1), F.min("k"), F.max("k"), *halves)
-        rows = per_key.groupBy("p").agg(*sums, *(F.sum(name) for name in forms)).orderBy("p").collect()
+        rows = per_key.groupBy("p").agg(*sums, *(F.sum(name) for name in forms)).collect()
         fixed = len(sums) + 1
         return [
             replace(
                 PartitionRows(*row[:fixed]),
                 forms={name: number for name, number in zip(forms, row[fixed:], strict=True) if number},
             )
-            for row in rows
+            for row in sorted(rows, key=itemgetter("p"))
         ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from dataclasses import replace
 from http import HTTPStatus
@@ -45,8 +46,15 @@ def options(url: str, token: str | None) -> dict[str, Any]:
     if token is not None and (not token.isascii() or not token.isprintable() or " " in token):
         raise ClientError("The token has characters that no token has.")
     headers = {"accept": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
-    # No proxy leads to this machine.
-    return {"base_url": address, "headers": headers, "timeout": TIMEOUT, "trust_env": address.host not in _LOOPBACK}
+    return {
+        "base_url": address,
+        "headers": headers,
+        "timeout": TIMEOUT,
+        # No proxy leads to this machine.
+        "trust_env": address.host not in _LOOPBACK,
+        # Without TLS nobody has to be trusted; to read all authorities takes longer than a call.
+        "verify": address.scheme == "https" or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+    }
 
 
 def pause_after(answer: httpx.Response, call: Call[object], retries: Retries, tries: int) -> float | None:

@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from typer.testing import CliRunner
 
 from service.access import token_store
 from service.access.token import Role, issued
-from service.cli.main import app
 from service.db.engine import writing
 from service.model.clock import utc_now
+from tests.commands import called
 from tests.integration.control_plane.protocol_worker import Worker
 from tests.integration.serving import Serving
 from tests.small_table import SmallTable
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from click.testing import Result as Ended
+    from typer.testing import Result as Ended
 
 
 class CommandLine:
@@ -52,7 +51,7 @@ class CommandLine:
         return str(self.json("tables", "add", str(self.folder / name), *options)["id"])
 
     def run(self, *arguments: str, code: int = 0, **environment: str | None) -> Ended:
-        ended = CliRunner().invoke(app, arguments, env={**self.environment, **environment}, catch_exceptions=False)
+        ended = called(arguments, {**self.environment, **environment})
         assert ended.exit_code == code, ended.stdout + ended.stderr
         assert "Traceback" not in ended.stderr
         return ended

@@ -17,12 +17,12 @@ from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
 from service.catalog import table_store
 from service.catalog.registration import Registration
-from service.db.engine import open_engine, writing
+from service.db.engine import writing
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import BucketIndexContradictedError
 from tests.contexts import context_of
-from tests.integration.control_plane.databases import new_postgresql, new_sqlite, open_sqlite
+from tests.integration.control_plane.databases import new_postgresql, new_sqlite, open_sqlite, opened
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.watching import Watched
 from tests.integration.receiver import Receiver
@@ -73,7 +73,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def engine(database: str) -> Iterator[sa.Engine]:
-    engine = open_engine(database)
+    engine = opened(database)
     yield engine
     engine.dispose()
 

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,7 +30,28 @@ MOSTLY_ON_POSTGRESQL = pytest.mark.parametrize(
 
 def open_sqlite(file: Path) -> sa.Engine:
     """Returns the engine of a new database in this file."""
-    return open_engine(new_sqlite(file))
+    return opened(new_sqlite(file))
+
+
+def opened(url: str) -> sa.Engine:
+    """Returns an engine that shares what it compiles with all others of this process on the same kind of database: a
+    service makes each statement once, a test would make all that it needs."""
+    engine = open_engine(url)
+    engine.update_execution_options(compiled_cache=_compiled)
+    return engine
+
+
+class _Compiled(dict[tuple[Any, ...], Any]):
+    """SQLAlchemy's keys begin with the dialect, an object of one engine."""
+
+    def get(self, key: tuple[Any, ...], default: Any = None) -> Any:
+        return super().get((key[0].name, *key[1:]), default)
+
+    def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
+        super().__setitem__((key[0].name, *key[1:]), value)
+
+
+_compiled = _Compiled()
 
 
 def new_sqlite(file: Path) -> str:

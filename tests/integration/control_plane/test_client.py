@@ -319,3 +319,10 @@ def test_what_may_have_been_done_is_not_done_twice() -> None:
             client.send(calls.cancel_job("job_1"))
         assert error.value.was_sent
         assert len(receiver.received) == 2
+
+
+def test_authorities_are_read_for_tls_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file")
+    Client("http://service.example").close()
+    with pytest.raises(FileNotFoundError):
+        Client("https://service.example")

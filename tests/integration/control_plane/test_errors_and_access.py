@@ -14,11 +14,14 @@ from jobs.storage.permissions import Permissions
 from service.access import token_store
 from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
-from service.api.readiness import WorkerCheck
+from service.api.health import WorkerCheck
 from service.db.engine import open_engine, writing
 from tests.contexts import changed
+from tests.integration.control_plane.databases import open_sqlite
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from service.api.dependencies import AppContext
 
 MakeToken = Callable[[Role], dict[str, str]]
@@ -52,6 +55,17 @@ def test_an_unexpected_error_shows_nothing_of_its_inside(client: TestClient, cap
     assert answer.json()["type"] == "/problems/internal-error"
     assert "secret" not in answer.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_applications_of_one_process_share_their_routes_and_nothing_else(
+    client: TestClient, app_context: AppContext, table_id: str, tmp_path: Path
+) -> None:
+    other = create_app(changed(app_context, engine=open_sqlite(tmp_path / "other.db")))
+    shared = [route for route in other.router.routes if any(route is each for each in client.app.router.routes)]  # type: ignore[attr-defined]
+    assert len(shared) > 20
+    with TestClient(other, base_url="http://127.0.0.1") as elsewhere:
+        assert elsewhere.get("/v1/tables").json()["items"] == []
+    assert [each["id"] for each in client.get("/v1/tables").json()["items"]] == [table_id]
 
 
 def test_a_database_that_is_away_is_said_so(app_context: AppContext) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.contract import DEFAULT_GROUP, JobKind, WorkerInfo
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.queue import job_store, lease_store, worker_store
 from service.queue.job import AttemptOutcome, Job, JobState
 from service.runtime import retention
@@ -51,7 +52,7 @@ def run(engine: sa.Engine, clock: Clock) -> None:
 
 def ids(engine: sa.Engine) -> set[str]:
     with reading(engine) as connection:
-        return {job.id for job in job_store.page(connection, limit=500).items}
+        return {job.id for job in job_store.page(connection, PageRequest(500)).items}
 
 
 def test_ended_jobs_go_with_their_attempts_and_active_ones_stay(

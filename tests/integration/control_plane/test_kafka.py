@@ -293,14 +293,11 @@ def test_a_server_that_talks_nonsense_is_a_failed_attempt() -> None:
         assert answer.error
 
 
-def test_without_the_extra_the_service_runs_and_says_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra_the_service_runs_and_says_what_is_missing(tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.mkdir()
     (blocked / "aiokafka.py").write_text("raise ModuleNotFoundError('No module named aiokafka')\n")
-    monkeypatch.setenv("PYTHONPATH", str(blocked))
-    with Serving(tmp_path) as serving:
+    with Serving(tmp_path, environment={"PYTHONPATH": str(blocked)}) as serving:
         answer = httpx.post(f"{serving.url}/v1/webhooks", json={"url": "kafka://127.0.0.1:9092/lake"})
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/kafka-not-installed")
         assert "pip install 'groundskeeper[kafka]'" in answer.json()["hint"]

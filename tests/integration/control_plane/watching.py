@@ -9,6 +9,7 @@ from jobs.contract import BucketIndex
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.delivery import outbox
 from service.events.notifier import Notifier
 from service.incidents import store
@@ -82,7 +83,7 @@ class Watched:
     def commits(self, table_id: str) -> list[Commit]:
         """In the order in which they were recorded."""
         with reading(self.engine) as connection:
-            return list(reversed(commit_store.page(connection, limit=500, table_id=table_id).items))
+            return list(reversed(commit_store.page(connection, PageRequest(500), table_id=table_id).items))
 
     def instants(self, table_id: str) -> list[str]:
         return [commit.requested_time for commit in self.commits(table_id)]
@@ -100,7 +101,7 @@ class Watched:
     def incidents(self, table_id: str) -> list[Incident]:
         """In the order in which they were found."""
         with reading(self.engine) as connection:
-            return list(reversed(store.page(connection, limit=500, table_id=table_id).items))
+            return list(reversed(store.page(connection, PageRequest(500), table_id=table_id).items))
 
     def watch(self, table_id: str) -> Watch:
         with reading(self.engine) as connection:

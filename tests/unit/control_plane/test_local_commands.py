@@ -7,16 +7,15 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from typer.testing import CliRunner
 
-from service.cli.main import app
 from service.model.errors import SettingsError, TokenNotFoundError
 from service.runtime.settings import Settings
+from tests.commands import called
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from click.testing import Result as Ended
+    from typer.testing import Result as Ended
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +24,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def _run(*arguments: str, **environment: str) -> Ended:
-    return CliRunner().invoke(app, arguments, env=environment, catch_exceptions=False)
+    return called(arguments, environment)
 
 
 @pytest.mark.parametrize("command", [("list",), ("revoke", "none")])

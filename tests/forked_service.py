@@ -1,0 +1,176 @@
+"""Starts `groundskeeper serve` by forking a process that has imported it already: to import it takes three CPU seconds.
+
+Tests that are about the start, or about the environment of Python itself, start the program.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_MOST_BYTES = 1024 * 1024
+_ASK_SECONDS = 60
+
+
+class Forked:
+    """One service, with what tests use of `subprocess.Popen`."""
+
+    def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str], stderr: int) -> None:
+        self.returncode: int | None = None
+        reading, writing = os.pipe()
+        self._ending, ended = os.pipe()
+        try:
+            wanted = {"arguments": ["serve", *arguments], "cwd": str(cwd), "env": dict(env)}
+            self.pid = _server().fork(wanted, [writing, stderr, ended])
+        finally:
+            os.close(writing)
+            os.close(ended)
+        self.stdout = os.fdopen(reading, "r")
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._ending], [], [], 0)[0]:
+            self.returncode = int(os.read(self._ending, 16).decode() or "-9")
+            os.close(self._ending)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None and not select.select([self._ending], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("serve", timeout or 0)
+        return self.poll() or 0
+
+    def communicate(self, timeout: float | None = None) -> None:
+        """Waits for the end; what the service said last is lost."""
+        self.wait(timeout)
+        self.stdout.close()
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class _Server:
+    """The process that forks. It ends with this one."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-m", __spec__.name, str(theirs.fileno())]
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        theirs.close()
+        self._ours.settimeout(_ASK_SECONDS)
+        self._asking = threading.Lock()
+        atexit.register(self._end)
+
+    def fork(self, wanted: Mapping[str, object], descriptors: list[int]) -> int:
+        """Returns the process id."""
+        with self._asking:
+            socket.send_fds(self._ours, [json.dumps(wanted).encode()], descriptors)
+            return int(self._ours.recv(16))
+
+    def _end(self) -> None:
+        self._ours.close()
+        self._process.wait()
+
+
+@cache
+def _server() -> _Server:
+    return _Server()
+
+
+def _serve(asked: socket.socket) -> None:
+    # What `serve` imports, also in its functions.
+    import uvicorn.protocols.http.httptools_impl  # noqa: F401
+
+    import service.cli.main
+    import service.cli.serving  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+    woken, waking = os.pipe()
+    os.set_blocking(waking, False)
+    signal.set_wakeup_fd(waking)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    endings: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([asked, woken], [], [])
+        if woken in ready:
+            os.read(woken, 1024)
+        _tell_of_ended(endings)
+        if asked in ready:
+            text, descriptors, _, _ = socket.recv_fds(asked, _MOST_BYTES, 3)
+            if not text:
+                return
+            stdout, stderr, ended = descriptors
+            pid = os.fork()
+            if pid == 0:
+                for each in (woken, waking, ended, *endings.values()):
+                    os.close(each)
+                asked.close()
+                _become(json.loads(text), stdout, stderr)
+            endings[pid] = ended
+            os.close(stdout)
+            os.close(stderr)
+            asked.send(str(pid).encode())
+
+
+def _tell_of_ended(endings: dict[int, int]) -> None:
+    for pid in list(endings):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            # Whoever started it may have gone.
+            with suppress(BrokenPipeError):
+                os.write(endings[pid], str(os.waitstatus_to_exitcode(status)).encode())
+            os.close(endings.pop(pid))
+
+
+def _become(wanted: dict[str, object], stdout: int, stderr: int) -> NoReturn:
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for descriptor, number in ((stdout, 1), (stderr, 2)):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.environ.clear()
+        os.environ.update(wanted["env"])  # type: ignore[call-overload]
+        time.tzset()
+        os.chdir(str(wanted["cwd"]))
+        sys.argv = ["groundskeeper", *wanted["arguments"]]  # type: ignore[misc]
+        from service.cli.main import main
+
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
