@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import google_connector, ivy
+from jobs.hudi import dropped_objects, google_connector, ivy
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
@@ -153,6 +153,7 @@ def start_session(
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
+    dropped_objects.remove_together(session)
     _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:

@@ -26,7 +26,7 @@ from jobs.errors import LeaseLostError, NoExecutorsError
 from jobs.format.spark_options import shown
 from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
-from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm import jvm_of
 from jobs.hudi.jvm_log import JvmLog
 from jobs.hudi.kerberos import NoTicketError
 from jobs.hudi.s3a_recycling import Connections
@@ -92,7 +92,7 @@ class Worker:
         self._attempt_logs = attempt_logs or AttemptLogs(self._log_format.without_secrets)
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
-        self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
+        self._connections = Connections(lambda path: close_file_system(jvm_of(spark), path))
         self._probes = WriteProbes()
         self._is_old = threading.Event()
         self.id = presence.id
