@@ -237,7 +237,7 @@ def _message(published: Published, source: str) -> str:
     return f"id: {published.seq}\nevent: {published.event.type}\ndata: {data}\n\n"
 
 
-# It needs no token: those who read the events have none.
+# The call needs no token: the readers of the events have none.
 @router.on(
     f"GET /openlineage/{lineage_facet.NAME}.json", "Read the JSON Schema of the OpenLineage facet `groundskeeper_job`"
 )
