@@ -71,11 +71,12 @@ MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.
 S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
 
 
-# Four times the calls and loops of Java's defaults before the second compiler takes a method, which took a third of the
-# CPU of the first jobs on small tables; a loop over rows still gets there in milliseconds.
+# Forty times the calls and ten times the loops of Java's defaults before the second compiler takes a method: it took a
+# sixth of the CPU of jobs on small tables, for methods that few of them call again. What is called for each row still
+# gets there within a second or two.
 _COMPILE_LATER = " ".join(
     f"-XX:Tier4{name}Threshold={count}"
-    for name, count in {"Invocation": 20_000, "MinInvocation": 2_400, "Compile": 60_000, "BackEdge": 160_000}.items()
+    for name, count in {"Invocation": 200_000, "MinInvocation": 24_000, "Compile": 600_000, "BackEdge": 400_000}.items()
 )
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
 _JVM_OPTIONS, _PYTHON = "spark.driver.extraJavaOptions", "spark.pyspark.python"

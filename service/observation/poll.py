@@ -49,7 +49,7 @@ ReadTable = Callable[["Watch", "datetime"], ChangedTable | UnchangedTable]
 """A `TableReader`, or one in a child process."""
 
 FindQuiet = Callable[["Sequence[Watch]", "datetime"], "Collection[str]"]
-"""Its `quiet`, or that of one in a child process."""
+"""The `quiet` of a `TableReader`, or of one in a child process."""
 
 
 def poll_table(engine: Engine, clock: Clock, watch: Watch, read: ReadTable) -> PollResult:

@@ -20,10 +20,10 @@ COLUMNS = {
     "bytes": pa.array([b"%d" % (row % 100) for row in range(COUNT)]),
     "nulls": pa.array([None if row % 3 else f"{row % 50}" for row in range(COUNT)]),
     "none": pa.array([None] * COUNT, pa.string()),
-    # Their dictionaries are given up, and stay in the file: small ones, since all texts begin alike.
+    # The writer gives these dictionaries up and leaves them in the file: small ones, since all texts begin alike.
     "sequence": pa.array([f"20261125100000000_3_{row}" for row in range(COUNT)]),
     "late": pa.array([f"20261125100000000_{0 if row < COUNT - 5000 else row}" for row in range(COUNT)]),
-    # These stay within the writer's limit.
+    # The dictionaries of these stay within the writer's limit.
     "many": pa.array([f"{row % 5000}" for row in range(COUNT)]),
     "long": pa.array(["x" * 4000 + str(row % 20) for row in range(COUNT)]),
     "number": pa.array([row % 10 for row in range(COUNT)]),
