@@ -261,15 +261,17 @@ class WorkerState(StrEnum):
 class WorkerInfo(JsonMapped):
     """A worker's description of itself. None means unknown.
 
-    `version` is that of its package, `master` its Spark master, `slots` the number of jobs it runs at once,
-    `driver_memory` the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`. `executors`
-    is their number, None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error`
-    is why Spark did not start.
+    `version` is that of its package, `master` its Spark master, `slots` the number of jobs it runs at once, and
+    `spare_slots` of those that somebody has submitted and it runs beside when all slots are taken. `driver_memory` is
+    the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`. `executors` is their number,
+    None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is why Spark did
+    not start.
     """
 
     version: str | None = None
     master: str | None = None
     slots: int | None = None
+    spare_slots: int = 0
     driver_memory: str | None = None
     group: str = DEFAULT_GROUP
     state: WorkerState | None = None

@@ -164,7 +164,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 def _forget_options_of_yarn(session: Any) -> None:
     """Removes Hadoop's options that only YARN and MapReduce read: 600 of 1 000. Hudi sends all options with each of its
     tasks, and to write and read them took a sixth of the CPU time."""
-    # This class brings them; later it would bring them back.
+    # JobConf brings them when it is loaded: later it would bring them back.
     session._jvm.java.lang.Class.forName("org.apache.hadoop.mapred.JobConf")
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     for prefix in ("yarn.", "mapreduce."):

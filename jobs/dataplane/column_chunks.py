@@ -42,13 +42,15 @@ BLOCK_BYTES = 8 * 1024 * 1024
 # Fields and their types. A field that is not here makes a file not copyable, since it may hold a position.
 VERSION, SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = range(1, 8)
 _FILE_FIELDS = dict(zip(range(1, 8), (thrift.I32, LIST, I64, LIST, LIST, BINARY, LIST), strict=True))
-_COLUMNS, _TOTAL_BYTES, _ROWS, _SORTING, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = range(1, 8)
+_COLUMNS, TOTAL_BYTES, _ROWS, _SORTING, GROUP_OFFSET, COMPRESSED, _ORDINAL = range(1, 8)
 _GROUP_FIELDS = dict(zip(range(1, 8), (LIST, I64, I64, LIST, I64, I64, thrift.I16), strict=True))
 # The path of another file and encryption are left out.
-_CHUNK_OFFSET, _META, _OFFSET_INDEX, _OFFSET_INDEX_LENGTH, _COLUMN_INDEX, _COLUMN_INDEX_LENGTH = range(2, 8)
+CHUNK_OFFSET, _META = 2, 3
+# Position and length.
+OFFSET_INDEX, COLUMN_INDEX = (4, 5), (6, 7)
 _CHUNK_FIELDS = dict(zip(range(2, 8), (I64, STRUCT, I64, thrift.I32, I64, thrift.I32), strict=True))
-_PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 3, 4, 5, 6, 7, 9, 11
-_BLOOM, _BLOOM_LENGTH = 14, 15
+_PATH, CODEC, _NUM_VALUES, UNCOMPRESSED, CHUNK_COMPRESSED, DATA_PAGE, DICTIONARY_PAGE = 3, 4, 5, 6, 7, 9, 11
+BLOOM = (14, 15)  # position and length
 # `index_page_offset` is left out, since nobody writes such pages. The last two are statistics.
 _META_FIELDS = {
     **dict(zip(range(1, 10), (thrift.I32, LIST, LIST, thrift.I32, I64, I64, I64, LIST, I64), strict=True)),
@@ -124,7 +126,7 @@ class RowGroup:
 
     @property
     def uncompressed_bytes(self) -> int:
-        return sum(chunk.number(_UNCOMPRESSED) for chunk in self.chunks)
+        return sum(chunk.number(UNCOMPRESSED) for chunk in self.chunks)
 
 
 class Chunk:
@@ -135,13 +137,13 @@ class Chunk:
         self.struct = struct
         self.meta: Struct = struct[_META].value
         _require_known(self.meta, _META_FIELDS)
-        first = self.number(_DATA_PAGE)
-        dictionary = self.number(_DICTIONARY_PAGE)
-        if dictionary >= first or self.meta[_PATH].value.kind != BINARY:
+        first = self.number(DATA_PAGE)
+        dictionary = self.number(DICTIONARY_PAGE)
+        if 0 < first <= dictionary or self.meta[_PATH].value.kind != BINARY:
             raise NotCopyableError("a dictionary behind the data, or a column without a name")
-        # Some writers give 0 for no dictionary.
+        # Some writers give 0 for no dictionary, and for no data in a row group without rows.
         self.start = dictionary or first
-        self.length = self.number(_CHUNK_COMPRESSED)
+        self.length = self.number(CHUNK_COMPRESSED)
 
     @property
     def path(self) -> tuple[bytes, ...]:
@@ -150,17 +152,17 @@ class Chunk:
     @property
     def codec(self) -> int:
         """Parquet's number of the compression."""
-        return self.number(_CODEC)
+        return self.number(CODEC)
 
     def number(self, field_id: int) -> int:
         found = self.meta.get(field_id)
         return 0 if found is None else int(found.value)
 
-    def index(self, offset: int, length: int) -> tuple[int, int] | None:
-        """Returns where a page index is, None if there is none."""
-        if offset not in self.struct or length not in self.struct:
+    def index(self, which: tuple[int, int]) -> tuple[int, int] | None:
+        """Returns position and length of a page index, None if there is none."""
+        if not set(which) <= self.struct.keys():
             return None
-        return self.struct[offset].value, self.struct[length].value
+        return self.struct[which[0]].value, self.struct[which[1]].value
 
 
 @dataclass
@@ -197,15 +199,15 @@ class CopyWriter:
                 if other.rows != group.rows:
                     raise NotCopyableError("a column of another number of rows")
             columns.append(self._copied(origin, chunk))
-        total = sum(each[_META].value[_UNCOMPRESSED].value for each in columns)
-        compressed = sum(each[_META].value[_CHUNK_COMPRESSED].value for each in columns)
+        total = sum(each[_META].value[UNCOMPRESSED].value for each in columns)
+        compressed = sum(each[_META].value[CHUNK_COMPRESSED].value for each in columns)
         struct = {key: each for key, each in group.struct.items() if key == _SORTING}
         struct |= {
             _COLUMNS: Field(LIST, Items(STRUCT, columns)),
-            _TOTAL_BYTES: Field(I64, total),
+            TOTAL_BYTES: Field(I64, total),
             _ROWS: Field(I64, group.rows),
-            _GROUP_OFFSET: Field(I64, begin),
-            _COMPRESSED: Field(I64, compressed),
+            GROUP_OFFSET: Field(I64, begin),
+            COMPRESSED: Field(I64, compressed),
         }
         if len(self._groups) < 1 << 15:
             struct[_ORDINAL] = Field(thrift.I16, len(self._groups))
@@ -214,9 +216,9 @@ class CopyWriter:
 
     def close(self, entries: Mapping[bytes, bytes]) -> None:
         """Completes the file, but leaves the stream open. `entries` are the footer's keys and values."""
-        for indexes, offset, length in (
-            (self._column_indexes, _COLUMN_INDEX, _COLUMN_INDEX_LENGTH),
-            (self._offset_indexes, _OFFSET_INDEX, _OFFSET_INDEX_LENGTH),
+        for indexes, (offset, length) in (
+            (self._column_indexes, COLUMN_INDEX),
+            (self._offset_indexes, OFFSET_INDEX),
         ):
             for chunk, content in indexes:
                 chunk[offset], chunk[length] = Field(I64, self.at), Field(thrift.I32, len(content))
@@ -233,26 +235,26 @@ class CopyWriter:
 
     def _copied(self, source: RawFile, chunk: Chunk) -> Struct:
         moved = self.at - chunk.start
-        pages = _Pages(chunk.number(_NUM_VALUES), chunk.number(_DATA_PAGE) - chunk.start)
+        pages = _Pages(chunk.number(_NUM_VALUES), chunk.number(DATA_PAGE) - chunk.start)
         for block in source.blocks(chunk.start, chunk.length):
             pages.add(block)
             self._write(block)
         pages.require_complete()
         meta = dict(chunk.meta)
-        for offset in (_DATA_PAGE, _DICTIONARY_PAGE):
+        for offset in (DATA_PAGE, DICTIONARY_PAGE):
             if chunk.number(offset):
                 meta[offset] = Field(I64, chunk.number(offset) + moved)
-        bloom, length = meta.pop(_BLOOM, None), meta.pop(_BLOOM_LENGTH, None)
+        bloom, length = (meta.pop(number, None) for number in BLOOM)
         if bloom and length:
-            meta[_BLOOM], meta[_BLOOM_LENGTH] = Field(I64, self.at), length
+            meta |= dict(zip(BLOOM, (Field(I64, self.at), length), strict=True))
             self._write(source.content(bloom.value, length.value))
-        old = chunk.struct.get(_CHUNK_OFFSET, Field(I64, 0)).value
-        copied: Struct = {_CHUNK_OFFSET: Field(I64, old and old + moved), _META: Field(STRUCT, meta)}
+        old = chunk.struct.get(CHUNK_OFFSET, Field(I64, 0)).value
+        copied: Struct = {CHUNK_OFFSET: Field(I64, old and old + moved), _META: Field(STRUCT, meta)}
         # Without the positions of the pages, nobody can use their statistics.
-        if place := chunk.index(_OFFSET_INDEX, _OFFSET_INDEX_LENGTH):
+        if place := chunk.index(OFFSET_INDEX):
             index = _moved(source.content(*place), moved, chunk)
             self._offset_indexes.append((copied, index))
-            if place := chunk.index(_COLUMN_INDEX, _COLUMN_INDEX_LENGTH):
+            if place := chunk.index(COLUMN_INDEX):
                 self._column_indexes.append((copied, source.content(*place)))
         return copied
 

@@ -8,7 +8,6 @@ columns of each row's newest version with the new file's name, a Bloom filter an
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -23,10 +22,9 @@ from jobs.storage.paths import BATCH_ROWS
 if TYPE_CHECKING:
     from types import TracebackType
 
-    import pyarrow.parquet as pq
-
     from jobs.contract import Json
     from jobs.dataplane.parquet_layout import Layout
+    from jobs.dataplane.parquet_writer import ParquetWriter
     from jobs.storage.paths import Output, Storage
 
 # Arrow bytes of a row group: about half of the memory that a task takes beside those of the merge.
@@ -125,7 +123,7 @@ class _NewFile:
         self._keys = keys
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = self._waiting_rows = 0
-        self._open: tuple[Output, pq.ParquetWriter] | None = None
+        self._open: tuple[Output, ParquetWriter] | None = None
         marker = f"{self.file_name}.marker.MERGE"
         work.storage.create_empty(".hoodie", ".temp", work.instant, files.partition_path, marker)
 
@@ -165,8 +163,7 @@ class _NewFile:
         """Leaves no file after an error; the marker stays until the instant ends."""
         if self._open:
             output, writer = self._open
-            with suppress(OSError, pa.ArrowException):
-                writer.close()
+            writer.abandon()
             output.abandon()
 
     def _flush(self) -> None:
@@ -178,7 +175,7 @@ class _NewFile:
         widest = max(column.nbytes for column in table.itercolumns()) / table.num_rows
         self._opened(widest)[1].write_table(table, row_group_size=table.num_rows)
 
-    def _opened(self, widest_value: float = 0) -> tuple[Output, pq.ParquetWriter]:
+    def _opened(self, widest_value: float = 0) -> tuple[Output, ParquetWriter]:
         if self._open is None:
             output = self._work.storage.create(self._partition, self.file_name)
             self._open = output, replace(self._layout, schema=self._schema).writer(output.stream, widest_value)

@@ -67,7 +67,7 @@ def _rows(storage: Storage, path: str) -> int:
 
 
 def _codes(storage: Storage, path: str) -> Iterator[Codes]:
-    with storage.read_parquet(path, plain=(RECORD_KEY,)) as reader:
+    with storage.read_parquet(path) as reader:
         for batch in reader.iter_batches(batch_size=_BATCH_ROWS, columns=[RECORD_KEY], use_threads=False):
             yield bucket_hash.string_hash_codes(batch.column(0))
 

@@ -11,14 +11,12 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
 from jobs.format.compact_thrift import Struct, read_struct, write_struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _TAIL = 8  # the footer's length and the magic bytes
 _SCHEMA = 2  # of FileMetaData
@@ -86,53 +84,6 @@ class Annotations:
 
 
 NO_ANNOTATIONS = Annotations()
-
-
-class AnnotatingWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
-    """Writes Parquet to a stream, with these annotations in the schema."""
-
-    def __init__(
-        self, stream: pa.NativeFile | io.BytesIO, schema: pa.Schema, annotations: Annotations, **options: Any
-    ) -> None:
-        self._sink = _HeldEnd(stream)
-        self._annotations = annotations
-        super().__init__(self._sink, schema, **options)
-
-    def close(self) -> None:
-        if self.is_open:
-            # All pages are written by now; what comes are the indexes of pages and the footer.
-            self._sink.hold()
-            super().close()
-            self._sink.release(self._annotations)
-
-
-class _HeldEnd(io.RawIOBase):
-    """Passes bytes on to a stream that cannot be changed afterwards, except for those at the end."""
-
-    def __init__(self, stream: pa.NativeFile | io.BytesIO) -> None:
-        self._stream = stream
-        self._at = 0
-        self._held: bytearray | None = None
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def write(self, data: Any) -> int:
-        if self._held is None:
-            self._stream.write(data)
-        else:
-            self._held += data
-        self._at += len(data)
-        return len(data)
-
-    def hold(self) -> None:
-        self._held = bytearray()
-
-    def release(self, annotations: Annotations) -> None:
-        self._stream.write(annotations.applied(bytes(self._held or b"")))
 
 
 def annotated_groups(schema: Any) -> list[str]:

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 
 from jobs.dataplane import footer_entries
 from jobs.dataplane.key_footer import filter_kind
-from jobs.dataplane.logical_types import NO_ANNOTATIONS, AnnotatingWriter, Annotations, annotated_groups
+from jobs.dataplane.logical_types import NO_ANNOTATIONS, Annotations, annotated_groups
+from jobs.dataplane.parquet_writer import ParquetWriter
 from jobs.errors import RefusedError
 from jobs.problems.tables import CODEC_NOT_SUPPORTED, SCHEMA_NOT_REPRODUCIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from jobs.contract import Problem
     from jobs.dataplane.bloom_filter import FilterKind
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
 CODECS = frozenset({"gzip", "snappy", "zstd", "none", "brotli", "lz4"})
 DEFAULT_CODEC = "gzip"  # Hudi's own default (hoodie.parquet.compression.codec)
-# gzip at level 3 takes less than half the time of Hudi's level 6, with files a few percent larger; pyarrow's own
-# default, 9, is slow.
+# pyarrow's levels. gzip by zlib, where ISA-L is missing (`gzip_pages`), takes less than half the time of Hudi's level 6
+# at level 3, with files a few percent larger; pyarrow's own default, 9, is slow.
 LEVELS = {"gzip": 3, "zstd": 1}
-# For a codec that is requested by name.
-HUDI_LEVELS = {"gzip": 6, "zstd": 1}
 _PAGE_BYTES = 1024 * 1024  # pyarrow's and Hudi's default (hoodie.parquet.page.size)
 
 
@@ -43,14 +41,17 @@ class Layout:
     schema: pa.Schema  # The footer's lasting entries are its metadata.
     codec: str
     dictionary: tuple[bool, ...] | None  # Whether each leaf uses a dictionary; None leaves that to the writer.
-    level: int | None = None  # None is the codec's default.
     row_group_rows: int | None = None  # Most rows of a row group; None if its intended size is unknown.
     keys: FilterKind | None = None  # The footer's Bloom filter of record keys; None for no filter.
     widest_value: float = 0  # Mean bytes of a value, in the column and row group where that is largest.
     annotations: Annotations = NO_ANNOTATIONS  # Annotations of the Parquet schema that Arrow's does not hold.
 
-    def writer(self, target: pa.NativeFile | Path | io.BytesIO, widest_value: float = 0) -> pq.ParquetWriter:
-        """Opens a writer; `widest_value` is measured on the first rows. Annotations need a stream as `target`.
+    def writer(self, stream: pa.NativeFile | io.BytesIO, widest_value: float = 0) -> ParquetWriter:
+        """Opens a writer; `widest_value` is measured on the first rows."""
+        return _writer(stream, self.schema, self.annotations, **self.options(widest_value))
+
+    def options(self, widest_value: float = 0) -> dict[str, Any]:
+        """Returns pyarrow's options of such a file.
 
         The wider the values, the more often the writer checks the size of a page: after each `write_batch_size` values,
         by default 1024, which may be the bytes of a whole row group.
@@ -59,16 +60,14 @@ class Layout:
         if self.dictionary is not None:
             # Paths of the new file: Hudi's lists have two levels, Arrow's three.
             dictionary = [path for path, used in zip(_paths(self.schema), self.dictionary, strict=True) if used]
-        return _writer(
-            target,
-            self.schema,
-            self.annotations,
-            compression=self.codec,
-            compression_level=self.level,
-            use_dictionary=dictionary,
-            write_page_index=True,
-            write_batch_size=int(min(max(_PAGE_BYTES // max(widest_value, self.widest_value, 1), 1), 1024)),
-        )
+        return {
+            "compression": self.codec,
+            "compression_level": LEVELS.get(self.codec),
+            "use_dictionary": dictionary,
+            "write_page_index": True,
+            "write_batch_size": int(min(max(_PAGE_BYTES // max(widest_value, self.widest_value, 1), 1), 1024)),
+            "store_schema": False,
+        }
 
     def footer(self, keys: KeyFooter | None) -> dict[bytes, bytes]:
         """Returns the footer's entries. Without Arrow's own schema the writer leaves those of the schema out."""
@@ -152,7 +151,7 @@ def _layout(schema: pa.Schema, asked: str | None, followed: str, *, keys: Filter
     codec = asked or ("none" if followed == "uncompressed" else followed)
     if codec not in CODECS:
         raise RefusedError([CODEC_NOT_SUPPORTED.because(codec)])
-    return Layout(schema, codec, None, (HUDI_LEVELS if asked else LEVELS).get(codec), keys=keys)
+    return Layout(schema, codec, None, keys=keys)
 
 
 def _widest_value(footer: pq.FileMetaData) -> float:
@@ -161,20 +160,18 @@ def _widest_value(footer: pq.FileMetaData) -> float:
     return max((column.total_uncompressed_size / max(column.num_values, 1) for column in columns), default=0.0)
 
 
-def _writer(target: Any, schema: pa.Schema, annotations: Annotations, **options: Any) -> pq.ParquetWriter:
-    if not annotations.places:
-        return pq.ParquetWriter(target, schema, store_schema=False, **options)
-    statistics: bool | list[str] = True
+def _writer(stream: Any, schema: pa.Schema, annotations: Annotations, **options: Any) -> ParquetWriter:
     if annotations.unordered:
-        statistics = [path for number, path in enumerate(_paths(schema)) if number not in annotations.unordered]
-    return AnnotatingWriter(target, schema, annotations, store_schema=False, write_statistics=statistics, **options)
+        paths = enumerate(_paths(schema))
+        options["write_statistics"] = [path for number, path in paths if number not in annotations.unordered]
+    return ParquetWriter(stream, schema, annotations, **options)
 
 
 @lru_cache(maxsize=64)  # a task's files mostly have one schema, and a call takes some milliseconds
 def _as_written(schema: pa.Schema, annotations: Annotations = NO_ANNOTATIONS) -> Any:
     """Returns the Parquet schema of a file that is written here."""
     buffer = io.BytesIO()
-    _writer(buffer, schema, annotations).close()
+    _writer(buffer, schema, annotations, store_schema=False).close()
     return pq.ParquetFile(buffer).schema
 
 

@@ -7,7 +7,6 @@ meta columns (`_hoodie_commit_time` keeps incremental queries and time travel ri
 from __future__ import annotations
 
 import uuid
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -28,10 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    import pyarrow.parquet as pq
-
     from jobs.contract import Problem
     from jobs.dataplane.parquet_layout import Layout
+    from jobs.dataplane.parquet_writer import ParquetWriter
     from jobs.storage.paths import Output, Storage
 
 # Rows are buffered until those of all children together exceed this number of Arrow bytes; then the largest buffer
@@ -188,7 +186,7 @@ class BaseFile:
         self._source = source
         self._layout = replace(layout, schema=_with_one_file_name(layout.schema))
         self.file_id, self.file_name = new_base_file(work, source.partition, bucket, token)
-        self._open: tuple[Output, pq.ParquetWriter] | None = None
+        self._open: tuple[Output, ParquetWriter] | None = None
         self._keys = KeyFooter(layout.keys) if layout.keys else None
         self._entries: dict[bytes, bytes] = {}
         self._folder = folder or SpillFolder()
@@ -248,8 +246,7 @@ class BaseFile:
         """Leaves no file; the marker stays until the instant ends."""
         if self._open:
             output, writer = self._open
-            with suppress(OSError, pa.ArrowException):
-                writer.close()
+            writer.abandon()
             output.abandon()
 
     def _largest(self) -> RowBuffer:
@@ -262,7 +259,7 @@ class BaseFile:
             widest = max(column.nbytes for column in table.itercolumns()) / max(table.num_rows, 1)
             self._opened(widest)[1].write_table(table, row_group_size=max(1, table.num_rows))
 
-    def _opened(self, widest_value: float = 0) -> tuple[Output, pq.ParquetWriter]:
+    def _opened(self, widest_value: float = 0) -> tuple[Output, ParquetWriter]:
         if self._open is None:
             output = self._work.storage.create(self._source.partition, self.file_name)
             self._open = output, self._layout.writer(output.stream, widest_value)

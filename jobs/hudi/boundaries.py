@@ -6,9 +6,8 @@ follows every path that it finds there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jobs.hudi.jvm import translated
 from jobs.storage.location import is_inside, link_out
 from jobs.table_errors import PathOutsideTableError
 
@@ -30,13 +29,10 @@ def relative(path: str, where: str) -> str:
     return inside("/", path, where)
 
 
-def check_folders(base_path: str, meta: Any) -> None:
-    """Raises PathOutsideTableError if a property or a link takes a part of `.hoodie` elsewhere. `meta` is Hudi's
-    `HoodieTableMetaClient`."""
-    with translated("reading the table's folders"):
-        paths = [meta.getTimelinePath(), meta.getArchivePath(), meta.getIndexDefinitionPath()]
-        named = [str(path if isinstance(path, str) else path.toString()) for path in paths]
-    for path in named:
+def check_folders(base_path: str, folders: Iterable[str]) -> None:
+    """Raises PathOutsideTableError if a property or a link takes a part of `.hoodie` elsewhere. `folders` are where
+    Hudi's `HoodieTableMetaClient` looks for these parts."""
+    for path in folders:
         inside(base_path, path, "hoodie.properties")
     check_links(base_path, [".hoodie"])
 

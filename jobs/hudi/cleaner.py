@@ -10,8 +10,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from py4j.java_gateway import get_java_class
-
 from jobs.hudi import plan_firewall
 from jobs.hudi.jvm import translated
 from jobs.hudi.records import CLEAN, Cleanable, CleanSummary
@@ -104,13 +102,8 @@ class Cleaner:
         return frozenset(each for each in self._table.instants() if each.action in _OUTDATING)
 
     def _planning_table(self, reader: Any) -> Any:
-        """Returns Hudi's table for planning. It would open the metadata table at each look-up; it gets our reader."""
-        jvm = self._jvm
-        table = jvm.hudi.table.HoodieSparkTable.create(self._config, jvm.engine_context, self._table.meta)
-        metadata = get_java_class(jvm.hudi.table.HoodieTable).getDeclaredField("metadata")
-        metadata.setAccessible(True)
-        metadata.set(table, reader)
-        return table
+        """Returns Hudi's table for planning, which reads partitions and files by our reader."""
+        return self._jvm.reads.table(self._table.meta, self._jvm.engine_context, self._config, reader)
 
 
 def _plan_of(record: Any, made_after: frozenset[Instant]) -> CleanPlan:

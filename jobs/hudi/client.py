@@ -205,7 +205,7 @@ class WriteClient:
         """Removes markers and heartbeat of an instant that a worker completed or rolled back before it died."""
         with translated("removing markers"):
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
-            storage = self._table.meta.getStorage()
+            storage = self._table.storage
             if storage.exists(folder):
                 storage.deleteDirectory(folder)
         self.forget_heartbeat(instant)
@@ -226,7 +226,7 @@ class WriteClient:
             if not self.has_heartbeat(instant):
                 return
             self._jvm.hudi.client.heartbeat.HeartbeatUtils.deleteHeartbeatFile(
-                self._table.meta.getStorage(), self._table.meta.getBasePath().toString(), instant
+                self._table.storage, self._table.path, instant
             )
 
     def is_dead(self, instant: str) -> bool:
@@ -239,7 +239,7 @@ class WriteClient:
     def has_heartbeat(self, instant: str) -> bool:
         with translated("checking for a heartbeat"):
             heartbeats = self._jvm.hudi.client.heartbeat.HoodieHeartbeatClient
-            base_path, storage = self._table.meta.getBasePath().toString(), self._table.meta.getStorage()
+            base_path, storage = self._table.path, self._table.storage
             return bool(heartbeats.heartbeatExists(storage, base_path, instant))
 
     # -- replacing file groups with a replacecommit

@@ -36,7 +36,7 @@ def filters(table: HudiTable, index: str, files: Sequence[FileSlice]) -> dict[st
 def has_filter(table: HudiTable, item: FileSlice) -> bool:
     """Returns whether the footer of a base file of Parquet holds a Bloom filter, where an index takes it from."""
     with translated("reading a Bloom filter"):
-        hudi, storage = table.jvm.hudi, table.meta.getStorage()
+        hudi, storage = table.jvm.hudi, table.storage
         formats = hudi.io.storage.HoodieIOFactory.getIOFactory(storage)
         footers = formats.getFileFormatUtils(hudi.common.model.HoodieFileFormat.PARQUET)
         return footers.readBloomFilterFromMetadata(storage, hudi.storage.StoragePath(item.base_file)) is not None

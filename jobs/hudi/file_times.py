@@ -22,17 +22,13 @@ def storage_now(table: OpenedTable) -> int:
     """Returns the storage's time by a file that is written for that and deleted again."""
     name = _path(table, f"{_PROBE}-{uuid.uuid4().hex}")
     with translated("reading the storage's clock"):
-        storage, path = table.meta.getStorage(), table.jvm.hudi.storage.StoragePath(name)
-        storage.create(path, True).close()
-        now = int(storage.getPathInfo(path).getModificationTime())
-        storage.deleteFile(path)
-        return now
+        return int(table.jvm.reads.now(table.storage, name))
 
 
 def modified(table: OpenedTable, relative: str) -> int | None:
     """Returns when a file was last written; None without that file."""
     with translated(f"looking at {relative}"):
-        found = int(table.jvm.reads.modified(table.meta.getStorage(), _path(table, relative)))
+        found = int(table.jvm.reads.modified(table.storage, _path(table, relative)))
         return None if found < 0 else found
 
 
@@ -40,7 +36,7 @@ def times_in(table: OpenedTable, folder: str, *, recursive: bool = False) -> dic
     """Returns the names of the files in a folder, or anywhere below it, with their times; empty without that folder."""
     try:
         with translated(f"listing {folder}", expected=FileMissingError):
-            found = listed(table.jvm, table.meta.getStorage(), _path(table, folder), recursive=recursive)
+            found = listed(table.jvm, table.storage, _path(table, folder), recursive=recursive)
     except FileMissingError:
         return {}
     return {name: file.modified_ms for name, file in found.items() if not file.is_folder}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -25,10 +26,6 @@ def flink_mark(table: OpenedTable, commits: Iterable[Commit]) -> str | None:
     if named:
         return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"
     with translated("reading the marks of Flink"):
-        folder = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/.hoodie/.aux")
-        if not table.meta.getStorage().exists(folder):
-            return None
-        entries = table.jvm.items(table.meta.getStorage().listDirectEntries(folder).stream())
-        marks = sorted(str(entry.getPath().getName()) for entry in entries)
+        marks = sorted(listed(table.jvm, table.storage, f"{table.base_path}/.hoodie/.aux"))
     found = next((name for name in marks if name.startswith(_STARTED)), None)
     return f"a Flink job has been started on it (.hoodie/.aux/{found})" if found else None

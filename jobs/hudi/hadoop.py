@@ -75,7 +75,7 @@ def _require_atomic_commits(table: HudiTable) -> None:
         detail = f"the storage account of {table.base_path} has no hierarchical namespace"
         hint = "So its renames are not known to be atomic. Upgrade the account to a hierarchical namespace."
         raise RefusedError([not_supported(detail, hint)])
-    if not table.meta.getStorage().needCreateTempFile():
+    if not table.storage.needCreateTempFile():
         detail = f"Hudi does not complete an instant by a rename in {table.base_path}"
         raise RefusedError([not_supported(detail, "Let the worker run with Hudi 1.2.0.")])
 

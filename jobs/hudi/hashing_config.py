@@ -41,8 +41,8 @@ def rules_before(table: OpenedTable, instant: str) -> BucketRules | None:
         earlier = [item for item in committed if item < instant]
         if not earlier:
             return None
-        path = configs.getHashingConfigPath(table.meta.getBasePath().toString(), max(earlier))
-        loaded = configs.loadHashingConfig(table.meta.getStorage(), path)
+        path = configs.getHashingConfigPath(table.path, max(earlier))
+        loaded = configs.loadHashingConfig(table.storage, path)
         if not loaded.isPresent():
             return None
         expressions, default = loaded.get().getExpressions(), loaded.get().getDefaultBucketNumber()
@@ -74,14 +74,14 @@ def write(table: OpenedTable, current: BucketRules, new: BucketRules, instant: s
             _move(table, baseline, folder)
         _create(table, paths(unfinished, file_name(instant)), new, instant)
         _move(table, paths(unfinished, file_name(instant)), paths(folder, file_name(instant)))
-        table.meta.getStorage().deleteDirectory(unfinished)
+        table.storage.deleteDirectory(unfinished)
 
 
 def _create(table: OpenedTable, path: Any, rules: BucketRules, instant: str) -> None:
     """Writes `PartitionBucketIndexHashingConfig` as JSON, as its `saveHashingConfig` does."""
     configs = _configs(table)
     config = configs(str(rules), rules.default, "regex", configs.CURRENT_VERSION, instant)
-    stream = table.meta.getStorage().create(path, True)
+    stream = table.storage.create(path, True)
     try:
         stream.write(bytearray(config.toJsonString().encode()))
     finally:
@@ -89,7 +89,7 @@ def _create(table: OpenedTable, path: Any, rules: BucketRules, instant: str) -> 
 
 
 def _move(table: OpenedTable, source: Any, target: Any) -> None:
-    if not table.meta.getStorage().rename(source, target):
+    if not table.storage.rename(source, target):
         raise HudiError(f"could not move {source.getName()} to {target}")
 
 
@@ -103,8 +103,8 @@ def _unfinished(table: OpenedTable, instant: str) -> Any:
 def remove(table: OpenedTable, instant: str) -> None:
     """Removes the config of an instant that was rolled back, finished or not; nothing happens when there is none."""
     with translated("removing a hashing config"):
-        path = _configs(table).getHashingConfigPath(table.meta.getBasePath().toString(), instant)
-        storage = table.meta.getStorage()
+        path = _configs(table).getHashingConfigPath(table.path, instant)
+        storage = table.storage
         if storage.exists(path):
             storage.deleteFile(path)
         if storage.exists(_unfinished(table, instant)):
@@ -119,7 +119,7 @@ def is_in_force(table: OpenedTable) -> bool:
 def retired(table: OpenedTable) -> list[str]:
     """Returns the folders of configs that were retired, the last one at the end."""
     with translated("looking for retired hashing configs"):
-        folder, storage = _index_folder(table), table.meta.getStorage()
+        folder, storage = _index_folder(table), table.storage
         if not storage.exists(folder):
             return []
         names = [str(item.getPath().getName()) for item in table.jvm.items(storage.listDirectEntries(folder).stream())]
@@ -165,7 +165,7 @@ def dangling(table: OpenedTable) -> list[str]:
 
 def _has_configs(table: OpenedTable) -> bool:
     utils = table.jvm.hudi.index.bucket.partition.PartitionBucketIndexUtils
-    return bool(utils.isPartitionSimpleBucketIndex(table.meta.getStorageConf(), table.meta.getBasePath().toString()))
+    return bool(utils.isPartitionSimpleBucketIndex(table.meta.getStorageConf(), table.path))
 
 
 def _configs(table: OpenedTable) -> Any:

@@ -26,7 +26,7 @@ def keep(table: HudiTable) -> Indexes:
     both = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored})
     if both != left:
         content = {"partitions": sorted(both.partitions), "indexDefinitions": both.stored}
-        write_object(table.jvm, table.meta.getStorage(), _path(table), content, _WHAT)
+        write_object(table.jvm, table.storage, _path(table), content, _WHAT)
     return both
 
 
@@ -40,11 +40,11 @@ def unbuilt(table: HudiTable) -> Indexes | None:
 def forget(table: HudiTable) -> None:
     """Deletes the note. The lock must be held."""
     with translated(f"deleting {_WHAT}"):
-        table.meta.getStorage().deleteFile(table.jvm.hudi.storage.StoragePath(_path(table)))
+        table.storage.deleteFile(table.jvm.hudi.storage.StoragePath(_path(table)))
 
 
 def _read(table: HudiTable) -> Indexes:
-    found = read_object(table.jvm, table.meta.getStorage(), _path(table), _WHAT, _MOST_BYTES)
+    found = read_object(table.jvm, table.storage, _path(table), _WHAT, _MOST_BYTES)
     partitions, stored = found.get("partitions"), found.get("indexDefinitions")
     if not isinstance(partitions, list) or not isinstance(stored, dict):
         return Indexes(frozenset(), {})

@@ -25,15 +25,21 @@ if TYPE_CHECKING:
 SOURCE = """
 package groundskeeper;
 
+import com.github.benmanes.caffeine.cache.Cache;
 import java.time.Instant;
 import java.time.LocalDateTime;
 import java.time.ZoneOffset;
+import java.util.Arrays;
 import java.util.Date;
+import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.apache.hudi.common.config.HoodieTimeGeneratorConfig;
+import org.apache.hudi.common.config.TypedProperties;
+import org.apache.hudi.common.table.HoodieTableMetaClient;
 import org.apache.hudi.common.table.timeline.HoodieInstant;
 import org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator;
 import org.apache.hudi.common.table.timeline.SkewAdjustingTimeGenerator;
@@ -140,14 +146,46 @@ public class TableClock extends SkewAdjustingTimeGenerator {
 class FramedInstants extends InstantGeneratorV1 {
   private static final Map CLOCKS = new ConcurrentHashMap();
 
+  private transient Cache byPath;
+  private transient AtomicReference lastInstant;
+  private transient TypedProperties options;
+
   public FramedInstants() {}
 
-  public void keep(String path, TableClock clock) {
-    CLOCKS.put(key(new StoragePath(path)), clock);
+  // Hudi's own generators by path, the last instant that they have made, and options of a generator.
+  public void know(Cache byPath, AtomicReference lastInstant, TypedProperties options) {
+    this.byPath = byPath;
+    this.lastInstant = lastInstant;
+    this.options = options;
   }
 
-  public void forget(String path) {
-    CLOCKS.remove(key(new StoragePath(path)));
+  public TableClock newClock(String basePath, StorageConfiguration storage, long patience) {
+    HoodieTimeGeneratorConfig.Builder config = HoodieTimeGeneratorConfig.newBuilder();
+    return new TableClock(
+        config.fromProperties(options).withPath(basePath).build(), storage, lastInstant, patience);
+  }
+
+  // A table as its clients may spell its path in either way, with its metadata table.
+  public void keep(String one, String other, TableClock clock) {
+    for (Iterator each = paths(one, other).iterator(); each.hasNext();) {
+      String path = (String) each.next();
+      byPath.put(path, clock);
+      CLOCKS.put(key(new StoragePath(path)), clock);
+    }
+  }
+
+  public void forget(String one, String other) {
+    for (Iterator each = paths(one, other).iterator(); each.hasNext();) {
+      String path = (String) each.next();
+      byPath.invalidate(path);
+      CLOCKS.remove(key(new StoragePath(path)));
+    }
+  }
+
+  private static List paths(String one, String other) {
+    // `HoodieTableMetadata.getMetadataTableBasePath`
+    String metadata = StoragePath.SEPARATOR + HoodieTableMetaClient.METADATA_TABLE_FOLDER_PATH;
+    return Arrays.asList(new Object[] {one, other, one + metadata, other + metadata});
   }
 
   public HoodieInstant createNewInstant(StoragePathInfo file) {
@@ -183,56 +221,47 @@ class InstantGenerators:
         instants = get_java_class(kinds.table.timeline.HoodieInstantTimeGenerator)
         self._option = kinds.config.HoodieTimeGeneratorConfig.TIME_GENERATOR_REUSE_ENABLE
         self._default = _field(self._option.getClass(), "defaultValue")
-        self._by_path = _field(generators, "TIME_GENERATOR_CACHE").get(None)
+        by_path = _field(generators, "TIME_GENERATOR_CACHE").get(None)
         self._last_instant = _field(instants, "LAST_INSTANT_TIME").get(None)
-        self._kind = janino.compiled(
-            java, SOURCE, "groundskeeper.TableClock", beside=kinds.table.timeline.TimeGenerators
-        )
-        framed = self._kind.getClassLoader().loadClass("groundskeeper.FramedInstants").getDeclaredConstructors()[0]
+        kind = janino.compiled(java, SOURCE, "groundskeeper.TableClock", beside=kinds.table.timeline.TimeGenerators)
+        framed = kind.getClassLoader().loadClass("groundskeeper.FramedInstants").getDeclaredConstructors()[0]
         framed.setAccessible(True)
         self._framed = framed.newInstance(None)
+        options = kinds.config.TypedProperties()
+        for key, value in LENT_LOCK.items():
+            options.setProperty(key, value)
+        self._framed.know(by_path, self._last_instant, options)
         layout = kinds.table.timeline.TimelineLayout.TIMELINE_LAYOUT_V1
         _field(layout.getClass().getSuperclass(), "instantGenerator").set(layout, self._framed)
         # Each base path has its clock, with the number of jobs. Hudi's own map holds the clocks weakly.
         self._clocks: dict[str, tuple[Any, int]] = {}
         self._changing = threading.Lock()
 
-    def take(self, jvm: Jvm, base_path: str, paths: set[str], patience: int) -> tuple[Any, bool]:
-        """Returns the Java `TableClock` of a table, and whether no other job has it; puts it in for these paths.
+    def take(self, jvm: Jvm, base_path: str, spelled: str, patience: int) -> tuple[Any, bool]:
+        """Returns the Java `TableClock` of a table, and whether no other job has it; puts it in for the table and its
+        metadata table. Hudi has `spelled` the path so.
 
         It waits for other clocks for `patience` milliseconds at most.
         """
         with self._changing:
-            clock, users = self._clocks.get(base_path) or (self._new_clock(jvm, base_path, patience), 0)
-            self._clocks[base_path] = clock, users + 1
-            for path in paths:
-                self._by_path.put(path, clock)
-                self._framed.keep(path, clock)
+            clock, users = self._clocks.get(spelled) or (None, 0)
+            clock = clock or self._framed.newClock(spelled, jvm.storage_conf(), patience)
+            self._clocks[spelled] = clock, users + 1
+            self._framed.keep(base_path, spelled, clock)
             # Hudi takes no such option for the clients of the metadata table, so it is changed for all.
             self._default.set(self._option, True)
             return clock, not users
 
-    def give_back(self, base_path: str, paths: set[str]) -> None:
+    def give_back(self, base_path: str, spelled: str) -> None:
         with self._changing:
-            clock, users = self._clocks.pop(base_path)
+            clock, users = self._clocks.pop(spelled)
             if users > 1:
-                self._clocks[base_path] = clock, users - 1
+                self._clocks[spelled] = clock, users - 1
                 return
-            for path in paths:
-                self._by_path.invalidate(path)
-                self._framed.forget(path)
+            self._framed.forget(base_path, spelled)
             if not self._clocks:
                 self._default.set(self._option, False)
                 self._last_instant.set("0")
-
-    def _new_clock(self, jvm: Jvm, base_path: str, patience: int) -> Any:
-        properties = jvm.hudi.common.config.TypedProperties()
-        for key, value in LENT_LOCK.items():
-            properties.setProperty(key, value)
-        builder = jvm.hudi.common.config.HoodieTimeGeneratorConfig.newBuilder()
-        config = builder.fromProperties(properties).withPath(base_path).build()
-        given = jvm.array((config, jvm.storage_conf(), self._last_instant, patience))
-        return self._kind.getConstructors()[0].newInstance(given)
 
 
 def _field(kind: Any, name: str) -> Any:

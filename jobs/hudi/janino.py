@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from jobs.hudi.java_view import JavaView
 
 _compiling = threading.Lock()
-# Classes by name, with the JVM that has each.
-_kinds: dict[str, tuple[Any, Any]] = {}
+# Constructors by the names of their classes, with the JVM that has each.
+_made: dict[str, tuple[Any, Any]] = {}
 
 
 def compiled(java: Any, source: str, name: str, *, beside: Any) -> Any:
@@ -27,8 +27,8 @@ def compiled(java: Any, source: str, name: str, *, beside: Any) -> Any:
 def instance(jvm: JavaView, source: str, name: str, *arguments: Any, beside: Any) -> Any:
     """Returns a new object of a class that is compiled once a JVM, which takes up to a second."""
     with _compiling:
-        java, kind = _kinds.get(name, (None, None))
+        java, constructor = _made.get(name, (None, None))
         if java is not jvm.java:
-            kind = compiled(jvm.java, source, name, beside=beside)
-            _kinds[name] = jvm.java, kind
-    return kind.getConstructors()[0].newInstance(jvm.array(arguments))
+            constructor = compiled(jvm.java, source, name, beside=beside).getConstructors()[0]
+            _made[name] = jvm.java, constructor
+    return constructor.newInstance(jvm.array(arguments))

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import cached_property, wraps
+from functools import cached_property, lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from py4j.java_gateway import get_java_class
@@ -27,6 +27,8 @@ from jobs.table_errors import MetadataTableError, MetadataTableGoneError, Partit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +143,12 @@ class Jvm(JavaView):
         collected = stream.collect(self.java.java.util.stream.Collectors.toList())
         for number in range(collected.size()):
             yield collected.get(number)
+
+
+@lru_cache(maxsize=1)
+def jvm_of(spark: SparkSession) -> Jvm:
+    """Returns the one of a session, which has looked up the names before."""
+    return Jvm(spark)
 
 
 def reread(read: Callable[_Given, _Found]) -> Callable[_Given, _Found]:

@@ -9,6 +9,7 @@ from jobs.errors import JobError
 from jobs.format.instants import wall_clock
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from jobs.hudi.boundaries import relative
+from jobs.hudi.file_listing import listed
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -36,12 +37,8 @@ class LateFiles:
     def marked(self) -> set[str]:
         """Returns the instants that have markers."""
         with translated("listing the markers"):
-            meta, paths = self._table.meta, self._jvm.hudi.storage.StoragePath
-            folder = paths(meta.getTempFolderPath())
-            if not meta.getStorage().exists(folder):
-                return set()
-            entries = self._jvm.items(meta.getStorage().listDirectEntries(folder).stream())
-            return {str(entry.getPath().getName()) for entry in entries if entry.isDirectory()}
+            found = listed(self._jvm, self._table.storage, f"{self._table.base_path}/.hoodie/.temp")
+        return {name for name, each in found.items() if each.is_folder}
 
     def rolled_back(self) -> dict[str, str]:
         """Returns instants that were rolled back -> the instants that rolled them back, by the active timeline.
@@ -62,7 +59,7 @@ class LateFiles:
         """
         with translated(f"reading the markers of {instant}"):
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
-            if not self._table.meta.getStorage().exists(folder):
+            if not self._table.storage.exists(folder):
                 return set()
             context = self._jvm.engine_context
             table = self._jvm.hudi.table.HoodieSparkTable.create(self._config, context, self._table.meta)
@@ -82,7 +79,7 @@ class LateFiles:
         if suspicious is None:
             return found
         with translated("listing the partitions"):
-            storage, paths = self._table.meta.getStorage(), self._jvm.hudi.storage.StoragePath
+            storage, paths = self._table.storage, self._jvm.hudi.storage.StoragePath
             for partition in self._table.partitions():
                 folder = paths(f"{self._table.base_path}/{partition}" if partition else self._table.base_path)
                 for entry in self._jvm.items(storage.listDirectEntries(folder).stream()):
@@ -118,7 +115,7 @@ class LateFiles:
         Returns the number of files removed. The files are relative to the base path.
         """
         with translated(f"removing late files of {instant}"):
-            storage, base_path = self._table.meta.getStorage(), self._table.meta.getBasePath()
+            storage, base_path = self._table.storage, self._table.meta.getBasePath()
             paths = [self._jvm.hudi.storage.StoragePath(base_path, file) for file in files]
             late = [path for path in paths if storage.exists(path) and self._is_written_by(instant, path)]
             return sum(bool(storage.deleteFile(path)) for path in late)
@@ -141,7 +138,7 @@ class LateFiles:
         """Returns the instants that the blocks of a log file name as their writer; None for a corrupt block."""
         log = self._jvm.hudi.common.table.log
         reader = log.HoodieLogFormat.newReader(
-            self._table.meta.getStorage(), self._jvm.hudi.common.model.HoodieLogFile(path), None
+            self._table.storage, self._jvm.hudi.common.model.HoodieLogFile(path), None
         )
         try:
             key = log.block.HoodieLogBlock.HeaderMetadataType.valueOf("INSTANT_TIME")

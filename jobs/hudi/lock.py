@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError
@@ -60,6 +60,7 @@ class TableLock:
         self._owner = owner
         self._note = {"owner": f"{SIGNED_BY}{owner}", "pid": os.getpid(), **machine()}
         self._proof: Proof = Unproved()
+        self._config: Any = None  # The configuration of providers.
         self._begun = time.monotonic()
 
     @contextmanager
@@ -164,7 +165,7 @@ class TableLock:
         if self._in_a_file:
             # Hudi's provider takes a refusal for a lock that is held; and on a full disk it leaves its file behind,
             # which then counts as held for ever.
-            require_writable(self._table.jvm, self._path.getParent().toString())
+            require_writable(self._table.jvm, self._folder)
         while True:
             checkpoint(waits_for)
             started = time.monotonic()
@@ -205,7 +206,8 @@ class TableLock:
         return f"held for {duration(age)} by {owner[:100]}"
 
     def _try(self) -> Provider:
-        provider = Provider(self._table)
+        provider = Provider(self._table, self._config)
+        self._config = provider.config
         try:
             provider.take()
         except TableLockedError:
@@ -279,11 +281,14 @@ class TableLock:
         return lock_providers.is_in_a_file(self._table.declared.lock.provider)
 
     @property
-    def _path(self) -> Any:
-        folder = lock_providers.folder_of(self._table.declared.lock, self._table.base_path)
-        return self._table.jvm.hudi.storage.StoragePath(f"{folder}/lock")
+    def _folder(self) -> str:
+        return lock_providers.folder_of(self._table.declared.lock, self._table.base_path)
 
-    @property
+    @cached_property
+    def _path(self) -> Any:
+        return self._table.jvm.hudi.storage.StoragePath(f"{self._folder}/lock")
+
+    @cached_property
     def _storage(self) -> Any:
         """The lock's own storage: a table on S3 may have its lock on a local disk."""
         jvm = self._table.jvm
@@ -298,20 +303,17 @@ class TableLock:
         if not self._in_a_file:
             return lambda: None
         with translated("preparing to sign the table's lock"):
-            files = self._table.jvm.java.org.apache.hadoop.fs
-            path = files.Path(self._path.toString())
-            system = path.getFileSystem(self._table.jvm.hadoop_conf)
-            write = files.FileUtil.write
+            write = partial(self._table.jvm.reads.write, self._storage, f"{self._folder}/lock", json.dumps(self._note))
 
         def sign() -> None:
             with translated("signing the table's lock"):
-                write(system, path, bytearray(json.dumps(self._note).encode()))
+                write()
 
         return sign
 
     def _read(self) -> dict[str, Any]:
         """Returns the content of the lock file; empty if there is none, since its holder may have just removed it."""
-        return read_object(self._table.jvm, self._storage, str(self._path.toString()), "the table's lock")
+        return read_object(self._table.jvm, self._storage, f"{self._folder}/lock", "the table's lock")
 
 
 def for_at_most(seconds: float) -> Checkpoint:

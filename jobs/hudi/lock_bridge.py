@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from jobs.errors import JobError
+from jobs.hudi import janino
 from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
@@ -25,8 +26,59 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.02
 _PAUSE_SECONDS = 0.2  # Writers that wait for the lock get it meanwhile.
+_BETWEEN_INTERRUPTS_SECONDS = 0.02
+_LONGEST_CALL = 10_000  # milliseconds
+
+_SOURCE = """
+package groundskeeper;
+
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+
+public class LentLock {
+  private static final long MILLISECONDS = 2L;
+
+  private final ReentrantReadWriteLock lock;
+  private volatile boolean ended;
+
+  public LentLock(ReentrantReadWriteLock lock) {
+    this.lock = lock;
+  }
+
+  public void take() {
+    lock.writeLock().lock();
+  }
+
+  public void release() {
+    lock.writeLock().unlock();
+  }
+
+  // Waits until a client wants the lock; returns false if none does within so many milliseconds, or at the end.
+  public boolean isWanted(long most) throws InterruptedException {
+    long last = System.nanoTime() + most * 1000000L;
+    while (!ended && System.nanoTime() - last < 0) {
+      if (lock.hasQueuedThreads()) {
+        return true;
+      }
+      Thread.sleep(MILLISECONDS);
+    }
+    return false;
+  }
+
+  public void end() {
+    ended = true;
+  }
+
+  // The lock is not fair, so it must not be taken back before the client has it or has stopped waiting.
+  public void letIn() throws InterruptedException {
+    release();
+    while (lock.hasQueuedThreads()) {
+      Thread.sleep(MILLISECONDS);
+    }
+    take();
+  }
+}
+"""
 
 
 @contextmanager
@@ -67,7 +119,8 @@ class _LockBridge:
             properties.setProperty("hoodie.base.path", table.base_path)
             configuration = jvm.hudi.common.config.LockConfiguration(properties)
             provider: Any = jvm.hudi.client.transaction.lock.InProcessLockProvider
-            self._in_process_lock = provider(configuration, jvm.storage_conf()).getLock()
+            lock = provider(configuration, jvm.storage_conf()).getLock()
+            self._lent = janino.instance(jvm, _SOURCE, "groundskeeper.LentLock", lock, beside=provider)
             # pyspark gives each Python thread one Java thread.
             self._client = jvm.java.java.lang.Thread.currentThread()
         self._is_ready = threading.Event()
@@ -80,30 +133,33 @@ class _LockBridge:
 
     def stop(self) -> None:
         self._ended.set()
+        # Without its JVM the thread ends by itself.
+        with suppress(JobError, OSError), translated("ending the lock bridge"):
+            self._lent.end()
         self._thread.join()
 
     def _run(self) -> None:
         try:
             with translated("bridging the table's lock"):
-                self._in_process_lock.writeLock().lock()
+                self._lent.take()
                 self._is_ready.set()
                 try:
                     self._serve_client()
                 finally:
-                    self._in_process_lock.writeLock().unlock()
+                    self._lent.release()
         except JobError as error:
             self.error = error
         finally:
             self._is_ready.set()
 
     def _serve_client(self) -> None:
-        while not self._ended.wait(POLL_SECONDS):
-            if not self._in_process_lock.hasQueuedThreads():
+        while not self._ended.is_set():
+            if not self._lent.isWanted(_LONGEST_CALL):
                 continue
             try:
                 with self._lock.held(self._checkpoint):
                     if is_passed := self._may_pass():
-                        self._pass_to_client()
+                        self._lent.letIn()
                 if not is_passed:
                     self._ended.wait(_PAUSE_SECONDS)
             except JobError as error:
@@ -111,14 +167,8 @@ class _LockBridge:
                 self.error = error
                 self._reject_client()
 
-    def _pass_to_client(self) -> None:
-        self._in_process_lock.writeLock().unlock()
-        # The lock is not fair, so it must not be taken back before the client has it or has stopped waiting.
-        while self._in_process_lock.hasQueuedThreads():
-            self._ended.wait(POLL_SECONDS / 4)
-        self._in_process_lock.writeLock().lock()
-
     def _reject_client(self) -> None:
-        while not self._ended.wait(POLL_SECONDS):
-            if self._in_process_lock.hasQueuedThreads():
+        while not self._ended.is_set():
+            if self._lent.isWanted(_LONGEST_CALL):
                 self._client.interrupt()
+                self._ended.wait(_BETWEEN_INTERRUPTS_SECONDS)

@@ -46,28 +46,32 @@ _NOT_LOADED = frozenset(
 
 
 class Provider:
-    """An instance of the provider, good for taking the lock once."""
+    """An instance of the provider, good for taking the lock once. Another one of the same table may have its `config`,
+    which takes Hudi longer to make than to take the lock."""
 
-    def __init__(self, table: HudiTable) -> None:
+    def __init__(self, table: HudiTable, config: Any = None) -> None:
         """Loads the provider; most connect to their server by that. Raises `LockUnavailableError` and
         `LockUnusableError`."""
         self._table = table
         self._lock = table.declared.lock
         self.kind = lock_providers.class_of(self._lock.provider)
         self._require_server()
-        jvm = table.jvm
+        with translated("opening the table's lock", by=self._out_of_reach):
+            self.config = self._made_config() if config is None else config
+            self._manager = table.jvm.hudi.client.transaction.TransactionManager(self.config, self._storage())
+            self.instance = self._manager.getLockManager().getLockProvider()
+
+    def _made_config(self) -> Any:
+        jvm = self._table.jvm
         options = {
             **MULTI_WRITER,
             **lock_options(self._lock),
             # Few, since a checkpoint is due after them.
             "hoodie.write.lock.client.num_retries": "1" if self.kind == lock_providers.IN_STORAGE else "5",
-            "hoodie.table.name": table.name,
+            "hoodie.table.name": self._table.name,
         }
-        with translated("opening the table's lock", by=self._out_of_reach):
-            builder = jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(table.base_path)
-            config = builder.withProps(jvm.map(options)).build()
-            self._manager = jvm.hudi.client.transaction.TransactionManager(config, self._storage())
-            self.instance = self._manager.getLockManager().getLockProvider()
+        builder = jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
+        return builder.withProps(jvm.map(options)).build()
 
     def take(self) -> None:
         """Takes the lock. Raises `TableLockedError` when another holds it, and `LockUnavailableError`."""
@@ -106,7 +110,7 @@ class Provider:
     def _storage(self) -> Any:
         """Returns a storage with the Hadoop options for the provider, the only thing that it takes from there."""
         if self.kind != lock_providers.HIVE:
-            return self._table.meta.getStorage()
+            return self._table.storage
         jvm = self._table.jvm
         conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
         # The default waits ten minutes for a metastore that accepts the connection and says nothing.

@@ -28,9 +28,7 @@ def reader(table: HudiTable) -> Iterator[Any]:
     """Yields Hudi's reader of a table's metadata table (`HoodieBackedTableMetadata`)."""
     jvm = table.jvm
     config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
-    found = jvm.hudi.metadata.HoodieBackedTableMetadata(
-        jvm.engine_context, table.meta.getStorage(), config, table.base_path
-    )
+    found = jvm.hudi.metadata.HoodieBackedTableMetadata(jvm.engine_context, table.storage, config, table.base_path)
     try:
         yield found
     finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 from jobs.errors import CommitLostError, FileMissingError, HudiError, TableUpgradedError
 from jobs.hudi import azure_instants
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class OpenedTable(TableProperties):
     """One table. What is lower than `HudiTable` works with this: the clock, the listing of slices, the indexes.
 
-    The timeline is always current, the rest as of the last `reload()`. `ignores_metadata_table`: partitions, files and
-    rows are found by listing the storage, since the metadata table is damaged.
+    The timeline is always current, the rest as of the last `reload()`. `path` is the base path, and `timeline_path`
+    that of the timeline, as Hudi spells them; `storage` is Hudi's for both. `ignores_metadata_table`: partitions, files
+    and rows are found by listing the storage, since the metadata table is damaged.
     """
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
@@ -38,18 +39,21 @@ class OpenedTable(TableProperties):
             with translated("opening the table"):
                 if self.base_path.startswith(f"{azure_instants.SCHEME}:"):
                     azure_instants.complete_at_once(self.jvm)
-                builder = self.jvm.hudi.common.table.HoodieTableMetaClient.builder()
-                self.meta = builder.setBasePath(self.base_path).setConf(self.jvm.storage_conf()).build()
+                self.meta = self.jvm.reads.opened(self.base_path, self.jvm.storage_conf())
+                self.storage = self.meta.getStorage()
+                described: dict[str, Any] = json.loads(self.jvm.reads.described(self.meta))
         except HudiError as error:
             if type(error) is not HudiError or self._has_properties():
                 raise
             raise TableGoneError(error.detail) from error
         # Writers may set properties.
-        for each in ("properties", "metadata_partitions"):
-            self.__dict__.pop(each, None)
+        self._properties = {key: str(value) for key, value in described["properties"].items()}
+        self._metadata_partitions = frozenset(described["metadata partitions"])
+        self.path: str = described["path"]
+        self.timeline_path: str = described["timeline"]
         self._schemas: dict[tuple[str, bool], str] = {}
         self._require_known_version()
-        check_folders(self.base_path, self.meta)
+        check_folders(self.base_path, described["folders"])
 
     def _require_known_version(self) -> None:
         """Raises TableUpgradedError if the version is no longer that of the last time: the timeline has moved."""
@@ -71,15 +75,14 @@ class OpenedTable(TableProperties):
             names = ("hoodie.properties", "hoodie.properties.backup")
             return any(storage.exists(path(f"{self.base_path.rstrip('/')}/.hoodie/{name}")) for name in names)
 
-    @cached_property
+    @property
     def properties(self) -> dict[str, str]:
-        found = self.jvm.read(self.meta.getTableConfig().getProps())
-        return {key: str(value) for key, value in found.items()}
+        return self._properties
 
-    @cached_property
+    @property
     def metadata_partitions(self) -> frozenset[str]:
         """The metadata partitions as of the last reload; writers may add some at any time."""
-        return frozenset(self.jvm.read(self.meta.getTableConfig().getMetadataPartitions()))
+        return self._metadata_partitions
 
     @property
     def is_listed_by_metadata(self) -> bool:
@@ -107,7 +110,7 @@ class OpenedTable(TableProperties):
     def timeline_files(self) -> dict[str, ListedFile]:
         """Returns the files of the active timeline by their names."""
         with translated("listing the timeline"):
-            return listed(self.jvm, self.meta.getStorage(), str(self.meta.getTimelinePath().toString()))
+            return listed(self.jvm, self.storage, self.timeline_path)
 
     def state_of(self, requested: str) -> str | None:
         """Returns REQUESTED, INFLIGHT or COMPLETED; None when the active timeline no longer has the instant."""
@@ -130,6 +133,5 @@ class OpenedTable(TableProperties):
     def _timeline(self) -> list[dict[str, str]]:
         """Returns the current active timeline, each instant as an `InstantDTO`."""
         with translated("reading the timeline"):
-            timelines = self.jvm.hudi.common.table.timeline.dto.TimelineDTO
-            found = self.jvm.read(timelines.fromTimeline(self.meta.reloadActiveTimeline()))
+            found = json.loads(self.jvm.reads.timeline(self.meta))
         return list(found["instants"])

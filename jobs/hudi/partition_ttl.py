@@ -67,7 +67,7 @@ class PartitionTtl:
         """Returns the instant of the commit that created the partition's folder; empty if it does not say."""
         with translated(f"reading the metadata of partition '{partition}'"):
             folder = self._jvm.hudi.storage.StoragePath(f"{self._table.base_path}/{partition}")
-            stored = self._jvm.hudi.common.model.HoodiePartitionMetadata(self._table.meta.getStorage(), folder)
+            stored = self._jvm.hudi.common.model.HoodiePartitionMetadata(self._table.storage, folder)
             found = stored.readPartitionCreatedCommitTime()
             return str(found.get()) if found.isPresent() else ""
 

@@ -33,28 +33,23 @@ class Plan:
 
 def pending_plans(table: HudiTable, actions: frozenset[str]) -> Iterator[Plan]:
     """Yields the plans of the pending instants of these actions, the earliest first."""
-    with translated("reading the timeline"):
-        timeline = table.meta.reloadActiveTimeline().filterInflightsAndRequested()
-        items = [item for item in table.jvm.items(timeline.getInstantsAsStream()) if str(item.getAction()) in actions]
-    for item in items:
-        instant, content = str(item.requestedTime()), {}
+    for item in table.instants():
+        if item.state == "COMPLETED" or item.action not in actions:
+            continue
+        content: dict[str, Any] | None = {}
         # A plan that cannot be read cannot be executed either.
         with suppress(JobError):
-            content = _content(table, item)
-        yield Plan(instant, str(item.getAction()), content)
+            content = _content(table, item.requested)
+        if content is not None:
+            yield Plan(item.requested, item.action, content)
 
 
 def plan_of(table: HudiTable, instant: str) -> dict[str, Any]:
     """Returns the plan of one pending instant. Raises CommitLostError if the instant is pending no more."""
-    with translated("reading the timeline"):
-        pending = table.meta.reloadActiveTimeline().filterInflightsAndRequested()
-        found = next(
-            (each for each in table.jvm.items(pending.getInstantsAsStream()) if str(each.requestedTime()) == instant),
-            None,
-        )
-    if found is None:
+    content = _content(table, instant)
+    if content is None:
         raise table.lost(f"instant {instant}")
-    return _content(table, found)
+    return content
 
 
 def compactions_done(table: HudiTable) -> Iterator[Plan]:
@@ -95,27 +90,11 @@ def held_by_plans(table: HudiTable, actions: frozenset[str]) -> dict[Group, str]
     return {group: plan.instant for plan in plans for group in plan_files.read_by(plan.content)}
 
 
-def _content(table: HudiTable, pending: Any) -> dict[str, Any]:
-    with translated(f"reading the plan of {pending.requestedTime()}", expected=JobError):
-        content: dict[str, Any] = json.loads(_text(table, pending))
-        return content
-
-
-def _text(table: HudiTable, pending: Any) -> str:
-    hudi, meta = table.jvm.hudi, table.meta
-    utils = hudi.common.util
-    match str(pending.getAction()):
-        case "clean":
-            return str(utils.CleanerUtils.getCleanerPlan(meta, pending).toString())
-        case "rollback":
-            return str(hudi.table.action.rollback.RollbackUtils.getRollbackPlan(meta, pending).toString())
-        case "compaction":
-            return _compaction(table, str(pending.requestedTime()))
-        case "logcompaction":
-            return str(utils.CompactionUtils.getLogCompactionPlan(meta, str(pending.requestedTime())).toString())
-        case _:
-            found = utils.ClusteringUtils.getClusteringPlan(meta, pending)
-            return str(found.get().getRight().toString()) if found.isPresent() else "{}"
+def _content(table: HudiTable, instant: str) -> dict[str, Any] | None:
+    """Returns the plan of an instant, None if that is pending no more."""
+    with translated(f"reading the plan of {instant}", expected=JobError):
+        text = table.jvm.reads.plan(table.meta, instant)
+        return None if text is None else dict(json.loads(text))
 
 
 def _compaction(table: HudiTable, instant: str) -> str:

@@ -40,6 +40,8 @@ class PendingRestore:
 def savepoints_of(table: HudiTable) -> list[Savepoint]:
     """Returns the completed savepoints, oldest first. Raises HudiError for one that cannot be read: what it saves is
     then unknown."""
+    if not any(item.action == ACTION for item in table.instants()):
+        return []
     with translated("reading the savepoints"):
         timeline = table.meta.reloadActiveTimeline().getSavePointTimeline().filterCompletedInstants()
         instants = list(table.jvm.items(timeline.getInstantsAsStream()))

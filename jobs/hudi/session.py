@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import google_connector, ivy
+from jobs.hudi import dropped_objects, google_connector, ivy
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
@@ -71,11 +71,12 @@ MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.
 S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
 
 
-# Four times the calls and loops of Java's defaults before the second compiler takes a method, which took a third of the
-# CPU of the first jobs on small tables; a loop over rows still gets there in milliseconds.
+# Forty times the calls and ten times the loops of Java's defaults before the second compiler takes a method: it took a
+# sixth of the CPU of jobs on small tables, for methods that few of them call again. What is called for each row still
+# gets there within a second or two.
 _COMPILE_LATER = " ".join(
     f"-XX:Tier4{name}Threshold={count}"
-    for name, count in {"Invocation": 20_000, "MinInvocation": 2_400, "Compile": 60_000, "BackEdge": 160_000}.items()
+    for name, count in {"Invocation": 200_000, "MinInvocation": 24_000, "Compile": 600_000, "BackEdge": 400_000}.items()
 )
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
 _JVM_OPTIONS, _PYTHON = "spark.driver.extraJavaOptions", "spark.pyspark.python"
@@ -153,6 +154,7 @@ def start_session(
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
+    dropped_objects.remove_together(session)
     _silence_lock_retries(session)
     hadoop: Any = session.sparkContext._jsc.hadoopConfiguration()
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:

@@ -76,13 +76,8 @@ class SliceListing:
             # A reader keeps what it has read of the metadata table, so partitions and files take one look-up.
             is_usual = from_metadata == table.is_listed_by_metadata
             paths = _partitions_by(table, reader) if is_usual else partitions(table)
-            timeline = table.meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
-            view = jvm.hudi.common.table.view.HoodieTableFileSystemView(reader, table.meta, timeline)
-            try:
-                read = jvm.reads.slices(view, jvm.list(paths))
-                found = [file_slice_of(item) for item in json.loads(read)]
-            finally:
-                view.close()
+            read = jvm.reads.slices(table.meta, reader, jvm.list(paths))
+            found = [file_slice_of(item) for item in json.loads(read)]
         for item in found:
             # The metadata table names the files.
             inside(table.base_path, item.base_file or "", "a file slice")
@@ -95,9 +90,7 @@ def listing(table: OpenedTable, *, from_metadata: bool) -> Iterator[Any]:
     that lists the storage."""
     jvm = table.jvm
     with translated("opening the metadata table"):
-        config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(from_metadata).build()
-        readers, storage = table.meta.getTableFormat().getMetadataFactory(), table.meta.getStorage()
-        found = readers.create(jvm.engine_context, storage, config, table.base_path, True)
+        found = jvm.reads.listing(table.meta, jvm.engine_context, table.base_path, from_metadata)
     try:
         yield found
     finally:

@@ -131,7 +131,7 @@ def _base_file(table: HudiTable, group: Group, instant: str) -> str:
     with translated("listing a partition"):
         paths = table.jvm.hudi.storage.StoragePath
         folder = paths(f"{table.base_path}/{partition}" if partition else table.base_path)
-        for entry in table.meta.getStorage().listDirectEntries(folder):
+        for entry in table.storage.listDirectEntries(folder):
             name = str(entry.getPath().getName())
             if name.startswith(file_id) and name.endswith(f"_{instant}.parquet"):
                 return str(entry.getPath().toString())
@@ -141,9 +141,7 @@ def _base_file(table: HudiTable, group: Group, instant: str) -> str:
 def _deletes(table: HudiTable, path: str, partition: str, instant: str) -> list[DeletedKey]:
     log = table.jvm.hudi.common.table.log
     storage_path = table.jvm.hudi.storage.StoragePath(f"{table.base_path}/{path}")
-    reader = log.HoodieLogFormat.newReader(
-        table.meta.getStorage(), table.jvm.hudi.common.model.HoodieLogFile(storage_path), None
-    )
+    reader = log.HoodieLogFormat.newReader(table.storage, table.jvm.hudi.common.model.HoodieLogFile(storage_path), None)
     header = log.block.HoodieLogBlock.HeaderMetadataType.valueOf("INSTANT_TIME")
     found: list[DeletedKey] = []
     try:

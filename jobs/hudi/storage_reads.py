@@ -20,18 +20,38 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
+import org.apache.hudi.common.config.HoodieMetadataConfig;
+import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.model.FileSlice;
+import org.apache.hudi.common.table.HoodieTableMetaClient;
 import org.apache.hudi.common.table.timeline.HoodieInstant;
 import org.apache.hudi.common.table.timeline.HoodieTimeline;
 import org.apache.hudi.common.table.timeline.dto.FileSliceDTO;
-import org.apache.hudi.common.table.view.AbstractTableFileSystemView;
+import org.apache.hudi.common.table.timeline.dto.TimelineDTO;
+import org.apache.hudi.common.table.view.HoodieTableFileSystemView;
+import org.apache.hudi.common.util.CleanerUtils;
+import org.apache.hudi.common.util.ClusteringUtils;
+import org.apache.hudi.common.util.CompactionUtils;
 import org.apache.hudi.common.util.JsonUtils;
+import org.apache.hudi.common.util.Option;
+import org.apache.hudi.common.util.collection.Pair;
+import org.apache.hudi.config.HoodieWriteConfig;
+import org.apache.hudi.metadata.HoodieTableMetadata;
 import org.apache.hudi.storage.HoodieStorage;
+import org.apache.hudi.storage.HoodieStorageUtils;
+import org.apache.hudi.storage.StorageConfiguration;
 import org.apache.hudi.storage.StoragePath;
+import org.apache.hudi.table.HoodieSparkTable;
+import org.apache.hudi.table.HoodieTable;
+import org.apache.hudi.table.action.rollback.RollbackUtils;
 
 public class StorageReads {
   public StorageReads() {}
@@ -60,6 +80,31 @@ public class StorageReads {
     }
   }
 
+  // Makes a file and removes it again. On a full disk there is a file, and no content.
+  public void probe(StorageConfiguration conf, String path, int bytes) throws IOException {
+    StoragePath file = new StoragePath(path);
+    HoodieStorage storage = HoodieStorageUtils.getStorage(file, conf);
+    try {
+      OutputStream stream = storage.create(file, false);
+      try {
+        stream.write(new byte[bytes]);
+      } finally {
+        stream.close();
+      }
+    } finally {
+      storage.deleteFile(file);
+    }
+  }
+
+  // The time of a file that is made and removed again, in milliseconds since 1970.
+  public long now(HoodieStorage storage, String path) throws IOException {
+    StoragePath file = new StoragePath(path);
+    storage.create(file, true).close();
+    long now = storage.getPathInfo(file).getModificationTime();
+    storage.deleteFile(file);
+    return now;
+  }
+
   // In milliseconds since 1970; -1 without that file.
   public long modified(HoodieStorage storage, String path) throws IOException {
     try {
@@ -78,31 +123,109 @@ public class StorageReads {
     return String.valueOf(recursive ? storage.listFiles(path) : storage.listDirectEntries(path));
   }
 
-  // The latest file slices of some partitions, as JSON of `FileSliceDTO`. With a metadata table one look-up lists all.
-  public String slices(AbstractTableFileSystemView view, List partitions) throws IOException {
-    view.loadPartitions(partitions);
-    List found = new ArrayList();
-    for (Iterator each = partitions.iterator(); each.hasNext();) {
-      for (Iterator slice = view.getLatestFileSlices((String) each.next()).iterator(); slice.hasNext();) {
-        found.add(FileSliceDTO.fromFileSlice((FileSlice) slice.next()));
-      }
-    }
+  public HoodieTableMetaClient opened(String basePath, StorageConfiguration conf) {
+    return HoodieTableMetaClient.builder().setBasePath(basePath).setConf(conf).build();
+  }
+
+  // Properties, and where the parts of the table are, as JSON.
+  public String described(HoodieTableMetaClient meta) throws IOException {
+    Map found = new HashMap();
+    found.put("properties", meta.getTableConfig().getProps());
+    found.put("metadata partitions", meta.getTableConfig().getMetadataPartitions());
+    found.put("path", meta.getBasePath().toString());
+    String timeline = meta.getTimelinePath().toString();
+    found.put("timeline", timeline);
+    found.put("folders",
+        Arrays.asList(new Object[] {timeline, meta.getArchivePath().toString(), meta.getIndexDefinitionPath()}));
     return JsonUtils.toString(found);
   }
 
-  // The commits of a timeline that wrote or replaced files, each with requested and completion time, as JSON; known
-  // ones are not read again.
-  public String commits(HoodieTimeline timeline, String replace, List known) throws IOException {
+  // The active timeline as it is now, as JSON of `TimelineDTO`.
+  public String timeline(HoodieTableMetaClient meta) throws IOException {
+    return JsonUtils.toString(TimelineDTO.fromTimeline(meta.reloadActiveTimeline()));
+  }
+
+  // The plan of a table service in the form of its Avro record; null if the instant is pending no more.
+  public String plan(HoodieTableMetaClient meta, String requested) throws IOException {
+    HoodieTimeline pending = meta.reloadActiveTimeline().filterInflightsAndRequested();
+    for (Iterator each = pending.getInstantsAsStream().iterator(); each.hasNext();) {
+      HoodieInstant item = (HoodieInstant) each.next();
+      if (item.requestedTime().equals(requested)) {
+        return plan(meta, item);
+      }
+    }
+    return null;
+  }
+
+  private static String plan(HoodieTableMetaClient meta, HoodieInstant item) throws IOException {
+    String action = item.getAction();
+    if (action.equals("clean")) {
+      return CleanerUtils.getCleanerPlan(meta, item).toString();
+    }
+    if (action.equals("rollback")) {
+      return RollbackUtils.getRollbackPlan(meta, item).toString();
+    }
+    if (action.equals("compaction")) {
+      return CompactionUtils.getCompactionPlan(meta, item.requestedTime()).toString();
+    }
+    if (action.equals("logcompaction")) {
+      return CompactionUtils.getLogCompactionPlan(meta, item.requestedTime()).toString();
+    }
+    Option found = ClusteringUtils.getClusteringPlan(meta, item);
+    return found.isPresent() ? ((Pair) found.get()).getRight().toString() : "{}";
+  }
+
+  // A reader of partitions and files: of the metadata table as it is now, or one that lists the storage.
+  public HoodieTableMetadata listing(HoodieTableMetaClient meta, HoodieEngineContext context, String basePath,
+                                     boolean fromMetadata) {
+    HoodieMetadataConfig config = HoodieMetadataConfig.newBuilder().enable(fromMetadata).build();
+    return meta.getTableFormat().getMetadataFactory().create(context, meta.getStorage(), config, basePath, true);
+  }
+
+  // The latest file slices of some partitions by such a reader, as JSON of `FileSliceDTO`. With a metadata table one
+  // look-up lists all.
+  public String slices(HoodieTableMetaClient meta, HoodieTableMetadata reader, List partitions) throws IOException {
+    HoodieTimeline timeline = meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants();
+    HoodieTableFileSystemView view = new HoodieTableFileSystemView(reader, meta, timeline);
+    try {
+      view.loadPartitions(partitions);
+      List found = new ArrayList();
+      for (Iterator each = partitions.iterator(); each.hasNext();) {
+        for (Iterator slice = view.getLatestFileSlices((String) each.next()).iterator(); slice.hasNext();) {
+          found.add(FileSliceDTO.fromFileSlice((FileSlice) slice.next()));
+        }
+      }
+      return JsonUtils.toString(found);
+    } finally {
+      view.close();
+    }
+  }
+
+  // Hudi's table with such a reader, which it would open anew at each look-up.
+  public HoodieTable table(HoodieTableMetaClient meta, HoodieEngineContext context, HoodieWriteConfig config,
+                           HoodieTableMetadata reader) throws Exception {
+    HoodieTable table = HoodieSparkTable.create(config, context, meta);
+    Field metadata = HoodieTable.class.getDeclaredField("metadata");
+    metadata.setAccessible(true);
+    metadata.set(table, reader);
+    return table;
+  }
+
+  // The completed commits of the active timeline that wrote or replaced files, each with requested and completion time,
+  // as JSON. The metadata of known ones, which are named by both times, is not read again.
+  public String commits(HoodieTableMetaClient meta, String known) throws IOException {
+    List names = Arrays.asList(known.split(","));
+    HoodieTimeline timeline = meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants();
     StringBuilder found = new StringBuilder("[");
     for (Iterator each = timeline.getInstantsAsStream().iterator(); each.hasNext();) {
       HoodieInstant item = (HoodieInstant) each.next();
       String action = item.getAction();
-      boolean replaces = action.equals(replace);
+      boolean replaces = action.equals("replacecommit");
       if (!replaces && !action.equals("commit") && !action.equals("deltacommit")) {
         continue;
       }
       Object metadata = null;
-      if (!known.contains(item.requestedTime())) {
+      if (!names.contains(item.requestedTime() + "/" + item.getCompletionTime())) {
         metadata = replaces ? timeline.readReplaceCommitMetadata(item) : timeline.readCommitMetadata(item);
       }
       found.append(found.length() > 1 ? "," : "").append("[");

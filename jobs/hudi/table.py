@@ -32,7 +32,6 @@ from jobs.hudi.slice_listing import SliceListing
 from jobs.hudi.table_clock import TableClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -63,6 +62,8 @@ class HudiTable(OpenedTable):
         super().__init__(jvm, table)
         self.lock_wait_seconds = 0.0
         self._listing = SliceListing(self)
+        # An instant that was rolled back may complete again, with other files, so the key has both of its times.
+        self._commits: dict[tuple[str, str | None], Commit] = {}
         self.clock = TableClock(self)
 
     @property
@@ -135,24 +136,26 @@ class HudiTable(OpenedTable):
         return None
 
     @reread
-    def commits(self, known: Iterable[Commit] = ()) -> list[Commit]:
+    def commits(self) -> list[Commit]:
         """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion.
 
-        Instants that are `known` are not read again.
+        What was read before is not read again.
         """
-        read_before = {commit.write.instant: commit for commit in known}
+        known = ",".join(f"{requested}/{completed}" for requested, completed in self._commits)
         with translated("reading the timeline's commits", expected=FileMissingError):
-            timeline = self.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
-            listed = json.loads(self.jvm.reads.commits(timeline, REPLACE, self.jvm.list(list(read_before))))
-        found = [
-            read_before.get(requested) or commit_of(requested, completed or "", record)
+            listed = json.loads(self.jvm.reads.commits(self.meta, known))
+        self._commits = {
+            (requested, completed): self._commits.get((requested, completed))
+            or commit_of(requested, completed or "", record)
             for requested, completed, record in listed
-        ]
-        return in_order(self, found)
+        }
+        return in_order(self, self._commits.values())
 
     @reread
     def rollbacks(self) -> dict[str, str]:
         """Returns what was rolled back -> the instant that rolled it back, by the active timeline."""
+        if not any(item.action == "rollback" for item in self.instants()):
+            return {}
         with translated("reading the rollbacks", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline()
             done = timeline.getRollbackTimeline().filterCompletedInstants()
@@ -213,7 +216,7 @@ class HudiTable(OpenedTable):
     def entries_in(self, folder: str) -> dict[str, ListedFile]:
         """Returns the files and folders in a folder of the table, by name; empty without that folder."""
         with translated(f"listing '{folder}'"):
-            return listed(self.jvm, self.meta.getStorage(), f"{self.base_path}/{folder}".rstrip("/"))
+            return listed(self.jvm, self.storage, f"{self.base_path}/{folder}".rstrip("/"))
 
     def reading(self) -> AbstractContextManager[Any]:
         """Yields Hudi's reader of partitions and files (`HoodieTableMetadata`) as of now; until the end `file_slices`
@@ -232,7 +235,7 @@ class HudiTable(OpenedTable):
         """Returns whether the table has metadata of Hudi's consistent-hashing bucket index."""
         path = self.jvm.hudi.storage.StoragePath(f"{self.base_path}/.hoodie/.bucket_index/consistent_hashing_metadata")
         with translated("checking for consistent hashing"):
-            return bool(self.meta.getStorage().exists(path))
+            return bool(self.storage.exists(path))
 
     # -- bucket index
 

@@ -43,10 +43,10 @@ class TableClock:
     @contextmanager
     def kept(self, *, writes: bool) -> Iterator[None]:
         """Lets Hudi name this table's instants in the frame of its writers. A job that `writes` may measure more."""
-        jvm, base_path = self._table.jvm, str(self._table.meta.getBasePath().toString())
+        jvm, paths = self._table.jvm, (self._table.base_path, self._table.path)
         with translated("setting the clock of the table"):
-            generators, paths = instant_generators(jvm), _paths(self._table)
-            clock, is_only_user = generators.take(jvm, base_path, paths, TOLERANCE // _MILLISECOND)
+            generators = instant_generators(jvm)
+            clock, is_only_user = generators.take(jvm, *paths, TOLERANCE // _MILLISECOND)
         try:
             if writes:
                 self._storage_ahead = self._measured_storage()
@@ -57,7 +57,7 @@ class TableClock:
         finally:
             self._generator = None
             with translated("resetting the clock"):
-                generators.give_back(base_path, paths)
+                generators.give_back(*paths)
 
     def look(self) -> None:
         """Reads the timeline: from now on, instants are after all that is on it. Call it when the lock was taken."""
@@ -144,13 +144,6 @@ class TableClock:
 
 def _utc(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
-
-
-def _paths(table: OpenedTable) -> set[str]:
-    """Returns the paths of the table and of its metadata table, as its clients may spell them."""
-    metadata = table.jvm.hudi.metadata.HoodieTableMetadata
-    spelled = {table.base_path, str(table.meta.getBasePath().toString())}
-    return spelled | {str(metadata.getMetadataTableBasePath(path)) for path in spelled}
 
 
 def _local_offset() -> timedelta:

@@ -106,7 +106,7 @@ def _modified(table: HudiTable, partition: str, slices: Sequence[FileSlice], com
 
 def _written_at(table: HudiTable, item: FileSlice) -> list[int]:
     """Returns when its log files were last written to, in milliseconds since 1970."""
-    storage, paths = table.meta.getStorage(), table.jvm.hudi.storage.StoragePath
+    storage, paths = table.storage, table.jvm.hudi.storage.StoragePath
     folder = f"{table.base_path}/{item.partition}".rstrip("/")
     with translated(f"reading the times of log files in partition '{item.partition}'"):
         return [int(storage.getPathInfo(paths(f"{folder}/{name}")).getModificationTime()) for name in item.log_files]

@@ -168,7 +168,7 @@ class PlanOwner:
         return max(found.items(), key=lambda each: each[1] or 0)
 
     def _inflight_time(self, item: Instant) -> int | None:
-        folder = str(self._table.meta.getTimelinePath().toString()).removeprefix(str(self._table.meta.getBasePath()))
+        folder = self._table.timeline_path.removeprefix(self._table.path)
         return modified(self._table, f"{folder.strip('/')}/{item.requested}.{item.action}.inflight")
 
     # -- the note
@@ -191,10 +191,10 @@ class PlanOwner:
         return note.get("instant") == instant and note.get("made") is True
 
     def _read(self) -> Note:
-        return read_object(self._table.jvm, self._table.meta.getStorage(), self._path, _WHAT)
+        return read_object(self._table.jvm, self._table.storage, self._path, _WHAT)
 
     def _write(self, note: Note) -> None:
-        storage = self._table.meta.getStorage()
+        storage = self._table.storage
         write_object(self._table.jvm, storage, self._path, {**note, **self._signature}, _WHAT)
 
     @property

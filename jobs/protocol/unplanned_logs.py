@@ -43,7 +43,6 @@ class UnplannedLogs:
     def __init__(self, table: HudiTable, context: JobContext) -> None:
         self._table = table
         self._context = context
-        self._commits: list[Commit] = []
 
     def wait(self, client: WriteClient, instant: str) -> None:
         """Waits until no writer is in flight that may not know of the plan. Raises WritersActiveError after a while.
@@ -59,7 +58,7 @@ class UnplannedLogs:
             self._context.checkpoint()
             time.sleep(pause)
             pause = min(1.5 * pause, _LONGEST_POLL_SECONDS)
-        self._commits = self._table.commits(self._commits)
+        self._table.commits()
 
     def add(self, instant: str) -> None:
         """Adds to the plan what it misses. The lock must be held, and nobody may execute the plan."""
@@ -89,8 +88,7 @@ class UnplannedLogs:
         ]
 
     def _missed(self, instant: str) -> dict[plan_files.Group, set[str]]:
-        self._commits = self._table.commits(self._commits)
-        return missed_logs(plan_of(self._table, instant), self._commits)
+        return missed_logs(plan_of(self._table, instant), self._table.commits())
 
 
 def missed_logs(plan: plan_files.PlanContent, commits: Iterable[Commit]) -> dict[plan_files.Group, set[str]]:

@@ -18,6 +18,7 @@ from pyarrow import fs
 
 from jobs.errors import RefusedError
 from jobs.problems.permissions import STORAGE_NOT_SUPPORTED
+from jobs.storage.dictionaries import columns_with_small_ones
 from jobs.storage.local_copy import local_copy
 from jobs.storage.store import NotReproducibleError
 from jobs.storage.stores import REWRITABLE, path_of, store_of
@@ -37,8 +38,6 @@ BATCH_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 32 * 1024 * 1024
 _MIN_BUFFER, _MIN_REMOTE_BUFFER = 64 * 1024, 1024 * 1024
 _PROBED_ROWS = 1024
-# A dictionary of up to this compressed size may go as a whole into every file that gets some of its rows.
-_SMALL_DICTIONARY = 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,9 @@ class Storage:
         """Opens the Parquet file at `path`, an absolute path as Hudi returns it, to be read as a stream.
 
         `rows` says that all rows will be read, not only the footer: a remote file is then copied first. If `plain` is
-        given, string columns with few distinct values come as Arrow dictionaries, except for the columns named there.
-        `opened` is the file, if it was opened before. Raises DamagedFileError if it is no Parquet file.
+        given, string columns with few distinct values (`dictionaries`) come as Arrow dictionaries, except for the
+        columns named there. `opened` is the file, if it was opened before. Raises DamagedFileError if it is no Parquet
+        file.
         """
         with ExitStack() as stack:
             source = opened or stack.enter_context(self.open_file(path, whole=rows))
@@ -83,7 +83,7 @@ class Storage:
                 metadata = pq.read_metadata(source)
             except pa.ArrowInvalid as error:
                 raise DamagedFileError(f"{path}: {error}") from error
-            repeating = [] if plain is None else [name for name in _repeating(metadata) if name not in plain]
+            repeating = [] if plain is None else columns_with_small_ones(source, metadata)
             # A few rows of a remote file (`bytes_per_row`): each read costs a round trip.
             least = _MIN_BUFFER if rows or self.store is None else _MIN_REMOTE_BUFFER
             yield pq.ParquetFile(
@@ -91,7 +91,7 @@ class Storage:
                 metadata=metadata,
                 buffer_size=max(min(_BUFFERS_BYTES // max(metadata.num_columns, 1), 1024 * 1024), least),
                 pre_buffer=False,  # It would hold whole row groups.
-                read_dictionary=repeating,
+                read_dictionary=[name for name in repeating if name not in (plain or ())],
                 arrow_extensions_enabled=False,  # Texts and bytes, as in `to_arrow_schema` of the Parquet schema.
             )
 
@@ -209,20 +209,3 @@ def bytes_per_row(reader: pq.ParquetFile, number: int = 0) -> float:
     probed = min(_PROBED_ROWS, rows_that_fit(encoded))
     probe: pa.RecordBatch = next(reader.iter_batches(batch_size=probed, row_groups=[number], use_threads=False))
     return float(max(encoded, probe.nbytes / max(probe.num_rows, 1)))
-
-
-def _repeating(metadata: pq.FileMetaData) -> Iterator[str]:
-    """Yields the top-level string and binary columns whose dictionary is small in every row group."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    fields = {field.name: field.type for field in metadata.schema.to_arrow_schema()}
-    for number in range(metadata.num_columns):
-        chunks = [group.column(number) for group in groups]
-        kind = fields.get(metadata.schema.column(number).path)
-        if kind in (pa.string(), pa.binary()) and all(_has_small_dictionary(chunk) for chunk in chunks):
-            yield metadata.schema.column(number).path
-
-
-def _has_small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
-    # Without dictionary pages the number of distinct values is unknown. Old writers' offsets are not reliable.
-    offset = chunk.dictionary_page_offset or 0
-    return bool(chunk.has_dictionary_page and 0 < chunk.data_page_offset - offset <= _SMALL_DICTIONARY and offset)

@@ -26,7 +26,7 @@ from jobs.errors import (
     TimedOutError,
 )
 from jobs.hudi import jvm_log, spark_jobs
-from jobs.hudi.jvm import Jvm, refused_by_storage
+from jobs.hudi.jvm import jvm_of, refused_by_storage
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.kinds.registry import KINDS, typed
@@ -172,7 +172,7 @@ class Attempt:
             metastore = self._permissions.refused_metastore(self._order.kind, self._order.params)
             if problems := [*self._permissions.problems(self._order.table), *([metastore] if metastore else [])]:
                 raise RefusedError(problems)
-            self._table = HudiTable(Jvm(self._spark), self._order.table)
+            self._table = HudiTable(jvm_of(self._spark), self._order.table)
             self._probe(self._table)
             return perform(self._table, self._order, self.context)
         except Exception as error:

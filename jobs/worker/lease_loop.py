@@ -26,7 +26,7 @@ from jobs.errors import LeaseLostError, NoExecutorsError
 from jobs.format.spark_options import shown
 from jobs.hudi.executors import Executors, SessionLostError
 from jobs.hudi.hadoop import close_file_system
-from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm import jvm_of
 from jobs.hudi.jvm_log import JvmLog
 from jobs.hudi.kerberos import NoTicketError
 from jobs.hudi.s3a_recycling import Connections
@@ -41,6 +41,7 @@ from jobs.worker.lifetime import Lifetime
 from jobs.worker.parent import exit_with_parent
 from jobs.worker.presence import LOOK_SECONDS, Presence
 from jobs.worker.service import Service, ServiceUnreachableError
+from jobs.worker.slots import Slots
 from jobs.worker.write_probes import WriteProbes
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Worker:
         slots: int,
         lifetime: Lifetime,
         *,
+        spare_slots: int = 0,
         presence: Presence,
         executors: Executors | None = None,
         log_format: RedactingFormatter | None = None,
@@ -90,12 +92,12 @@ class Worker:
         self._attempt_logs = attempt_logs or AttemptLogs(self._log_format.without_secrets)
         self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
-        self._connections = Connections(lambda path: close_file_system(Jvm(spark), path))
+        self._connections = Connections(lambda path: close_file_system(jvm_of(spark), path))
         self._probes = WriteProbes()
         self._is_old = threading.Event()
         self.id = presence.id
         self._stopping = threading.Event()
-        self._slots = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(slots)]
+        self._slots = Slots(slots, spare_slots, take=self._take, takes_no_more=self._takes_no_more)
 
     def run(self) -> None:
         """Serves until `stop` or the end of its lifetime; then it takes no more jobs and lets the running ones end.
@@ -108,15 +110,13 @@ class Worker:
             self._require_spark()
             if time.monotonic() > self._ends_at:
                 self._is_old.set()
-            elif not all(slot.is_alive() for slot in self._slots):
+            elif not self._slots.are_all_alive():
                 raise WorkerDiedError("one of its slots has died, see the log above")
         if self._is_old.is_set():
             logger.info("%s has reached the end of its lifetime and ends when its jobs have ended", self.id)
-        while any(slot.is_alive() for slot in self._slots) and not self._stopping.wait(1.0):
+        while self._slots.is_any_alive() and not self._stopping.wait(1.0):
             pass
-        deadline = time.monotonic() + self._lifetime.drain_seconds
-        for slot in self._slots:
-            slot.join(max(0.0, deadline - time.monotonic()))
+        self._slots.join(self._lifetime.drain_seconds)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -126,9 +126,8 @@ class Worker:
         while not self._presence.is_ready and not self._stopping.wait(0.05):
             self._require_spark()
         if not self._stopping.is_set():
-            logger.info("%s is ready: %d slots on %s", self.id, len(self._slots), self._presence.info.master)
-        for slot in self._slots:
-            slot.start()
+            logger.info("%s is ready: %d slots on %s", self.id, self._slots.number, self._presence.info.master)
+        self._slots.start()
 
     def _require_spark(self) -> None:
         """Raises `WorkerDiedError` if no job can run any more."""
@@ -148,16 +147,18 @@ class Worker:
         if has_ended:
             raise WorkerDiedError("its Spark application has ended: the master has removed it, or is gone")
 
-    def _serve(self) -> None:
-        while not self._stopping.is_set() and not self._is_old.is_set():
-            try:
-                self.run_once()
-            except ServiceUnreachableError as error:
-                if not self._stopping.is_set():
-                    logger.warning("the service is unreachable, trying again: %s", error)
-                self._stopping.wait(RETRY_SECONDS)
+    def _takes_no_more(self) -> bool:
+        return self._stopping.is_set() or self._is_old.is_set()
 
-    def run_once(self) -> str:
+    def _take(self, only_submitted: bool) -> None:
+        try:
+            self.run_once(only_submitted=only_submitted)
+        except ServiceUnreachableError as error:
+            if not self._stopping.is_set():
+                logger.warning("the service is unreachable, trying again: %s", error)
+            self._stopping.wait(RETRY_SECONDS)
+
+    def run_once(self, *, only_submitted: bool = False) -> str:
         """Takes one job, if there is one, and runs it to its end. Returns a description of the result."""
         if not self._presence.is_ready:
             self._stopping.wait(LOOK_SECONDS)
@@ -165,7 +166,7 @@ class Worker:
         if not self._connections.has_room():
             self._stopping.wait(RETRY_SECONDS)
             return "no connections"
-        leased = self._service.lease(self.id, self._presence.info)
+        leased = self._service.lease(self.id, self._presence.info, only_submitted=only_submitted)
         if leased is None:
             return "no job"
         order, lease_seconds = leased
@@ -174,6 +175,7 @@ class Worker:
         secrets = secrets_of(order.table.lock.options) | secrets_of(order.table.hudi_options)
         self._log_format.learn(secrets)
         with (
+            contextlib.nullcontext() if only_submitted else self._slots.taken(),
             self._attempt_logs.of(order.job_id, order.table_id, order.attempt) as log,
             span(
                 f"attempt of {order.kind}",
@@ -249,6 +251,7 @@ def main(
     token: str | None = None,
     master: str = DEFAULT_MASTER,
     slots: int = 1,
+    spare_slots: int = 0,
     group: str = DEFAULT_GROUP,
     driver_memory: str = "2g",
     packages: Sequence[str] = (),
@@ -276,7 +279,7 @@ def main(
     exit_with_parent()
     master = effective_master(master)
     service = Service(services, token)
-    info = WorkerInfo(_version(), master, slots, driver_memory, group)
+    info = WorkerInfo(_version(), master, slots, spare_slots, driver_memory, group)
     presence = Presence(service, name, info)
     # First of all: Spark may wait for its master, and then for executors, as long as it takes.
     presence.start()
@@ -307,6 +310,7 @@ def main(
         spark,
         slots,
         lifetime or Lifetime(),
+        spare_slots=spare_slots,
         presence=presence,
         executors=executors,
         log_format=formatter,

@@ -54,11 +54,14 @@ class Service:
         if answer.status_code != httpx.codes.NOT_FOUND:
             self._checked(answer)
 
-    def lease(self, worker_id: str, info: WorkerInfo) -> tuple[WorkOrder, float] | None:
+    def lease(
+        self, worker_id: str, info: WorkerInfo, *, only_submitted: bool = False
+    ) -> tuple[WorkOrder, float] | None:
         """Waits a while for a job; returns its work order and the seconds by which each heartbeat extends the lease."""
         body = {
             "worker_id": worker_id,
             "wait_seconds": LEASE_WAIT_SECONDS,
+            "only_submitted": only_submitted,
             "version": VERSION,
             "worker": info.to_json(),
         }

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from service.access.audit_entry import AuditEntry, Outcome
 from service.db import schema
-from service.db.page import Page, paged, within
+from service.db.page import Page, PageRequest, paged
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -53,23 +53,16 @@ def set_repeats(connection: Connection, entry_id: int, repeats: int) -> None:
 
 
 def page(
-    connection: Connection,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    outcomes: Collection[Outcome] = (),
-    **among: Collection[str],
+    connection: Connection, asked: PageRequest, *, outcomes: Collection[Outcome] = (), **among: Collection[str]
 ) -> Page[AuditEntry]:
     """Returns a page, newest entry first, of those from `since` on and before `until`. `among` are columns, each with
     the values that it may have. Empty collections select any."""
     query = sa.select(_a).where(
-        *within(_a.c.at, since, until), *(_a.c[name].in_(values) for name, values in among.items() if values)
+        *asked.within(_a.c.at), *(_a.c[name].in_(values) for name, values in among.items() if values)
     )
     if outcomes:
         query = query.where(sa.or_(*(_OF_OUTCOME[outcome] for outcome in outcomes)))
-    return paged(connection, query, AuditEntry.of_row, _a.c.at, _a.c.id, limit=limit, cursor=cursor)
+    return paged(connection, query, AuditEntry.of_row, _a.c.at, _a.c.id, asked=asked)
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:

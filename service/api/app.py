@@ -45,11 +45,11 @@ from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.document.completion import complete
+from service.api.health import WorkerCheck
 from service.api.job_waits import JobWaits
+from service.api.problems import ProblemDocument
 from service.api.query_parameters import only_known
-from service.api.readiness import WorkerCheck
 from service.api.request_ids import RequestIds
-from service.api.responses import ProblemDocument
 from service.api.statuses import document_common
 from service.api.traces import Traces
 from service.db.probe import Probe
@@ -167,14 +167,14 @@ def _routes() -> tuple[BaseRoute, ...]:
 def complete_routes(app: FastAPI) -> None:
     """Makes what a route needs to answer, which FastAPI 0.165 otherwise does in its event loop at the first call of
     each router, while every other call waits. Safe to run beside calls."""
-    unknown = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
     for route in app.routes:
-        route.matches(dict(unknown))
+        if make := getattr(route, "effective_candidates", None):
+            make()
 
 
 def _document_problems(app: FastAPI) -> None:
-    """Adds the problems of every operation, and the schema of the problem document. It replaces FastAPI's own schema of
-    a validation error, which this API never returns."""
+    """Adds the problems of every operation, and the schema of the problem document. FastAPI's own schemas of a
+    validation error stay out: this API never returns one."""
     generate = app.openapi
 
     def openapi() -> dict[str, object]:
@@ -188,23 +188,9 @@ def _document_problems(app: FastAPI) -> None:
                 schemas.pop(unused, None)
             for address, path in document["paths"].items():
                 for method, operation in path.items():
-                    _replace_validation_error(operation["responses"])
                     is_conditional = entity_tags.document(method, address, operation)
                     document_common(method, operation, is_conditional=is_conditional)
             complete(document, {name: each.example for name, each in problem_pages.every_type().items()})
         return app.openapi_schema or {}
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
-
-
-_INVALID = "[`params-invalid`](/problems/params-invalid): something is missing, unknown or out of range"
-
-
-def _replace_validation_error(responses: dict[str, dict[str, object]]) -> None:
-    for response in responses.values():
-        content = response.get("content")
-        if isinstance(content, dict) and "HTTPValidationError" in str(content):
-            response["description"] = _INVALID
-            response["content"] = {
-                "application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
-            }

@@ -12,12 +12,11 @@ from service.access import audit_store
 from service.access.audit_entry import Outcome
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep
-from service.api.filters import Listed
-from service.api.patterns import SOME_TEXT
+from service.api.query_parameters import Asked
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import Shown
+from service.api.shown import PageOf, Shown
 from service.db.engine import reading
-from service.model import errors
 
 router = Routes(prefix="/v1", tags=["audit"])
 
@@ -30,29 +29,35 @@ Texts = Annotated[
 class AuditEntryOut(Shown):
     """A call that changed something, or that was refused."""
 
-    id: int = Field(examples=[4711])
-    at: datetime
+    id: int = Field(description="Number of the entry; grows with time", examples=[4711])
+    at: datetime = Field(description="When the call was made", examples=["2026-01-01T12:00:00Z"])
     who: str = Field(
         description="Name of the token; `anybody` while no token exists, `nobody` if the call had no valid one,"
         " `<user> on the command line`",
         examples=["airflow"],
     )
     token_id: str | None = Field(examples=["4f0c9d2b71aa"])
-    role: Role | None
+    role: Role | None = Field(description="Role of the token; null without one", examples=["admin"])
     address: str | None = Field(description="Of the caller; null for a command", examples=["10.2.0.17"])
     method: str = Field(description="Of HTTP; `CLI` for a command", examples=["PATCH"])
-    route: str = Field(examples=["/v1/tables/{table_id}"])
+    route: str = Field(
+        description="Address of the call, with names for its variable parts", examples=["/v1/tables/{table_id}"]
+    )
     operation: str = Field(description="`operationId` of this documentation", examples=["changeTable"])
-    object_type: str | None = Field(examples=["table"])
-    object_id: str | None = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
-    object_name: str | None = Field(examples=["trips"])
+    object_type: str | None = Field(description="Type of the object; null if there is none", examples=["table"])
+    object_id: str | None = Field(
+        description="Id of the object; null if there is none", examples=["tbl_0f3c2a9d5e7b1c44"]
+    )
+    object_name: str | None = Field(description="Name of the object; null if it has none", examples=["trips"])
     before: dict[str, Any] | None = Field(
-        description="The object before the call, with masks for secrets; null if it did not exist"
+        description="The object before the call, with masks for secrets; null if it did not exist",
+        examples=[{"name": "trips"}],
     )
     after: dict[str, Any] | None = Field(
-        description="The object after the call; `before` and `after` are null if it did not change"
+        description="The object after the call; `before` and `after` are null if it did not change",
+        examples=[{"name": "orders"}],
     )
-    outcome: Outcome = Field(description="`refused`: status 400 to 499; `failed`: 500 and above")
+    outcome: Outcome = Field(description="`refused`: status 400 to 499; `failed`: 500 and above", examples=["done"])
     status: int | None = Field(description="HTTP status; null for a command", examples=[200])
     problem: str | None = Field(description="Type of the problem", examples=["forbidden"])
     request_id: str | None = Field(
@@ -60,26 +65,25 @@ class AuditEntryOut(Shown):
     )
     repeats: int = Field(
         description="Calls of the same caller that were refused within the minute after this one and got no entry of"
-        " their own; rounded down to a power of two"
+        " their own; rounded down to a power of two",
+        examples=[0],
     )
 
 
-class AuditPage(Shown):
-    items: list[AuditEntryOut]
-    next_cursor: str | None
+class AuditPage(PageOf[AuditEntryOut]): ...
 
 
-@router.on("GET /audit", "List who changed what, newest first", errors.ParamsInvalidError, role=Role.ADMIN)
+@router.on("GET /audit", "List who changed what, newest first", role=Role.ADMIN)
 def list_audit_entries(
     database: DatabaseDep,
     *,
     who: Text = None,
     token_id: Text = None,
-    operation: Texts = [],  # noqa: B006 - FastAPI's way; never changed
-    object_type: Texts = [],  # noqa: B006
+    operation: Texts = [],
+    object_type: Texts = [],
     object_id: Text = None,
-    outcome: Annotated[list[Outcome], Query(max_length=10)] = [],  # noqa: B006
-    listed: Listed,
+    outcome: Annotated[list[Outcome], Query(max_length=10)] = [],
+    asked: Asked,
 ) -> AuditPage:
     """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
     writers; and for tokens that were created or revoked on the command line. An entry is written in the same
@@ -87,15 +91,15 @@ def list_audit_entries(
     with reading(database.engine) as connection:
         page = audit_store.page(
             connection,
+            asked,
             outcomes=outcome,
             who=_given(who),
             token_id=_given(token_id),
             operation=operation,
             object_type=object_type,
             object_id=_given(object_id),
-            **listed,
         )
-    return AuditPage.of(page)
+    return AuditPage.of_page(page, AuditEntryOut.of)
 
 
 def _given(value: str | None) -> list[str]:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from service.access.secret_cipher import SecretCipher
 from service.api.policy_models import PatternPolicyOut, PauseOut
-from service.api.responses import TableOut
+from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
 from service.catalog import consumer_store, table_store
 from service.delivery import delivery_store, webhook_store

@@ -132,12 +132,15 @@ class AuditTrail:
 
     def __init__(self, database: Database, routes: Sequence[APIRoute]) -> None:
         self._database = database
-        self._routes = routes
+        self._routes: dict[str, list[APIRoute]] = {}
+        for route in routes:
+            for method in route.methods or ():
+                self._routes.setdefault(method, []).append(route)
         self._refusals = Refusals()
 
     def begin(self, scope: Scope) -> CallRecord | None:
         """Returns the record of a call, None if it can change nothing."""
-        for route in self._routes:
+        for route in self._routes.get(scope["method"], ()):
             match, found = route.matches(scope)
             if match is Match.FULL:
                 if route.operation_id in _READING:
@@ -145,9 +148,13 @@ class AuditTrail:
                 return CallRecord(self._database, route, scope, found.get("path_params", {}))
         return None
 
+    def is_complete(self, record: CallRecord, status: int, problem: str | None) -> bool:
+        """Returns whether nothing has to be written when a call with this outcome has been worked off."""
+        return problem in _OF_DATABASE or (record.entry_id is not None and status == record.presumed)
+
     def end(self, record: CallRecord, status: int, problem: str | None) -> None:
         """Writes the outcome of a call that has been worked off. The answer does not fail when this fails."""
-        if problem in _OF_DATABASE or (record.entry_id is not None and status == record.presumed):
+        if self.is_complete(record, status, problem):
             return
         # The record does not accompany its own transaction.
         accompanied = audit_record.current.set(None)

@@ -15,12 +15,11 @@ from starlette.requests import Request
 
 from service.access import session_store, token_store
 from service.access.token import Bearer, Role
-from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, Caller
+from service.api.dependencies import CALLBACK_PATH, DELEGATION_PATH, METRICS_PATH, Caller, Exposure, is_loopback
 from service.api.errors import MediaTypeError
-from service.api.exposure import Exposure, is_loopback
 from service.api.middleware import READS
 from service.api.problems import answer
-from service.api.session_cookie import cookie_of
+from service.api.session import cookie_of
 from service.db.engine import reading
 from service.events.database import Database
 from service.model.errors import ForbiddenError, GroundskeeperError, UnauthenticatedError

@@ -9,32 +9,32 @@ from pydantic import StringConstraints
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, LakeDep, needs
-from service.api.filters import Listed, OfTable
 from service.api.observed import (
     BucketsOfPartition,
     BucketsOut,
-    CommitPage,
+    CommitOut,
     HistoryOut,
     SampleOut,
     SnapshotOut,
     TimelineOut,
 )
-from service.api.patterns import ACTION
-from service.api.requests import Moment
+from service.api.query_parameters import Asked, OfTable
+from service.api.requests import ACTION, Moment
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.tables import TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
 from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
-from service.model import errors, storage_errors, table_errors
+from service.model import storage_errors, table_errors
 
 router = Routes(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
 Partitions = Annotated[int, Query(ge=0, le=10_000, description="Maximum number of partitions, largest first")]
 
 
-@router.on("GET /commits", "List commits, latest first", errors.ParamsInvalidError)
+@router.on("GET /commits", "List commits, latest first")
 def list_commits(
     database: DatabaseDep,
     *,
@@ -42,19 +42,18 @@ def list_commits(
     action: Annotated[
         list[Annotated[str, StringConstraints(max_length=32, pattern=ACTION)]],
         Query(description="May be repeated. Default: any", max_length=20, examples=[["deltacommit", "commit"]]),
-    ] = [],  # noqa: B006 - FastAPI's way; never changed
-    listed: Listed,
-) -> CommitPage:
+    ] = [],
+    asked: Asked,
+) -> PageOf[CommitOut]:
     """Lists every completed instant of every table, of writers and table services, by the time of completion."""
     with reading(database.engine) as connection:
-        page = commit_store.page(connection, table_id=table_id, actions=action, **listed)
-    return CommitPage.of(page)
+        page = commit_store.page(connection, asked, table_id=table_id, actions=action)
+    return PageOf[CommitOut].of_page(page, CommitOut.of)
 
 
 @router.on(
     "GET /tables/{table_id}/timeline",
     "Show a table's active timeline",
-    table_errors.TableNotFoundError,
     storage_errors.PathNotFoundError,
     storage_errors.PathForbiddenError,
     storage_errors.StorageError,
@@ -68,12 +67,7 @@ def get_timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> Tim
     return TimelineOut.of(found, watch, database.clock())
 
 
-@router.on(
-    "GET /tables/{table_id}/snapshot",
-    "Show the state of a table",
-    table_errors.TableNotFoundError,
-    table_errors.SnapshotNotTakenError,
-)
+@router.on("GET /tables/{table_id}/snapshot", "Show the state of a table", table_errors.SnapshotNotTakenError)
 def get_snapshot(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> SnapshotOut:
     """Returns the state as of the last observed change of the timeline."""
     with reading(database.engine) as connection:
@@ -84,12 +78,7 @@ def get_snapshot(table_id: TableId, database: DatabaseDep, partitions: Partition
     return SnapshotOut.of(found, watch, database.clock(), partitions)
 
 
-@router.on(
-    "GET /tables/{table_id}/history",
-    "Show how a table's backlog and files have developed",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-)
+@router.on("GET /tables/{table_id}/history", "Show how a table's backlog and files have developed")
 def get_history(
     table_id: TableId,
     database: DatabaseDep,
@@ -106,12 +95,7 @@ def get_history(
     return HistoryOut(items=[SampleOut.of(sample) for sample in found])
 
 
-@router.on(
-    "GET /tables/{table_id}/buckets",
-    "Show the size of each bucket",
-    table_errors.TableNotFoundError,
-    table_errors.SnapshotNotTakenError,
-)
+@router.on("GET /tables/{table_id}/buckets", "Show the size of each bucket", table_errors.SnapshotNotTakenError)
 def get_buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions = 100) -> BucketsOut:
     """Returns bytes, rows and skew of the buckets of each partition."""
     with reading(database.engine) as connection:

@@ -11,10 +11,9 @@ from pydantic import BaseModel, Field, StringConstraints
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
-from service.api.patterns import COMMIT_TIME, NAME
-from service.api.requests import Request
+from service.api.requests import COMMIT_TIME, NAME, Request
 from service.api.routes import Routes
-from service.api.shown import made
+from service.api.shown import ListOf, made
 from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import consumer_store, decision_times, table_store
@@ -22,7 +21,6 @@ from service.catalog.consumer import Consumer
 from service.catalog.errors import ConsumerNotFoundError
 from service.db.engine import reading, writing
 from service.events.database import Database
-from service.model import errors, table_errors
 from service.policies.policy_registry import effective_of
 
 if TYPE_CHECKING:
@@ -48,33 +46,24 @@ class ConsumerOut(BaseModel):
     created_at: datetime
     seen_at: datetime = Field(description="When it reported last")
     expires_at: datetime = Field(description="When nothing is kept for it any more, unless it reports before")
-    stale: bool
+    stale: bool = Field(
+        description="Whether it has been silent for too long, and nothing is kept for it", examples=[False]
+    )
 
     @classmethod
     def of(cls, consumer: Consumer, hours: int, now: datetime) -> ConsumerOut:
         return made(cls, consumer, expires_at=consumer.expires_at(hours), stale=consumer.is_stale(hours, now))
 
 
-class ConsumerList(BaseModel):
-    items: list[ConsumerOut]
-
-
-@router.on("GET ", "List the consumers of a table", table_errors.TableNotFoundError, role=Role.READER)
-def list_consumers(table_id: TableId, database: DatabaseDep) -> ConsumerList:
+@router.on("GET ", "List the consumers of a table", role=Role.READER)
+def list_consumers(table_id: TableId, database: DatabaseDep) -> ListOf[ConsumerOut]:
     with reading(database.engine) as connection:
         hours = _hours(connection, table_id)
         found = consumer_store.of_table(connection, table_id)
-    return ConsumerList(items=[_shown(each, hours, database) for each in found])
+    return ListOf[ConsumerOut].of(found, lambda each: _shown(each, hours, database))
 
 
-@router.on(
-    "GET /{name}",
-    "Show a consumer",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-    ConsumerNotFoundError,
-    role=Role.READER,
-)
+@router.on("GET /{name}", "Show a consumer", ConsumerNotFoundError, role=Role.READER)
 def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response: Response) -> ConsumerOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "consumer", f"{table_id}/{name}")
@@ -85,8 +74,6 @@ def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response:
 @router.on(
     "PUT /{name}",
     "Report how far a consumer has come",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
     role=Role.OPERATOR,
     responses={int(CREATED): {"model": ConsumerOut, "description": "The table had no consumer of this name before"}},
 )
@@ -106,8 +93,6 @@ def put_consumer(
 @router.on(
     "DELETE /{name}",
     "Delete a consumer, so that nothing is kept for it",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
     ConsumerNotFoundError,
     role=Role.OPERATOR,
     status_code=NOTHING,

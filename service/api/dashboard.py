@@ -1,22 +1,32 @@
-"""The dashboard at /: one page and its files from `service/dashboard`. It gets all data from the REST API."""
+"""The dashboard at /: one page and its files from `service/dashboard`. It gets all data from the REST API.
+
+The modules that the page imports at once are joined into one file: the browser asks for one in place of twenty. Only
+what these modules use can be joined: named imports and exports, of functions, classes and constants, each at the
+beginning of a line. Each module becomes a function that returns its exports, so that their names stay their own.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import mimetypes
+import re
+from collections.abc import Mapping
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from service.api import dashboard_kinds
-from service.api.module_bundle import joined
+from jobs.kinds.kind import Kind
+from jobs.kinds.registry import KINDS
+from service.api.params import model_of
 
 FOLDER = Path(__file__).resolve().parent.parent / "dashboard"
-
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -64,7 +74,52 @@ class Bundle:
 
 def scripts(folder: Path) -> dict[str, str]:
     """Returns all modules by their names, those too that are made of the kinds of jobs."""
-    return {path.name: path.read_text() for path in sorted(folder.glob("*.js"))} | dashboard_kinds.modules()
+    return {path.name: path.read_text() for path in sorted(folder.glob("*.js"))} | modules()
+
+
+def modules() -> dict[str, str]:
+    """Returns the text of each module by its name: `kinds.js`, which every page needs, and `job_kinds.js`, which the
+    form of jobs needs: `params` there is the JSON Schema of the parameters."""
+    names = {kind.value: each.title for kind, each in KINDS.items()}
+    letters = {kind.value: each.letters for kind, each in KINDS.items()}
+    forms = {kind.value: _form(each) for kind, each in KINDS.items()}
+    return {
+        "kinds.js": f"export const KINDS = {json.dumps(names)};\nexport const LETTERS = {json.dumps(letters)};\n",
+        "job_kinds.js": f"export const JOB_KINDS = {json.dumps(forms)};\n",
+    }
+
+
+def _form(kind: Kind) -> dict[str, Any]:
+    schema = model_of(kind.params).model_json_schema()
+    return {
+        "summary": kind.summary,
+        "hasPlan": kind.has_plan,
+        "needsBuckets": kind.changes_bucket_number,
+        "about": _plain(schema.get("description", "")),
+        "required": schema.get("required", []),
+        "params": {name: _flat(each, schema.get("$defs", {})) for name, each in schema.get("properties", {}).items()},
+    }
+
+
+def _flat(schema: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of a member without references, and without null among its types: it may be left out."""
+    found = dict(schema)
+    if (reference := found.pop("$ref", None)) is not None:
+        found = {**named[reference.rpartition("/")[2]], **found}
+    some = [each for each in (*found.pop("anyOf", ()), *found.pop("oneOf", ())) if each != {"type": "null"}]
+    if len(some) == 1:
+        found = {**_flat(some[0], named), **found}
+    elif some:
+        found["type"] = "choice"
+    if "description" in found:
+        found["description"] = _plain(found["description"])
+    if isinstance(found.get("items"), dict):
+        found["items"] = _flat(found["items"], named)
+    return {name: value for name, value in found.items() if name not in ("title", "default") or value is not None}
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")
 
 
 @cache
@@ -85,3 +140,56 @@ def install(app: FastAPI) -> None:
     app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/dashboard/{version}/{name}", file, methods=["GET", "HEAD"], include_in_schema=False)
     app.mount("/dashboard", _Files(directory=FOLDER), name="dashboard")
+
+
+_IMPORT = re.compile(r'^import \{ ([\w, ]+) \} from "\./([a-z_]+\.js)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
+_UNKNOWN = re.compile(r"^(?:import\s|export\s|await\s).*$", re.MULTILINE)
+
+
+def joined(modules: Mapping[str, str], entry: str) -> dict[str, str]:
+    """Returns the modules with an `entry` that contains all that it imports; the others import that from there, and so
+    get the same state. Raises ValueError for what it cannot join, such as modules that import each other."""
+    order = list(TopologicalSorter(_imported(modules, entry)).static_order())
+    inner = {name: _scope(name) for name in order if name != entry}
+    parts = [f"const {_scope(name)} = {_function(modules[name])};\n" for name in order]
+    result = {
+        name: text if name in inner else _IMPORT.sub(lambda found: _from_entry(found, inner, entry), text)
+        for name, text in modules.items()
+    }
+    return result | {entry: f"{''.join(parts)}export {{ {', '.join(inner.values())} }};\n"}
+
+
+def _imported(modules: Mapping[str, str], entry: str) -> dict[str, list[str]]:
+    """Returns what each module imports at once, of the entry and all that it reaches."""
+    found: dict[str, list[str]] = {}
+    wanted = [entry]
+    while wanted:
+        name = wanted.pop()
+        if name not in found:
+            found[name] = [other for _, other in _IMPORT.findall(modules[name])]
+            wanted += found[name]
+    return found
+
+
+def _function(text: str) -> str:
+    exported = [name for _, name in _EXPORT.findall(text)]
+    body = _EXPORT.sub(r"\1", _IMPORT.sub(lambda found: _taken(found[1], _scope(found[2])), text))
+    if unknown := _UNKNOWN.search(body):
+        raise ValueError(f"cannot be joined: {unknown[0]}")
+    return f"(() => {{\n{body}return {{ {', '.join(exported)} }};\n}})()"
+
+
+def _from_entry(found: re.Match[str], inner: Mapping[str, str], entry: str) -> str:
+    names, module = found.groups()
+    scope = inner.get(module)
+    return f'import {{ {scope} }} from "./{entry}"; {_taken(names, scope)}' if scope else found[0]
+
+
+def _taken(names: str, scope: str) -> str:
+    return f"const {{ {names} }} = {scope};"
+
+
+def _scope(module: str) -> str:
+    """Returns a name that no module has for anything else."""
+    return f"${module.removesuffix('.js')}"

@@ -12,11 +12,10 @@ from pydantic import BaseModel, Field
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
-from service.api.filters import Listed
-from service.api.patterns import SOME_TEXT
-from service.api.query_parameters import TOLERANT
+from service.api.query_parameters import TOLERANT, AnyOf, Asked
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import made
+from service.api.shown import PageOf, made
 from service.api.statuses import ACCEPTED
 from service.db.engine import reading
 from service.delegation import inbox, plan_store
@@ -49,25 +48,27 @@ class DelegationOut(BaseModel):
 
 
 class PlanOut(BaseModel):
-    id: str = Field(examples=["plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718"])
+    id: str = Field(description="Id of the plan", examples=["plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718"])
     base_path: str = Field(examples=["s3a://lake/orders"])
     table_id: str | None
     table_name: str
-    service: DelegatedService
+    service: DelegatedService = Field(description="The delegated service", examples=["compact"])
     instant: str = Field(examples=["20260101120000000"])
     is_metadata: bool = Field(description="A plan of the table's metadata table")
-    state: PlanState
+    state: PlanState = Field(description="State of the plan", examples=["waiting"])
     because: str | None = Field(description="The reason for the state")
     hint: str | None = Field(description="The remedy, for a table that is not registered")
     job_id: str | None = Field(description="The last job that was submitted for it")
     queue: str | None = Field(description="The worker group that its writer asks for")
-    resource: str | None
-    parallelism: int | None
-    engine: str | None
-    username: str | None
-    requested_by: str
+    resource: str | None = Field(description="A wish of the writer; shown only")
+    parallelism: int | None = Field(description="A wish of the writer; shown only")
+    engine: str | None = Field(description="Engine that the writer names", examples=["SPARK"])
+    username: str | None = Field(description="User that the writer names")
+    requested_by: str = Field(description="The caller that delegated it", examples=["writer (4f0c9d2b71aa)"])
     requested_at: datetime
-    last_requested_at: datetime
+    last_requested_at: datetime = Field(
+        description="When it was last named by a request", examples=["2026-01-01T12:00:00Z"]
+    )
     ended_at: datetime | None
 
     @classmethod
@@ -76,15 +77,9 @@ class PlanOut(BaseModel):
         return made(cls, plan, hint=hint, **vars(plan.hints))
 
 
-class PlanPage(BaseModel):
-    items: list[PlanOut]
-    next_cursor: str | None
-
-
 @router.on(
     f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     "Delegate the pending plans of a table (called by Hudi's writers)",
-    errors.ParamsInvalidError,
     responses={
         int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
     },
@@ -115,10 +110,7 @@ def delegate_plans(
     try:
         instants = instants_of(instant)
     except ValueError as error:
-        message = str(error)
-        raise errors.ParamsInvalidError(
-            f"instant: {message}", extensions={"errors": [{"field": "instant", "message": message}]}
-        ) from error
+        raise errors.ParamsInvalidError.of("instant", str(error)) from error
     data_table, is_metadata = data_table_of(base_path)
     hints = ExecutionHints.parse(
         queue=queue,
@@ -142,21 +134,16 @@ def delegate_plans(
     return DelegationOut(table_id=received.table_id, stored=list(received.new))
 
 
-@router.on(
-    "GET /delegated-plans",
-    "List the plans that writers have delegated, newest first",
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /delegated-plans", "List the plans that writers have delegated, newest first", role=Role.READER)
 def list_delegated_plans(
     database: DatabaseDep,
     *,
     table_id: Annotated[str | None, Query(max_length=64, pattern=SOME_TEXT)] = None,
-    state: Annotated[list[PlanState], Query(description="May be repeated. Default: any state", max_length=6)] = [],  # noqa: B006 - FastAPI's way; never changed
-    listed: Listed,
-) -> PlanPage:
+    state: AnyOf[PlanState] = [],
+    asked: Asked,
+) -> PageOf[PlanOut]:
     """`state=unregistered` lists the tables that wait to be registered. `since` and `until` are times of the first
     request."""
     with reading(database.engine) as connection:
-        page = plan_store.page(connection, table_id=table_id, states=state, **listed)
-    return PlanPage(items=[PlanOut.of(plan) for plan in page.items], next_cursor=page.next_cursor)
+        page = plan_store.page(connection, asked, table_id=table_id, states=state)
+    return PageOf[PlanOut].of_page(page, PlanOut.of)

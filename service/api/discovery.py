@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from jobs.contract import Problem
 from jobs.kinds.words import NO_NUL
@@ -15,8 +15,8 @@ from service.access.token import Role
 from service.api import tables
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.errors import ServiceBusyError
-from service.api.filters import Glob
 from service.api.problems import problem_uri
+from service.api.query_parameters import Glob
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.routes import Routes
 from service.api.shown import made
@@ -39,23 +39,19 @@ _SECONDS = 40.0
 _turn = threading.Lock()
 
 
-class DiscoverIn(Request):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"root": "s3a://lake/shop/"},
-                {
-                    "root": "s3a://lake/shop/",
-                    "pattern": "orders/*",
-                    "register": True,
-                    "lock": {"provider": "filesystem"},
-                    "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
-                },
-            ]
-        },
-    )
+_SEARCHES = [
+    {"root": "s3a://lake/shop/"},
+    {
+        "root": "s3a://lake/shop/",
+        "pattern": "orders/*",
+        "register": True,
+        "lock": {"provider": "filesystem"},
+        "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
+    },
+]
 
+
+class DiscoverIn(Request, json_schema_extra={"examples": _SEARCHES}):
     root: Annotated[
         str,
         StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL),
@@ -122,34 +118,17 @@ class FoundTable(BaseModel):
 
     @classmethod
     def known(cls, base_path: str, table_id: str, seen: Glance | None = None, *, is_new: bool = False) -> FoundTable:
-        return cls._of(base_path, FoundState.REGISTERED, seen, table_id=table_id, is_new=is_new)
+        return cls._of(base_path, seen, state=FoundState.REGISTERED, table_id=table_id, is_new=is_new, reason=None)
 
     @classmethod
     def unknown(cls, base_path: str, seen: Glance | None, error: GroundskeeperError | None = None) -> FoundTable:
-        state = FoundState.REFUSED if error else FoundState.CAN_BE_REGISTERED
-        return cls._of(base_path, state, seen, reason=ReasonOut.of(error) if error else None)
+        state, reason = (FoundState.REFUSED, ReasonOut.of(error)) if error else (FoundState.CAN_BE_REGISTERED, None)
+        return cls._of(base_path, seen, state=state, table_id=None, is_new=False, reason=reason)
 
     @classmethod
-    def _of(
-        cls,
-        base_path: str,
-        state: FoundState,
-        seen: Glance | None,
-        *,
-        table_id: str | None = None,
-        is_new: bool = False,
-        reason: ReasonOut | None = None,
-    ) -> FoundTable:
-        return cls(
-            base_path=base_path,
-            name=seen.name if seen else None,
-            table_type=seen.table_type if seen else None,
-            table_version=seen.table_version if seen else None,
-            state=state,
-            is_new=is_new,
-            table_id=table_id,
-            reason=reason,
-        )
+    def _of(cls, base_path: str, seen: Glance | None, **members: Any) -> FoundTable:
+        of_table = vars(seen) if seen else dict.fromkeys(("name", "table_type", "table_version"))
+        return cls(base_path=base_path, **of_table, **members)
 
 
 class SkippedFolder(BaseModel):

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.contract import JobKind
 from jobs.kinds.registry import RESCALES
-from service.api.json_schemas import COUNT, FLAG, TEXT, Schema, document_of, object_of, or_null
-from service.api.problem_event_schema import AN_OPEN_PROBLEM, OPEN_COUNTS, OPEN_PROBLEM
+from service.api.event_schemas import (
+    AN_OPEN_PROBLEM,
+    COUNT,
+    FLAG,
+    OPEN_COUNTS,
+    OPEN_PROBLEM,
+    TEXT,
+    Schema,
+    document_of,
+    object_of,
+    or_null,
+)
 from service.delegation.inbox import SUGGESTION
 from service.delegation.plan import DelegatedService
 from service.events.event import EventType

@@ -19,13 +19,13 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.access import session_store, token_store
 from service.access.token import Role
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep
-from service.api.document import event_schemas
+from service.api import event_schemas
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep
 from service.api.event_catalogue import CATALOGUE, Entry
-from service.api.exposure import Exposure
-from service.api.filters import OfTable, Since, Until
+from service.api.query_parameters import OfTable, Since, Until
 from service.api.routes import Routes
-from service.api.webhook_forms import EventTypeList, EventTypeOut
+from service.api.shown import ListOf
+from service.api.webhook_forms import EventTypeOut
 from service.db.engine import reading
 from service.delivery import outbox
 from service.delivery.cloud_event import cloud_event
@@ -85,7 +85,6 @@ class Streams:
 @router.on(
     "GET /events",
     "Stream the events",
-    errors.ParamsInvalidError,
     errors.TooManyStreamsError,
     role=Role.READER,
     responses={
@@ -120,10 +119,7 @@ async def stream_events(
     kept. A page starts at the oldest event. `since` moves the start of either forward."""
     is_stream = _wants_stream(request)
     if is_stream and until is not None:
-        message = "is for pages only: send `Accept: application/json`"
-        raise errors.ParamsInvalidError(
-            f"until: {message}", extensions={"errors": [{"field": "until", "message": message}]}
-        )
+        raise errors.ParamsInvalidError.of("until", "is for pages only: send `Accept: application/json`")
     start = after if last_event_id is None else last_event_id
     if since is not None:
         start = max(start or 0, await run_in_threadpool(_before, database, since))
@@ -199,9 +195,9 @@ async def _stream(
 
 
 @router.on("GET /event-types", "List the types of events", role=Role.READER)
-def list_event_types(exposure: ExposureDep) -> EventTypeList:
+def list_event_types(exposure: ExposureDep) -> ListOf[EventTypeOut]:
     """Returns each type with the JSON Schema of its `data` and an example of the whole event."""
-    return EventTypeList(items=[_described(type_, entry, exposure.event_source) for type_, entry in CATALOGUE.items()])
+    return ListOf[EventTypeOut].of(CATALOGUE.items(), lambda each: _described(*each, exposure.event_source))
 
 
 def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:

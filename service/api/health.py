@@ -1,21 +1,124 @@
-"""Liveness and readiness. These calls need no token."""
+"""Liveness and readiness: what the service needs to do its work. These calls need no token."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from typing import Literal
 
 from fastapi import Request
+from pydantic import BaseModel, Field
+from sqlalchemy import Engine
 
+from jobs.contract import DEFAULT_GROUP
 from service.api.dependencies import MonitoringDep
-from service.api.readiness import Check, Checks, Readiness, unknown
-from service.api.responses import HealthOut
 from service.api.routes import Routes
+from service.db.engine import reading
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
 from service.model.task_health import TaskHealth
+from service.queue import demand_store, worker_store
+
+log = logging.getLogger(__name__)
 
 router = Routes(tags=["health"])
-
 _SECONDS = 5.0
+_REST_SECONDS = 1.0
+
+
+class Check(BaseModel):
+    status: Literal["ok", "warning", "failing"] = Field(description="`warning`: the service is ready nevertheless")
+    detail: str = Field(default="", examples=["These background tasks fail: observe."])
+
+
+class GroupCheck(BaseModel):
+    ready: int = Field(description="Workers that take jobs", examples=[2])
+    waiting: int = Field(description="Workers that start Spark, or wait for a first executor", examples=[0])
+    queued: int = Field(description="Queued jobs", examples=[0])
+
+
+class WorkersCheck(Check):
+    groups: dict[str, GroupCheck] = Field(
+        description="The group `default`, and all that have queued jobs, or workers that were seen within a minute"
+    )
+
+
+class Checks(BaseModel):
+    """What `/readyz` has checked."""
+
+    database: Check = Field(description="Whether it answers")
+    scheduler: Check = Field(description="The background tasks of this process")
+    workers: WorkersCheck = Field(description="Whether a worker takes jobs")
+
+
+class Readiness(BaseModel):
+    status: Literal["ok"] = Field(default="ok", description="Always `ok`: else the answer is a problem document")
+    checks: Checks = Field(description="The checks, one by one")
+
+
+class WorkerCheck:
+    """Counts the workers in a thread of its own, once a second at most. May be called from any thread."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="worker-check")
+        self._guard = threading.Lock()
+        self._latest: Future[WorkersCheck] | None = None
+        self._stands_until = 0.0
+
+    def latest(self) -> Future[WorkersCheck]:
+        """Returns the outcome of the last second, or a new one."""
+        with self._guard:
+            if self._latest is None or (self._latest.done() and time.monotonic() >= self._stands_until):
+                self._latest = self._thread.submit(self._look)
+            return self._latest
+
+    def _look(self) -> WorkersCheck:
+        try:
+            now = self._clock()
+            with reading(self._engine) as connection:
+                queued = demand_store.count_queued(connection)
+                workers = [each for each in worker_store.every(connection) if each.is_alive(now)]
+            groups = {
+                name: GroupCheck(
+                    ready=sum(each.is_ready for each in workers if each.info.group == name),
+                    waiting=sum(not each.is_ready for each in workers if each.info.group == name),
+                    queued=queued.get(name, 0),
+                )
+                for name in sorted({DEFAULT_GROUP, *queued, *(each.info.group for each in workers)})
+            }
+            return _judged(groups)
+        except GroundskeeperError as error:
+            return unknown(error.title)
+        except Exception:
+            log.exception("The workers cannot be counted")
+            return unknown("The workers could not be counted; see the service's log.")
+        finally:
+            self._stands_until = time.monotonic() + _REST_SECONDS
+
+
+def _judged(groups: Mapping[str, GroupCheck]) -> WorkersCheck:
+    lacking = [name for name, group in groups.items() if group.queued and not group.ready]
+    if not any(group.ready for group in groups.values()):
+        detail = "No worker is ready: jobs stay queued."
+    elif lacking:
+        detail = f"Jobs are queued for groups without a ready worker: {', '.join(lacking[:20])}."
+    else:
+        return WorkersCheck(status="ok", groups=dict(groups))
+    return WorkersCheck(status="warning", detail=detail, groups=dict(groups))
+
+
+def unknown(why: str) -> WorkersCheck:
+    return WorkersCheck(status="warning", detail=why, groups={})
+
+
+class HealthOut(BaseModel):
+    status: Literal["ok"] = Field(default="ok", description="Always `ok`", examples=["ok"])
 
 
 # No thread is needed for either call, so they are answered also when calls that wait for tables take all.

@@ -10,14 +10,13 @@ from pydantic import BaseModel, Field
 
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.filters import CursorText, Limit, Since, Until
-from service.api.patterns import SOME_TEXT
+from service.api.query_parameters import AnyOf, Asked
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import Shown
 from service.health import problems
 from service.health.problem import ObjectType, ProblemKind, Severity
 from service.health.problem_search import look
-from service.model import errors
 
 router = Routes(prefix="/v1", tags=["problems"])
 
@@ -27,17 +26,17 @@ Figure = str | int | float | bool | list[str] | None
 class AboutOut(BaseModel):
     """The object that has the problem."""
 
-    type: ObjectType
+    type: ObjectType = Field(description="What it is", examples=["table"])
     id: str = Field(description="Of a worker group its name", examples=["tbl_0f3c2a9d5e7b1c44"])
-    name: str = Field(examples=["orders"])
+    name: str = Field(description="Its name", examples=["orders"])
 
 
 class ActionOut(BaseModel):
     """A call that helps. It needs the role that the call itself needs."""
 
     label: str = Field(description="For a button", examples=["Compact"])
-    method: str = Field(examples=["POST"])
-    path: str = Field(examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"])
+    method: str = Field(description="Method of HTTP", examples=["POST"])
+    path: str = Field(description="Address of the call", examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"])
     body: dict[str, Any] | None = Field(
         description="The JSON to send; null for none", examples=[{"kind": "compaction"}]
     )
@@ -47,15 +46,15 @@ class HealthProblemOut(Shown):
     """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
 
     id: str = Field(description="The same while it stands, and when it comes back", examples=["prb_8c1d0e5f2a7b4963"])
-    kind: ProblemKind = Field(examples=["compaction-behind"])
+    kind: ProblemKind = Field(description="Kind of problem", examples=["compaction-behind"])
     severity: Severity = Field(
         description="`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse"
         " by itself; `notice`: it can wait"
     )
-    about: AboutOut
+    about: AboutOut = Field(description="The object that has the problem")
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
     since: datetime = Field(description="As exact as the data allows")
-    title: str = Field(examples=["Compaction is far behind"])
+    title: str = Field(description="What is wrong", examples=["Compaction is far behind"])
     detail: str = Field(
         description="The evidence in a sentence",
         examples=[
@@ -66,7 +65,9 @@ class HealthProblemOut(Shown):
         description="Figures that depend on the kind",
         examples=[{"commits": 21, "threshold": 5, "log_bytes": 3328599654, "base_bytes": 2040109465, "enabled": True}],
     )
-    consequence: str = Field(description="What happens if nobody does anything")
+    consequence: str = Field(
+        description="What happens if nobody does anything", examples=["Queries merge ever more log files."]
+    )
     remedy: str = Field(description="What to do", examples=["Compact the table."])
     command: str = Field(
         description="A line for a shell that does it, or shows what it needs. Words in angle brackets, such as"
@@ -79,20 +80,18 @@ class HealthProblemOut(Shown):
 class SeverityCounts(BaseModel):
     """Counts of all problems that match the filter, not only of this page."""
 
-    critical: int = 0
-    warning: int = 0
-    notice: int = 0
+    critical: int = Field(0, description="Critical problems", examples=[0])
+    warning: int = Field(0, description="Warnings", examples=[1])
+    notice: int = Field(0, description="Notices", examples=[0])
 
 
 class HealthProblemPage(BaseModel):
     items: list[HealthProblemOut]
-    counts: SeverityCounts
+    counts: SeverityCounts = Field(description="Numbers by severity, of all pages")
     next_cursor: str | None
 
 
-@router.on(
-    "GET /problems", "List what is wrong now, the most serious first", errors.ParamsInvalidError, role=Role.READER
-)
+@router.on("GET /problems", "List what is wrong now, the most serious first", role=Role.READER)
 def list_problems(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -100,12 +99,9 @@ def list_problems(
     table_id: Annotated[
         str | None, Query(max_length=64, pattern=SOME_TEXT, description="Only the problems of this table")
     ] = None,
-    kind: Annotated[list[ProblemKind], Query(description="May be repeated. Default: any kind", max_length=50)] = [],  # noqa: B006 - FastAPI's way; never changed
-    severity: Annotated[list[Severity], Query(description="May be repeated. Default: any", max_length=10)] = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 100,
-    cursor: CursorText = None,
+    kind: AnyOf[ProblemKind] = [],
+    severity: AnyOf[Severity] = [],
+    asked: Asked,
 ) -> HealthProblemPage:
     """Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy has
     helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events `problem.opened`
@@ -115,8 +111,8 @@ def list_problems(
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:
         every = look(database.engine, database.clock(), table_id)[0].problems
-    wanted = problems.Wanted(table_id, kind, severity, since, until)
-    listed = problems.page(every, wanted, limit=limit, cursor=cursor)
+    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until)
+    listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     return HealthProblemPage(
         items=[HealthProblemOut.of(each) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),

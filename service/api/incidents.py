@@ -11,18 +11,16 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep
-from service.api.filters import Listed, OfTable
-from service.api.patterns import SOME_TEXT
-from service.api.requests import Request
+from service.api.query_parameters import AnyOf, Asked, OfTable
+from service.api.requests import SOME_TEXT, Request
 from service.api.routes import Routes
-from service.api.shown import made
+from service.api.shown import PageOf, made
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
-from service.db.page import Page
 from service.incidents import store, tracker
 from service.incidents.incident import Incident, IncidentKind, IncidentState
-from service.model import errors, job_errors, table_errors
+from service.model import job_errors
 
 router = Routes(prefix="/v1", tags=["incidents"])
 
@@ -34,15 +32,18 @@ KindQuery = Annotated[
         max_length=10,
     ),
 ]
-StateQuery = Annotated[list[IncidentState], Query(description="May be repeated. Default: any state", max_length=4)]
+StateQuery = AnyOf[IncidentState]
 
 
 class IncidentOut(BaseModel):
     """An incident. `title`, `detail` and `hint` describe its effect on the table's readers, and the remedy."""
 
-    id: str = Field(examples=["inc_8c1d0e5f2a7b4963"])
+    id: str = Field(description="Id of the incident", examples=["inc_8c1d0e5f2a7b4963"])
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
-    kind: IncidentKind = Field(examples=["stale-write"])
+    kind: IncidentKind = Field(
+        description="`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis",
+        examples=["stale-write"],
+    )
     instant: str = Field(
         description="The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC",
         examples=["20260101120000000"],
@@ -51,9 +52,11 @@ class IncidentOut(BaseModel):
     state: IncidentState = Field(
         description="`suspected`: only the rows can prove it; a repair checks them", examples=["open"]
     )
-    title: str = Field(examples=["A commit wrote to file groups that had been replaced"])
+    title: str = Field(
+        description="What it means for readers", examples=["A commit wrote to file groups that had been replaced"]
+    )
     detail: str = Field(examples=["No reader sees the 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
-    hint: str = Field(examples=["Start a repair: it brings the rows to where they belong."])
+    hint: str = Field(description="The remedy", examples=["Start a repair: it brings the rows to where they belong."])
     details: dict[str, Any] = Field(
         description="Figures that depend on the kind", examples=[{"rows": 173, "file_groups": 1, "partitions": 1}]
     )
@@ -70,15 +73,6 @@ class IncidentOut(BaseModel):
         return made(cls, incident, title=problem.title, detail=problem.detail, hint=problem.hint)
 
 
-class IncidentPage(BaseModel):
-    items: list[IncidentOut]
-    next_cursor: str | None
-
-    @classmethod
-    def of(cls, page: Page[Incident]) -> IncidentPage:
-        return cls(items=[IncidentOut.of(each) for each in page.items], next_cursor=page.next_cursor)
-
-
 class IncidentCloseIn(Request):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=NO_NUL)] = Field(
         description="Kept with the incident, with the caller that closed it",
@@ -93,43 +87,35 @@ _CLOSE_EXAMPLES: dict[str, Any] = {
 
 
 def _wanted(
-    listed: Listed,
+    asked: Asked,
     *,
-    kind: KindQuery = [],  # noqa: B006 - FastAPI's way; never changed
-    state: StateQuery = [],  # noqa: B006
+    kind: KindQuery = [],
+    state: StateQuery = [],
 ) -> dict[str, Any]:
-    return {"kinds": kind, "states": state, **listed}
+    return {"asked": asked, "kinds": kind, "states": state}
 
 
 Wanted = Annotated[dict[str, Any], Depends(_wanted)]
 
 
-@router.on("GET /incidents", "List incidents, newest first", errors.ParamsInvalidError, role=Role.READER)
-def list_incidents(database: DatabaseDep, wanted: Wanted, table_id: OfTable = None) -> IncidentPage:
+@router.on("GET /incidents", "List incidents, newest first", role=Role.READER)
+def list_incidents(database: DatabaseDep, wanted: Wanted, table_id: OfTable = None) -> PageOf[IncidentOut]:
     """`since` and `until` are times of opening."""
     with reading(database.engine) as connection:
-        return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
+        return PageOf[IncidentOut].of_page(store.page(connection, table_id=table_id, **wanted), IncidentOut.of)
 
 
-@router.on(
-    "GET /tables/{table_id}/incidents",
-    "List the incidents of a table, newest first",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
-def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wanted) -> IncidentPage:
+@router.on("GET /tables/{table_id}/incidents", "List the incidents of a table, newest first", role=Role.READER)
+def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wanted) -> PageOf[IncidentOut]:
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
-        return IncidentPage.of(store.page(connection, table_id=table_id, **wanted))
+        return PageOf[IncidentOut].of_page(store.page(connection, table_id=table_id, **wanted), IncidentOut.of)
 
 
 @router.on(
     "POST /incidents/{incident_id}/close",
     "Close an incident by hand",
-    job_errors.IncidentNotFoundError,
     job_errors.IncidentClosedError,
-    errors.ParamsInvalidError,
     role=Role.OPERATOR,
 )
 def close_incident(

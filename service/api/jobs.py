@@ -14,15 +14,13 @@ from service.access.errors import SecretUnreadableError
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
-from service.api.filters import Limit, Listed, OfKinds, OfTable
-from service.api.forecasts import Prospects
+from service.api.job_models import JobDetail, JobLog, JobOut, Prospects, as_text
 from service.api.job_waits import MOST_SECONDS, JobWaits
-from service.api.log_lines import JobLog, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
-from service.api.patterns import SOME_TEXT
-from service.api.requests import WritersStopped
-from service.api.responses import JobDetail, JobOut, JobPage
+from service.api.query_parameters import Asked, Limit, OfKinds, OfTable
+from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, REPEATED
 from service.api.tables import TableId
 from service.catalog.errors import MetastoreForbiddenError
@@ -49,8 +47,6 @@ IdempotencyKey = Annotated[
 
 
 _SUBMISSION_ERRORS: tuple[type[errors.GroundskeeperError], ...] = (
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
     table_errors.OptionNotAllowedError,
     storage_errors.PathForbiddenError,
     MetastoreForbiddenError,
@@ -104,34 +100,27 @@ def submit_job(
     return _submitted(database, monitoring, submission, response)
 
 
-@router.on("GET /jobs", "List jobs, newest first", errors.ParamsInvalidError, role=Role.READER)
+@router.on("GET /jobs", "List jobs, newest first", role=Role.READER)
 def list_jobs(
     database: DatabaseDep,
     monitoring: MonitoringDep,
     *,
     table_id: OfTable = None,
-    kind: OfKinds = [],  # noqa: B006 - FastAPI's way; never changed
+    kind: OfKinds = [],
     state: Annotated[
         list[JobState], Query(description="May be repeated. Default: any", max_length=10, examples=[["queued"]])
-    ] = [],  # noqa: B006
-    listed: Listed,
-) -> JobPage:
+    ] = [],
+    asked: Asked,
+) -> PageOf[JobOut]:
     """`since` and `until` are times of submission."""
     with reading(database.engine) as connection:
-        page = job_store.page(connection, table_id=table_id, kinds=kind, states=state, **listed)
+        page = job_store.page(connection, asked, table_id=table_id, kinds=kind, states=state)
         waits = waits_of(connection, page.items, database.clock())
     prospects = _prospects(database, monitoring, page.items, waits)
-    return JobPage(items=[JobOut.of(job, prospects) for job in page.items], next_cursor=page.next_cursor)
+    return PageOf[JobOut].of_page(page, lambda job: JobOut.of(job, prospects))
 
 
-@router.on(
-    "GET /jobs/{job_id}",
-    "Show a job, its attempts, and what it waits for",
-    job_errors.JobNotFoundError,
-    errors.ParamsInvalidError,
-    TooManyWaitsError,
-    role=Role.READER,
-)
+@router.on("GET /jobs/{job_id}", "Show a job, its attempts, and what it waits for", TooManyWaitsError, role=Role.READER)
 async def get_job(
     job_id: JobId,
     *,
@@ -163,7 +152,6 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
 @router.on(
     "POST /jobs/{job_id}/cancel",
     "Cancel a job",
-    job_errors.JobNotFoundError,
     job_errors.JobNotCancellableError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
@@ -176,7 +164,7 @@ def cancel_job(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) 
 @router.on(
     "POST /jobs/{job_id}/retry",
     "Submit a job again that failed or was cancelled",
-    job_errors.JobNotFoundError,
+    table_errors.TableNotFoundError,
     JobNotRetriableError,
     *_SUBMISSION_ERRORS,
     role=Role.OPERATOR,
@@ -211,8 +199,6 @@ def retry_job(
 @router.on(
     "GET /jobs/{job_id}/log",
     "Read the log of a job",
-    job_errors.JobNotFoundError,
-    errors.ParamsInvalidError,
     role=Role.READER,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_model=JobLog,
@@ -247,10 +233,8 @@ def get_job_log(
 @router.on(
     "POST /jobs/{job_id}/writers-stopped",
     "Confirm that the writers were stopped, for a job that waits for it",
-    job_errors.JobNotFoundError,
     job_errors.JobNotWaitingError,
     FlinkStateReturnsError,
-    errors.ParamsInvalidError,
     role=Role.OPERATOR,
 )
 def confirm_writers_stopped(

@@ -12,7 +12,7 @@ from jobs.contract import JobKind
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
-from service.api.patterns import A_REASON, SOME_TEXT
+from service.api.requests import A_REASON, SOME_TEXT
 from service.api.routes import Routes
 from service.api.shown import made
 from service.api.tables import TableId
@@ -20,7 +20,7 @@ from service.events.database import Database
 from service.locks import errors as reasons
 from service.locks.held_lock import HeldLock, Writer, refusal
 from service.locks.lock_breaking import LockDesk
-from service.model import errors, storage_errors, table_errors
+from service.model import storage_errors, table_errors
 from service.model.lock_state import LockState
 from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
@@ -31,7 +31,6 @@ router = Routes(prefix="/v1/tables", tags=["tables"])
 MOST_WRITERS = 100
 
 _READING = (
-    table_errors.TableNotFoundError,
     table_errors.OptionNotAllowedError,
     storage_errors.PathForbiddenError,
     storage_errors.PathNotFoundError,
@@ -43,7 +42,7 @@ _READING = (
 )
 
 
-class WriterBesideOut(BaseModel):
+class WriterHeartbeatOut(BaseModel):
     """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
 
     instant: str = Field(description="Of the write", examples=["20260101120000000"])
@@ -55,12 +54,12 @@ class WriterBesideOut(BaseModel):
     )
 
     @classmethod
-    def of(cls, writer: Writer, now: datetime) -> WriterBesideOut:
+    def of(cls, writer: Writer, now: datetime) -> WriterHeartbeatOut:
         age = (now - writer.heartbeat_at).total_seconds()
         return made(cls, writer, heartbeat_age_seconds=age, is_alive=writer.is_alive(now))
 
 
-class JobBesideOut(BaseModel):
+class LockJobOut(BaseModel):
     """A job of this table that a worker has, or that the lock keeps in the queue."""
 
     id: str = Field(examples=["job_4be1c0d2f6a89b37"])
@@ -71,7 +70,7 @@ class JobBesideOut(BaseModel):
     step: str | None = Field(description="Of its worker", examples=["planning"])
 
     @classmethod
-    def of(cls, job: Job, lock: HeldLock) -> JobBesideOut:
+    def of(cls, job: Job, lock: HeldLock) -> LockJobOut:
         step = job.progress.step if job.progress else None
         return made(cls, job, holds=job == lock.holding_job(), waits=job in lock.waiting, step=step)
 
@@ -118,9 +117,9 @@ class HeldLockOut(BaseModel):
     break_after_seconds: float = Field(description="Age from which it may be broken", examples=[3600.0])
     is_breakable: bool = Field(description="Whether DELETE would break it now")
     refusal: RefusalOut | None = Field(description="Why not; null if it is breakable")
-    writers: list[WriterBesideOut] = Field(description=f"The last heartbeats first; at most {MOST_WRITERS}")
+    writers: list[WriterHeartbeatOut] = Field(description=f"The last heartbeats first; at most {MOST_WRITERS}")
     pending: list[PendingOut] = Field(description="Pending instants of the table")
-    jobs: list[JobBesideOut] = Field(description="Jobs of this service that may hold it or wait for it")
+    jobs: list[LockJobOut] = Field(description="Jobs of this service that may hold it or wait for it")
 
     @classmethod
     def of(cls, lock: HeldLock, desk: LockDesk) -> HeldLockOut:
@@ -138,9 +137,9 @@ class HeldLockOut(BaseModel):
             break_after_seconds=desk.break_after.total_seconds(),
             is_breakable=why_not is None,
             refusal=why_not.problem() if why_not else None,
-            writers=[WriterBesideOut.of(each, now) for each in lock.writers[:MOST_WRITERS]],
+            writers=[WriterHeartbeatOut.of(each, now) for each in lock.writers[:MOST_WRITERS]],
             pending=[PendingOut.of(each, now) for each in lock.pending],
-            jobs=[JobBesideOut.of(each, lock) for each in lock.jobs],
+            jobs=[LockJobOut.of(each, lock) for each in lock.jobs],
         )
 
 
@@ -172,7 +171,6 @@ def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: Que
 @router.on(
     "DELETE /{table_id}/lock",
     "Break a lock that a dead writer has left",
-    errors.ParamsInvalidError,
     *_READING,
     reasons.LockFreeError,
     reasons.LockNotRemovableError,

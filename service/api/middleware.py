@@ -108,7 +108,9 @@ class AuditLog:
                     head = message
                     return
             elif record is not None and head is not None:
-                await run_in_threadpool(self._trail.end, record, status, _problem_in(message, status))
+                problem = _problem_in(message, status)
+                if not self._trail.is_complete(record, status, problem):
+                    await run_in_threadpool(self._trail.end, record, status, problem)
                 if record.entity_tag is not None and status < HTTPStatus.BAD_REQUEST:
                     MutableHeaders(scope=head)["ETag"] = record.entity_tag
                 held, head = head, None

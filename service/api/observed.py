@@ -17,37 +17,36 @@ from service.lake.table import TableType
 class CommitOut(Shown):
     """A completed instant. Counts are null where the action writes no data."""
 
-    id: int
+    id: int = Field(description="Number of the commit; grows in the order in which commits were seen", examples=[4711])
     table_id: str
     requested_time: str = Field(examples=["20260101120000000"])
     action: str = Field(description="The completed action: a compaction is a `commit`", examples=["deltacommit"])
     completion_time: str | None = Field(description="Null before table version 8, whose timelines do not contain it")
-    completed_at: datetime
-    seen_at: datetime
+    completed_at: datetime = Field(description="When it completed", examples=["2026-01-01T12:00:03Z"])
+    seen_at: datetime = Field(description="When a poll saw it", examples=["2026-01-01T12:00:05Z"])
     operation: str | None = Field(examples=["UPSERT"])
-    rows_written: int | None
-    rows_deleted: int | None
-    bytes_written: int | None
-    partitions: list[str]
-    file_groups: int
-    schema_changed: bool
+    rows_written: int | None = Field(description="Rows that it wrote", examples=[1000])
+    rows_deleted: int | None = Field(description="Rows that it deleted", examples=[0])
+    bytes_written: int | None = Field(description="Bytes that it wrote", examples=[1048576])
+    partitions: list[str] = Field(description="Partitions that it touched", examples=[["region=eu"]])
+    file_groups: int = Field(description="File groups that it touched", examples=[4])
+    schema_changed: bool = Field(
+        description="Whether the schema differs from that of the commit before", examples=[False]
+    )
     is_news: bool = Field(description="False for instants from before the registration")
-
-
-class CommitPage(Shown):
-    items: list[CommitOut]
-    next_cursor: str | None
 
 
 class PendingOut(BaseModel):
     requested_time: str
-    action: str
-    state: str
+    action: str = Field(description="Action of the instant", examples=["deltacommit"])
+    state: str = Field(description="`REQUESTED` or `INFLIGHT`", examples=["INFLIGHT"])
     is_plan: bool = Field(description="A compaction or clustering that is scheduled and can be executed")
     requested_at: datetime | None
-    age_seconds: float | None
+    age_seconds: float | None = Field(description="Time since it was requested", examples=[12.5])
     heartbeat_at: datetime | None = Field(description="Last heartbeat of its writer, if it sends any")
-    heartbeat_age_seconds: float | None
+    heartbeat_age_seconds: float | None = Field(
+        description="Time since the last heartbeat of its writer; null without any", examples=[3.1]
+    )
 
     @classmethod
     def of(cls, pending: Pending, now: datetime) -> PendingOut:
@@ -65,9 +64,9 @@ class WatchOut(BaseModel):
     """State of the polling of the table."""
 
     looked_at: datetime | None = Field(description="Time of the last poll that found the timeline changed")
-    next_poll_at: datetime
-    failures: int = Field(description="Failed polls since the last successful one")
-    error: str | None
+    next_poll_at: datetime = Field(description="When it is polled next", examples=["2026-01-01T12:01:00Z"])
+    failures: int = Field(description="Failed polls since the last successful one", examples=[0])
+    error: str | None = Field(description="Why the last poll failed; null if it did not")
     gap_at: datetime | None = Field(
         description="Time at which instants were last found to be archived before a poll saw them"
     )
@@ -80,7 +79,7 @@ class WatchOut(BaseModel):
 class TimelineOut(BaseModel):
     """The active timeline, read for this request."""
 
-    pending: list[PendingOut]
+    pending: list[PendingOut] = Field(description="Instants that have not completed")
     completed: list[CompletedOut] = Field(description="In the order of completion")
     watch: WatchOut
 
@@ -93,32 +92,34 @@ class TimelineOut(BaseModel):
 class SinceOut(Shown):
     """Commits of writers since the last run of a table service, or since the beginning if there was none."""
 
-    commits: int
-    bytes_written: int
-    at: datetime | None
+    commits: int = Field(description="Commits of writers", examples=[3])
+    bytes_written: int = Field(description="Bytes that they wrote", examples=[3145728])
+    at: datetime | None = Field(
+        description="When the last run completed; null if there was none", examples=["2026-01-01T11:00:00Z"]
+    )
 
 
 class FilesOut(BaseModel):
     """Totals of the latest file slices. `freed` files are in none of them: the most that cleaning could free."""
 
-    file_groups: int
-    base_files: int
-    base_bytes: int
-    log_files: int
-    log_bytes: int
-    small_files: int
-    small_bytes: int
-    freed_files: int
-    freed_bytes: int
+    file_groups: int = Field(description="Number of file groups with a latest file slice", examples=[4])
+    base_files: int = Field(description="Number of base files", examples=[4])
+    base_bytes: int = Field(description="Size of the base files", examples=[104857600])
+    log_files: int = Field(description="Number of log files that are not compacted", examples=[6])
+    log_bytes: int = Field(description="Size of the log files", examples=[10485760])
+    small_files: int = Field(description="Number of base files below `small_file_bytes` of the settings", examples=[1])
+    small_bytes: int = Field(description="Size of the small base files", examples=[1048576])
+    freed_files: int = Field(description="Number of files that are in no latest file slice", examples=[8])
+    freed_bytes: int = Field(description="Size of these files", examples=[209715200])
     rows: int | None = Field(description="In base files; null if it is not known for every file")
 
 
 class PartitionOut(FilesOut):
     path: str
     num_buckets: int
-    buckets: int = Field(description="Buckets that have rows")
-    largest_bucket: int | None
-    largest_bucket_bytes: int
+    buckets: int = Field(description="Buckets that have rows", examples=[4])
+    largest_bucket: int | None = Field(description="Number of the largest bucket; null without any", examples=[2])
+    largest_bucket_bytes: int = Field(description="Size of the largest bucket", examples=[52428800])
 
 
 class SizeClassOut(BaseModel):
@@ -133,24 +134,28 @@ class SnapshotOut(BaseModel):
 
     table_id: str
     taken_at: datetime
-    table_type: TableType
-    last_commit: str | None
-    last_commit_at: datetime | None
-    first_commit_at: datetime | None
-    since_compaction: SinceOut
-    since_cleaning: SinceOut
-    since_clustering: SinceOut
-    pending: list[PendingOut]
+    table_type: TableType = Field(description="Type of the table", examples=["MERGE_ON_READ"])
+    last_commit: str | None = Field(
+        description="The last instant that wrote rows; null without any", examples=["20260101120000000"]
+    )
+    last_commit_at: datetime | None = Field(description="When it completed", examples=["2026-01-01T12:00:03Z"])
+    first_commit_at: datetime | None = Field(
+        description="When the first known one completed", examples=["2025-12-01T12:00:03Z"]
+    )
+    since_compaction: SinceOut = Field(description="Commits of writers since the last compaction")
+    since_cleaning: SinceOut = Field(description="Commits of writers since the last cleaning")
+    since_clustering: SinceOut = Field(description="Commits of writers since the last clustering")
+    pending: list[PendingOut] = Field(description="Instants that have not completed", examples=[[]])
     num_buckets: int
-    small_file_bytes: int
+    small_file_bytes: int = Field(description="Base files below this size count as small", examples=[104857600])
     timeline_commits: int = Field(description="Completed commits on the active timeline, which archival shortens")
     log_ratio: float | None = Field(description="Log bytes divided by base file bytes")
-    total: FilesOut
+    total: FilesOut = Field(description="Totals of all partitions")
     base_file_sizes: list[SizeClassOut] = Field(
         description="The base files by size, in ten classes. Empty until a partition was listed that has any"
     )
     num_partitions: int
-    partitions: list[PartitionOut]
+    partitions: list[PartitionOut] = Field(description="The largest partitions")
     watch: WatchOut
 
     @classmethod
@@ -192,7 +197,7 @@ class HistoryOut(Shown):
 
 
 class BucketOut(BaseModel):
-    bucket: int
+    bucket: int = Field(description="Number of the bucket, from 0", examples=[0])
     bytes: int
     rows: int | None
 
@@ -205,7 +210,7 @@ class BucketsOfPartition(BaseModel):
     skew: float | None = Field(
         description="Size of the largest bucket divided by the mean of all, including empty ones; 1 is even"
     )
-    buckets: list[BucketOut]
+    buckets: list[BucketOut] = Field(description="The buckets of the partition")
 
     @classmethod
     def of(cls, detail: PartitionDetail) -> BucketsOfPartition:
@@ -238,13 +243,17 @@ class CallbackOut(BaseModel):
 
 class WriterOptionsOut(BaseModel):
     engine: WriterEngine
-    options: dict[str, str]
+    options: dict[str, str] = Field(
+        description="Options of the writer, by the engine's own names", examples=[{"hoodie.clean.automatic": "false"}]
+    )
     session_conf: dict[str, str] = Field(description="For the start of the Spark session: `SET` comes too late")
     sql: dict[str, str] = Field(
         description="The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of"
         " Spark SQL"
     )
-    notes: list[str]
+    notes: list[str] = Field(
+        description="What else to see to", examples=[["Stop the writers before you change the lock."]]
+    )
 
 
 def _total(partitions: tuple[PartitionState, ...]) -> FilesOut:

@@ -10,8 +10,8 @@ from fastapi import Query
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.forecasts import Prospects
 from service.api.health_problems import HealthProblemOut, SeverityCounts
+from service.api.job_models import Prospects
 from service.api.overview_models import (
     ActiveJob,
     ActiveJobs,
@@ -24,8 +24,9 @@ from service.api.overview_models import (
     WorkerSummary,
 )
 from service.api.policy_models import PauseOut
-from service.api.responses import IncidentCounts
+from service.api.query_parameters import AnyOf
 from service.api.routes import Routes
+from service.api.table_models import IncidentCounts
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
@@ -35,7 +36,6 @@ from service.health.problem import ProblemKind
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
-from service.model import errors
 from service.policies import pause_store
 from service.queue import worker_store
 from service.queue.job import JobState
@@ -49,12 +49,7 @@ _JOBS_OF_TABLE = 20
 _SUGGESTIONS = 20
 
 
-@router.on(
-    "GET /overview",
-    "Show the state of everything, and a page of tables with their last jobs",
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /overview", "Show the state of everything, and a page of tables with their last jobs", role=Role.READER)
 def get_overview(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -65,12 +60,12 @@ def get_overview(
     ] = "",
     health: Annotated[
         list[Health], Query(max_length=10, description="The most serious problem. May be repeated. Default: any")
-    ] = [],  # noqa: B006 - FastAPI's way; never changed
+    ] = [],
     kind: Annotated[
         list[ProblemKind], Query(max_length=50, description="A problem of this kind. May be repeated. Default: any")
-    ] = [],  # noqa: B006
-    table_type: Annotated[list[TableType], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
-    state: Annotated[list[TableState], Query(max_length=10, description="May be repeated. Default: any")] = [],  # noqa: B006
+    ] = [],
+    table_type: AnyOf[TableType] = [],
+    state: AnyOf[TableState] = [],
     sort: Annotated[
         Order,
         Query(

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
-from service.api.forecasts import Prospects
 from service.api.health_problems import HealthProblemOut, SeverityCounts
+from service.api.job_models import JobOut, Prospects, expected
 from service.api.policy_models import PauseOut
-from service.api.responses import IncidentCounts, JobOut, expected
 from service.api.shown import Shown, made
+from service.api.table_models import IncidentCounts
 from service.delivery.webhook import DeliveryState
 from service.health import overview
 from service.health.known_problems import Known

@@ -9,15 +9,23 @@ from fastapi import Body, Path, Response
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.entity_tags import set_tag
-from service.api.patterns import SOME_TEXT
-from service.api.policy_models import EffectivePolicyOut, PatternPolicyList, PatternPolicyOut, PauseIn, PauseOut
-from service.api.policy_requests import EXAMPLES, PatternPolicyIn, PolicyIn
+from service.api.policy_models import (
+    EXAMPLES,
+    EffectivePolicyOut,
+    PatternPolicyIn,
+    PatternPolicyOut,
+    PauseIn,
+    PauseOut,
+    PolicyIn,
+)
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
+from service.api.shown import ListOf
 from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
-from service.model import errors, table_errors
+from service.model import errors
 from service.policies import pause_store, policy_registry, store
 from service.scheduling import pausing
 
@@ -37,9 +45,9 @@ Pattern = Annotated[
 
 
 @router.on("GET /policies", "List the policies of patterns", role=Role.READER)
-def list_policies(database: DatabaseDep) -> PatternPolicyList:
+def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyOut]:
     with reading(database.engine) as connection:
-        return PatternPolicyList(items=[PatternPolicyOut.of(policy) for policy in store.every(connection)])
+        return ListOf[PatternPolicyOut].of(store.every(connection), PatternPolicyOut.of)
 
 
 @router.on("GET /policies/{pattern:path}", "Show the policy of a pattern", errors.PolicyNotFoundError, role=Role.READER)
@@ -52,7 +60,6 @@ def get_policy(pattern: Pattern, database: DatabaseDep, response: Response) -> P
 @router.on(
     "PUT /policies/{pattern:path}",
     "Set the policy of all tables whose name matches",
-    errors.ParamsInvalidError,
     errors.RouteNotFoundError,
     role=Role.OPERATOR,
     responses={int(CREATED): {"model": PatternPolicyOut, "description": "The pattern had no policy before"}},
@@ -84,12 +91,7 @@ def delete_policy(pattern: Pattern, database: DatabaseDep) -> None:
     policy_registry.delete_pattern(database.engine, database.clock, pattern)
 
 
-@router.on(
-    "GET /tables/{table_id}/policy",
-    "Show the effective policy of a table",
-    table_errors.TableNotFoundError,
-    role=Role.READER,
-)
+@router.on("GET /tables/{table_id}/policy", "Show the effective policy of a table", role=Role.READER)
 def get_table_policy(table_id: TableId, database: DatabaseDep, response: Response) -> EffectivePolicyOut:
     """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level."""
     with reading(database.engine) as connection:
@@ -97,13 +99,7 @@ def get_table_policy(table_id: TableId, database: DatabaseDep, response: Respons
         return EffectivePolicyOut.of(policy_registry.effective_of(connection, table_store.get(connection, table_id)))
 
 
-@router.on(
-    "PUT /tables/{table_id}/policy",
-    "Set the policy of one table",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-    role=Role.OPERATOR,
-)
+@router.on("PUT /tables/{table_id}/policy", "Set the policy of one table", role=Role.OPERATOR)
 def put_table_policy(
     table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], database: DatabaseDep
 ) -> EffectivePolicyOut:
@@ -114,7 +110,6 @@ def put_table_policy(
 @router.on(
     "DELETE /tables/{table_id}/policy",
     "Delete the policy of one table",
-    table_errors.TableNotFoundError,
     errors.PolicyNotFoundError,
     role=Role.OPERATOR,
     status_code=NOTHING,
@@ -130,7 +125,7 @@ def get_pause(database: DatabaseDep, response: Response) -> PauseOut:
         return PauseOut.of(pause_store.pause_of(connection))
 
 
-@router.on("PUT /pause", "Pause automatic jobs on all tables", errors.ParamsInvalidError, role=Role.OPERATOR)
+@router.on("PUT /pause", "Pause automatic jobs on all tables", role=Role.OPERATOR)
 def pause(
     database: DatabaseDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]
 ) -> PauseOut:

@@ -1,31 +1,178 @@
-"""Response models of policies, decisions and pauses."""
+"""Models of policies, decisions and pauses.
+
+A level of a policy has only the members that differ. So requests are typed dictionaries without defaults: a member that
+is left out comes from the previous level.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime
-from typing import Annotated, Any
+from types import new_class
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, get_args, get_type_hints
+from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from typing_extensions import TypedDict
 
 from jobs.contract import JobKind
+from jobs.kinds.parameters import Spec
+from jobs.kinds.registry import KINDS
 from jobs.kinds.words import NO_NUL
-from service.api.requests import Request, Word
+from service.api.params import as_model
+from service.api.requests import TIME_OF_DAY, Request, Word
 from service.api.shown import Shown, made
-from service.policies.policy import Pause
+from service.policies.policy import GROUP_PATTERN, MOST_TIMEOUT_SECONDS, SECTIONS, Pause
 from service.policies.precedence import Effective
+from service.policies.settings import GIB, Section
 from service.scheduling.decision import Verdict
+
+
+def _check_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError("must be a time zone of the IANA database, such as Europe/Berlin") from error
+    return name
+
+
+TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_check_zone)]
+TimeOfDay = Annotated[str, StringConstraints(pattern=TIME_OF_DAY)]
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+
+
+class _Section(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
+
+
+class WindowIn(TypedDict):
+    """A time window. It opens on `days`, or every day if there are none. An `end` that is not after `start` is on the
+    next day."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's documented way
+
+    start: Annotated[TimeOfDay, Field(description="Time of day at which it opens", examples=["22:00"])]
+    end: Annotated[
+        TimeOfDay,
+        Field(description="Time of day at which it closes, on the next day if it is not later", examples=["04:30"]),
+    ]
+    days: NotRequired[
+        Annotated[
+            list[Day],
+            Field(max_length=7, description="Days on which it opens; all if left out", examples=[["sat", "sun"]]),
+        ]
+    ]
+
+
+class _General(_Section, total=False):
+    """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
+
+    paused: Annotated[bool, Field(description="No job starts automatically; running jobs go on")]
+    priority: Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher value are handed out first")]
+    worker_group: Annotated[
+        str,
+        StringConstraints(pattern=GROUP_PATTERN),
+        Field(description="Only workers of this group get the table's jobs, including submitted ones"),
+    ]
+    timeout_seconds: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MOST_TIMEOUT_SECONDS,
+            description="Time limit of one attempt of a job, unless the job sets its own; null: that of the service",
+        ),
+    ]
+    time_zone: Annotated[TimeZone, Field(description="Time zone of the windows and of the cron expressions")]
+    windows: Annotated[list[WindowIn], Field(max_length=50, description="When jobs may start; empty: at any time")]
+
+
+def _member(kind: str) -> Any:
+    """Returns the type of the member of a policy for one kind of job."""
+    policy = KINDS[JobKind(kind)].policy
+    assert policy is not None
+    return Annotated[_section(SECTIONS[kind]), Field(description=policy.summary, examples=[dict(policy.example)])]
+
+
+def _section(settings: type[Section]) -> Any:
+    own = get_type_hints(settings, include_extras=True)
+    params = get_type_hints(settings.params, include_extras=True)
+    members = {
+        each.name: as_model(_bounded(own[each.name], params.get(each.name)), stored=True)
+        for each in dataclasses.fields(settings)  # type: ignore[arg-type]
+    }
+    return new_class(
+        settings.__name__.replace("Settings", "PolicyIn"),
+        (_Section,),
+        {"total": False},
+        lambda body: body.update(__annotations__=members),
+    )
+
+
+def _bounded(setting: Any, param: Any) -> Any:
+    """Returns the type of a setting; that of the parameter, if it is one and has no bounds of its own."""
+    base, *specs = get_args(setting) if hasattr(setting, "__metadata__") else (setting,)
+    if param is None or any(isinstance(each, Spec) and each.bounds().keys() - {"description"} for each in specs):
+        return setting
+    its_base, *bounds = get_args(param) if hasattr(param, "__metadata__") else (param,)
+    of_job = specs or [Spec("Parameter of the job")]
+    may_be_null, its_may = (type(None) in get_args(each) for each in (base, its_base))
+    if may_be_null and not its_may:
+        return Annotated[param | None, *of_job]
+    if its_may and not may_be_null:
+        (its_base,) = (each for each in get_args(its_base) if each is not type(None))
+    return Annotated[its_base, *bounds, *of_job]
+
+
+if TYPE_CHECKING:
+
+    class PolicyIn(_General): ...
+
+else:
+    PolicyIn = new_class(
+        "PolicyIn",
+        (_General,),
+        {"total": False},
+        lambda body: body.update(__doc__=_General.__doc__, __annotations__={name: _member(name) for name in SECTIONS}),
+    )
+
+
+class PatternPolicyIn(PolicyIn, total=False):
+    """A policy as for one table, with a precedence."""
+
+    precedence: Annotated[
+        int,
+        Field(
+            ge=-1000,
+            le=1000,
+            description="If several patterns match, the higher value wins (default 0), then the more exact pattern",
+        ),
+    ]
+
+
+EXAMPLES: dict[str, Any] = {
+    "compact by time or number, at night": {
+        "value": {
+            "time_zone": "Europe/Berlin",
+            "windows": [{"start": "22:00", "end": "04:30"}],
+            "compaction": {"trigger": "either", "commits": 10, "seconds": 7200},
+        }
+    },
+    "sort on Saturdays, expand automatically": {
+        "value": {
+            "clustering": {"enabled": True, "sort_by": ["city"], "cron": "0 3 * * 6"},
+            "bucket_expansion": {"mode": "auto", "max_bucket_bytes": 2 * GIB},
+        }
+    },
+    "start nothing": {"value": {"paused": True}},
+}
 
 
 class PatternPolicyOut(Shown):
     pattern: str = Field(examples=["orders_*"])
-    precedence: int
-    settings: dict[str, Any] = Field(description="As they were sent")
+    precedence: int = Field(description="Of two patterns that match, the higher one wins", examples=[0])
+    settings: dict[str, Any] = Field(description="As they were sent", examples=[{"compaction": {"commits": 10}}])
     created_at: datetime
     updated_at: datetime
-
-
-class PatternPolicyList(BaseModel):
-    items: list[PatternPolicyOut]
 
 
 class EffectivePolicyOut(BaseModel):
@@ -44,24 +191,21 @@ class DecisionOut(Shown):
     kind: JobKind
     verdict: Verdict = Field(description="`wait`: the job is due, but something blocks it")
     code: str = Field(description="The reason as a code", examples=["not-yet"])
-    because: str = Field(examples=["3 commits since the last compaction, threshold 5"])
+    because: str = Field(
+        description="The reason as a sentence", examples=["3 commits since the last compaction, threshold 5"]
+    )
     warning: str | None
-    params: dict[str, Any] = Field(description="Parameters of the job that was started or suggested")
+    params: dict[str, Any] = Field(description="Parameters of the job that was started or suggested", examples=[{}])
     job_id: str | None
-    first_at: datetime
+    first_at: datetime = Field(description="When it was first made", examples=["2026-01-01T12:00:00Z"])
     last_at: datetime = Field(description="Time of the latest such decision, and of the figures")
     count: int = Field(description="Number of such decisions in a row")
     wanted_since: datetime | None = Field(description="Time since which a waiting job has been due")
 
 
-class DecisionPage(Shown):
-    items: list[DecisionOut]
-    next_cursor: str | None
-
-
 class EvaluationOut(BaseModel):
     looked_at: datetime | None = Field(description="Time of the last poll; null: never polled, so there is no decision")
-    decisions: list[DecisionOut]
+    decisions: list[DecisionOut] = Field(description="What would be decided now, one for each kind")
 
 
 class PauseIn(Request):
@@ -71,10 +215,10 @@ class PauseIn(Request):
 
 
 class PauseOut(BaseModel):
-    paused: bool
+    paused: bool = Field(description="Whether automatic jobs are paused on all tables", examples=[True])
     since: datetime | None = None
-    by: Word | None = None
-    reason: str = ""
+    by: Word | None = Field(default=None, description="Who paused them", examples=["ada (4f0c9d2b71aa)"])
+    reason: str = Field(default="", description="Why; empty if nobody said", examples=["the storage is being moved"])
 
     @classmethod
     def of(cls, pause: Pause | None) -> PauseOut:

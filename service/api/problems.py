@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPMethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from jobs.contract import JobKind
+from jobs.contract import JobKind, Problem
 from jobs.logs import request_id
-from service.api.patterns import OTHERWISE
+from service.api.health import Checks
 from service.api.request_ids import HEADER
+from service.api.requests import OTHERWISE
 from service.api.statuses import raised_by_framework, status_of
 from service.model.errors import (
     GroundskeeperError,
@@ -25,12 +29,31 @@ from service.model.errors import (
     UnauthenticatedError,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
-    from fastapi import FastAPI, Request
+class FieldError(BaseModel):
+    field: str = Field(description="Name of the member or parameter, as a path", examples=["params.num_buckets"])
+    message: str = Field(description="What is wrong with it", examples=["must be greater than 0"])
 
-    from jobs.contract import Problem
+
+class ProblemDocument(BaseModel):
+    """RFC 9457. Some types have further members, such as `errors`, `job_id` or `table_id`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description="The type of the problem", examples=["/problems/job-conflict"])
+    title: str
+    status: int = Field(description="HTTP status", examples=[409])
+    detail: str
+    hint: str | None = None
+    instance: str | None = Field(
+        None, description="Address of the call", examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"]
+    )
+    request_id: str | None = Field(
+        None, description="As in the header `X-Request-Id`; the service's log has it", examples=["req_5f0c6be1d2a84397"]
+    )
+    errors: list[FieldError] | None = Field(None, description="Each value that is wrong")
+    checks: Checks | None = Field(None, description="Of `/readyz`")
+
 
 log = logging.getLogger(__name__)
 

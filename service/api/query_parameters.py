@@ -1,18 +1,49 @@
-"""Refuses query parameters that an operation does not know: a misspelt filter would otherwise select everything."""
+"""Query parameters: those that several lists share, and the refusal of those that an operation does not know, because a
+misspelt filter would otherwise select everything."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from fastapi import Request
+from fastapi import Depends, Query, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from pydantic import StringConstraints
 
+from jobs.contract import JobKind
+from service.api.requests import GLOB, SOME_TEXT, Moment
+from service.db.page import PageRequest
 from service.model.errors import ParamsInvalidError
 
-if TYPE_CHECKING:
-    from fastapi.dependencies.models import Dependant
+_Choice = TypeVar("_Choice")
+_REPEATED = "May be repeated. Default: any"
 
+Since = Annotated[Moment | None, Query(description="At this time or later", examples=["2026-01-01T00:00:00Z"])]
+Until = Annotated[Moment | None, Query(description="Before this time", examples=["2026-01-02T00:00:00Z"])]
+OfTable = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        pattern=SOME_TEXT,
+        description="Only those of the table with this id",
+        examples=["tbl_0f3c2a9d5e7b1c44"],
+    ),
+]
+AnyOf = Annotated[list[_Choice], Query(description=_REPEATED, max_length=50)]
+# Each star multiplies the steps of a comparison.
+Glob = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=GLOB)]
+OfKinds = Annotated[list[JobKind], Query(description=_REPEATED, max_length=50, examples=[["compaction", "cleaning"]])]
+Limit = Annotated[int, Query(ge=1, le=500, description="Maximum number of items on a page")]
+CursorText = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the previous page")]
+
+
+def _asked(*, since: Since = None, until: Until = None, limit: Limit = 100, cursor: CursorText = None) -> PageRequest:
+    return PageRequest(limit, cursor, since, until)
+
+
+Asked = Annotated[PageRequest, Depends(_asked)]
+"""The period and the page of a list."""
 TOLERANT = {"x-ignores-unknown-parameters": True}
 """`openapi_extra` of an operation that other products call: their later versions may send more."""
 

@@ -1,4 +1,5 @@
-"""Request models. Unknown members are refused, so that a misspelt one is not silently ignored."""
+"""Request models of tables, and the patterns of texts in all requests. Unknown members are refused, so that a
+misspelt one is not silently ignored."""
 
 from __future__ import annotations
 
@@ -8,11 +9,42 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from jobs.contract import BucketIndex, TableLock, WriterEngine
-from jobs.kinds.words import NO_NUL
+from jobs.kinds.words import HIVE_NAME, INSTANT, METASTORE_URIS, NO_NUL
 from jobs.redaction import redacted
-from service.api.patterns import HTTP_URL, HUDI_VERSION, LOCK_PROVIDER
 from service.catalog.registration import FlinkWriter, Writers
 from service.model.flink_restart import FlinkRestart
+from service.policies.policy import GROUP_PATTERN
+
+SOME_TEXT = r"^[^\x00]+$"
+ACTION = r"^[a-z]+$"
+A_REASON = r"^[^\x00]*\S[^\x00]*$"
+COMMIT_TIME = r"^[0-9]{14,17}$"
+EVENT_TYPE = r"^[a-z*]+(\.[a-z*]+)?$"
+GLOB = r"^[^*\x00]*(\*[^*\x00]*){0,4}$"
+HTTP_URL = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
+HUDI_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$"
+LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
+
+OTHERWISE = {
+    NO_NUL: "must not contain the character NUL",
+    SOME_TEXT: "must not be empty or contain the character NUL",
+    ACTION: "must be an action of the timeline, such as deltacommit",
+    A_REASON: "must have a character that is not a blank, and none that is NUL",
+    COMMIT_TIME: "must be an instant, such as 20260101120000000",
+    EVENT_TYPE: "must be a type of event, such as commit.completed, or have * for a part of it",
+    GLOB: "must have at most four *, and not the character NUL",
+    GROUP_PATTERN: "must be 1 to 24 letters, digits, dots, hyphens and underscores, and begin with a letter or digit",
+    HIVE_NAME: "must be 1 to 128 letters, digits and underscores",
+    HTTP_URL: "must be an http or https URL without user, query and fragment",
+    HUDI_VERSION: "must be a version of Hudi, such as 1.2.0",
+    INSTANT: "must be an instant, such as 20260101120000000",
+    LOCK_PROVIDER: "must be filesystem, zookeeper or the class of a lock provider",
+    METASTORE_URIS: "must be thrift URIs, separated by commas, such as thrift://metastore:9083",
+    NAME: "must be 1 to 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit",
+    TIME_OF_DAY: "must be a time of day, such as 22:30",
+}
 
 
 def without_secret(text: str) -> str:
@@ -94,7 +126,7 @@ class WritersIn(Request):
     """The Hudi version of the table's writers, or that none is running; and their engines."""
 
     hudi_version: Annotated[str, StringConstraints(max_length=64, pattern=HUDI_VERSION)] | None = None
-    stopped: bool = False
+    stopped: bool = Field(False, description="No writer is running", examples=[False])
     retry_conflicts: bool = Field(
         False, description="Every writer has `hoodie.write.num.retries.on.conflict.failures` of at least 1"
     )
@@ -145,29 +177,25 @@ class ReadersIn(Request):
     )
 
 
-class TableIn(Request):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "base_path": "s3a://lake/orders",
-                    "index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]},
-                    "lock": {"provider": "filesystem"},
-                    "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
-                },
-                {
-                    "base_path": "s3a://lake/clicks",
-                    "writers": {
-                        "hudi_version": "1.2.0",
-                        "engines": ["flink"],
-                        "flink": {"rest_url": "http://flink-jobmanager:8081", "job": "clicks-ingest"},
-                    },
-                },
-            ]
+_TABLES = [
+    {
+        "base_path": "s3a://lake/orders",
+        "index": {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]},
+        "lock": {"provider": "filesystem"},
+        "writers": {"hudi_version": "1.2.0", "engines": ["spark"]},
+    },
+    {
+        "base_path": "s3a://lake/clicks",
+        "writers": {
+            "hudi_version": "1.2.0",
+            "engines": ["flink"],
+            "flink": {"rest_url": "http://flink-jobmanager:8081", "job": "clicks-ingest"},
         },
-    )
+    },
+]
 
+
+class TableIn(Request, json_schema_extra={"examples": _TABLES}):
     base_path: Annotated[
         str,
         StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL),
@@ -176,28 +204,24 @@ class TableIn(Request):
     name: Word | None = Field(None, description="Default: the name in hoodie.properties")
     index: BucketIndexIn | None = Field(None, description="Verified on sampled record keys. Default: detected")
     lock: LockIn = Field(default_factory=lambda: LockIn.model_validate({}))
-    writers: WritersIn | None = None
+    writers: WritersIn | None = Field(None, description="What is known about the table's writers")
     readers: ReadersIn | None = Field(None, description="What is known about the table's readers")
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
 
 
-class TableChange(Request):
+_CHANGES = [
+    {"writers": {"stopped": True}, "name": "orders"},
+    {"writers": {"engines": ["spark", "spark-sql"]}},
+]
+
+
+class TableChange(Request, json_schema_extra={"examples": _CHANGES}):
     """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
     default."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"writers": {"stopped": True}, "name": "orders"},
-                {"writers": {"engines": ["spark", "spark-sql"]}},
-            ]
-        },
-    )
-
     name: Word | None = None
     index: BucketIndexIn | None = None
-    lock: LockIn | None = None
+    lock: LockIn | None = Field(None, description="The lock that the table's writers take; null for the default")
     writers: WritersIn | None = None
     readers: ReadersIn | None = None
     hudi_options: Options | None = Field(
@@ -214,7 +238,11 @@ class TableChange(Request):
 class WritersStopped(Request):
     """Confirmation that the writers are stopped. Events carry `savepoint`, for the restart of the Flink job."""
 
-    savepoint: Public | None = Field(None, examples=["s3://lake/savepoints/savepoint-1f2e3d"])
+    savepoint: Public | None = Field(
+        None,
+        description="The savepoint with which the Flink job was stopped",
+        examples=["s3://lake/savepoints/savepoint-1f2e3d"],
+    )
     restart: FlinkRestart = Field(
         FlinkRestart.FROM_SAVEPOINT,
         description="How the Flink job will be started again. Without a declared bucket index it must be"

@@ -1,25 +1,76 @@
-"""Sessions of the dashboard: /v1/session"""
+"""Sessions of the dashboard, and their cookie: /v1/session"""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
 from service.access import session_store
 from service.access.errors import NoLoginError, UnencryptedLoginError
-from service.access.session import opened
+from service.access.session import Cookie, Session, opened
 from service.access.token import Role
-from service.api import session_cookie
-from service.api.dependencies import Caller, CallerDep, DatabaseDep, ExposureDep
+from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep, is_loopback
 from service.api.routes import Routes
 from service.api.statuses import CREATED, NOTHING
 from service.db import audit_record
 from service.db.engine import writing
 
 router = Routes(prefix="/v1/session", tags=["access"])
+
+# Browsers take a cookie of this name only from the very host, encrypted.
+_SECURE = "__Host-groundskeeper"
+
+
+def cookie_of(request: Request) -> Cookie | None:
+    text = request.cookies.get(_SECURE) or request.cookies.get(_plain(request))
+    return Cookie.parse(text) if text else None
+
+
+def set_cookie(response: Response, cookie: Cookie, session: Session, *, is_secure: bool, request: Request) -> None:
+    name, seconds = _SECURE if is_secure else _plain(request), _seconds(session.created_at, session.expires_at)
+    response.set_cookie(
+        name, str(cookie), max_age=seconds, path="/", secure=is_secure, httponly=True, samesite="strict"
+    )
+
+
+def clear(response: Response, request: Request) -> None:
+    response.delete_cookie(_SECURE, path="/", secure=True, httponly=True, samesite="strict")
+    response.delete_cookie(_plain(request), path="/", httponly=True, samesite="strict")
+
+
+def must_be_secure(request: Request, exposure: Exposure) -> bool:
+    """Returns whether the page was loaded encrypted, False for one from a loopback address. Raises
+    UnencryptedLoginError for any other.
+
+    The browser names the page's scheme and host in `Origin`, which no proxy changes.
+    """
+    origin = request.headers.get("origin")
+    if origin is None and (exposure.public_url or "").startswith("https://"):
+        return True
+    try:
+        page = urlsplit(str(request.base_url) if origin is None else origin)
+        scheme, host = page.scheme, page.hostname or ""
+    except ValueError as error:
+        raise UnencryptedLoginError from error
+    if scheme == "https":
+        return True
+    if is_loopback(host):
+        return False
+    raise UnencryptedLoginError
+
+
+def _plain(request: Request) -> str:
+    """Returns the name of the cookie without encryption. Cookies of all ports of a host are sent to each of them."""
+    server = request.scope.get("server")
+    return f"groundskeeper-{server[1] if server and server[1] else 80}"
+
+
+def _seconds(start: datetime, end: datetime) -> int:
+    return max(0, int((end - start).total_seconds()))
 
 
 class Way(StrEnum):
@@ -35,8 +86,8 @@ class SessionOut(BaseModel):
 
     who: str = Field(description="Name of the token", examples=["ada"])
     token_id: str | None = Field(examples=["4f0c9d2b71aa"])
-    role: Role
-    way: Way
+    role: Role = Field(description="What the caller may do", examples=["operator"])
+    way: Way = Field(description="How the caller is known", examples=["bearer"])
     expires_at: datetime | None = Field(description="When the session ends, or the token; null: never")
 
     @classmethod
@@ -64,12 +115,12 @@ def log_in(
     GROUNDSKEEPER_SESSION_HOURS, with the token, or when you log out. Other clients send their token with each call."""
     if caller.token is None or caller.session is not None:
         raise NoLoginError
-    is_secure = session_cookie.must_be_secure(request, exposure)
+    is_secure = must_be_secure(request, exposure)
     cookie, session = opened(caller.token, database.clock(), exposure.session_lifetime)
     with writing(database.engine) as connection:
         audit_record.about("session", session.id)
         session_store.add(connection, session)
-    session_cookie.set_cookie(response, cookie, session, is_secure=is_secure, request=request)
+    set_cookie(response, cookie, session, is_secure=is_secure, request=request)
     return SessionOut.of(caller, expires_at=session.expires_at)
 
 
@@ -85,4 +136,4 @@ def log_out(request: Request, response: Response, database: DatabaseDep, caller:
         with writing(database.engine) as connection:
             audit_record.about("session", caller.session.id)
             session_store.remove(connection, caller.session.id)
-    session_cookie.clear(response, request)
+    clear(response, request)

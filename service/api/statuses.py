@@ -60,8 +60,10 @@ def raised_by_framework(status: int) -> type[GroundskeeperError]:
 
 
 def documented(*kinds: type[GroundskeeperError]) -> dict[int | str, dict[str, Any]]:
-    """Returns the `responses` of a route in OpenAPI: its own problems. `document_common` adds those of every route."""
+    """Returns the `responses` of a route in OpenAPI: its own problems, and that of any parameter or body.
+    `document_common` adds the others that do not depend on the route."""
     responses: dict[int | str, dict[str, Any]] = {}
+    _add(responses, int(status_of(errors.ParamsInvalidError)), errors.ParamsInvalidError)
     for kind in kinds:
         _add(responses, int(status_of(kind)), kind)
     return responses
@@ -71,7 +73,7 @@ def document_common(method: str, operation: Mapping[str, Any], *, is_conditional
     """Adds the problems that do not depend on the route to an operation of the OpenAPI document. `is_conditional`: it
     takes If-Match."""
     responses = operation["responses"]
-    common: list[type[GroundskeeperError]] = [errors.ParamsInvalidError]
+    common: list[type[GroundskeeperError]] = []
     needs_caller, may_change = "security" in operation, method not in ("get", "head")
     if needs_caller:
         common += [errors.UnauthenticatedError, errors.ForbiddenError, errors.DatabaseUnavailableError]

@@ -14,9 +14,9 @@ from service.api import entity_tags, tables
 from service.api.audit_objects import look
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.requests import TableIn
-from service.api.responses import TableOut
 from service.api.routes import Routes
 from service.api.statuses import CREATED
+from service.api.table_models import TableOut
 from service.catalog import table_secrets, table_store
 from service.catalog.registration import Registration, Writers
 from service.db import audit_record

@@ -15,18 +15,18 @@ from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Listed
-from service.api.patterns import SOME_TEXT
-from service.api.requests import ReadersIn, TableChange, TableIn, WritersIn
-from service.api.responses import IndexOut, PollOut, TableDetected, TableOut, TablePage
+from service.api.query_parameters import Asked, Glob
+from service.api.requests import SOME_TEXT, ReadersIn, TableChange, TableIn, WritersIn
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
+from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.db.engine import reading, writing
 from service.events.database import Database
 from service.incidents import store
-from service.model import errors, storage_errors, table_errors
+from service.model import storage_errors, table_errors
 from service.observation.lake_access import LakeAccess
 from service.queue import breaker_store
 from service.queue.hand_over.flink_hosts import check_allowed
@@ -36,7 +36,6 @@ router = Routes(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0f3c2a9d5e7b1c44"])]
 EXAMINATION_ERRORS = (
-    errors.ParamsInvalidError,
     table_errors.OptionNotAllowedError,
     table_errors.LockUnavailableError,
     storage_errors.PathNotFoundError,
@@ -83,12 +82,7 @@ def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: 
     )
 
 
-@router.on(
-    "GET ",
-    "List the registered tables, in the order of their registration",
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET ", "List the registered tables, in the order of their registration", role=Role.READER)
 def list_tables(
     database: DatabaseDep,
     *,
@@ -106,16 +100,16 @@ def list_tables(
             examples=["s3a://lake/shop/"],
         ),
     ] = None,
-    listed: Listed,
-) -> TablePage:
+    asked: Asked,
+) -> PageOf[TableOut]:
     """`since` and `until` are times of registration."""
     with reading(database.engine) as connection:
-        page = table_store.page(connection, name=name, path=None if path is None else plain(path), **listed)
+        page = table_store.page(connection, asked, name=name, path=None if path is None else plain(path))
         items = _outs(connection, page.items)
-    return TablePage(items=items, next_cursor=page.next_cursor)
+    return PageOf[TableOut](items=items, next_cursor=page.next_cursor)
 
 
-@router.on("GET /{table_id}", "Show a table", table_errors.TableNotFoundError, role=Role.READER)
+@router.on("GET /{table_id}", "Show a table", role=Role.READER)
 def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> TableOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "table", table_id)
@@ -125,8 +119,6 @@ def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> T
 @router.on(
     "PATCH /{table_id}",
     "Change the declarations of a table",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
     SecretKeyMissingError,
     table_errors.OptionNotAllowedError,
     table_errors.LockUnavailableError,
@@ -149,13 +141,7 @@ def change_table(
     return shown(database, table)
 
 
-@router.on(
-    "POST /{table_id}/poll",
-    "Have a table polled now",
-    table_errors.TableNotFoundError,
-    role=Role.OPERATOR,
-    status_code=ACCEPTED,
-)
+@router.on("POST /{table_id}/poll", "Have a table polled now", role=Role.OPERATOR, status_code=ACCEPTED)
 def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
     has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
@@ -168,12 +154,7 @@ def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollO
 
 
 @router.on(
-    "DELETE /{table_id}",
-    "Unregister a table",
-    table_errors.TableNotFoundError,
-    table_errors.TableBusyError,
-    role=Role.ADMIN,
-    status_code=NOTHING,
+    "DELETE /{table_id}", "Unregister a table", table_errors.TableBusyError, role=Role.ADMIN, status_code=NOTHING
 )
 def unregister_table(table_id: TableId, database: DatabaseDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""

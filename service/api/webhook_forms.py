@@ -8,14 +8,13 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from jobs.kinds.words import NO_NUL
 from jobs.redaction import MASK
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
-from service.api.patterns import EVENT_TYPE
-from service.api.requests import Moment, Request, Word
+from service.api.requests import EVENT_TYPE, Moment, Request, Word
 from service.api.shown import made
 from service.delivery.open_lineage import SCHEME
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
@@ -36,22 +35,16 @@ _Headers = Annotated[dict[str, str], Field(max_length=100)]
 _Description = Annotated[str, StringConstraints(max_length=1000, pattern=NO_NUL)]
 
 
-class WebhookIn(Request):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "url": "https://hooks.example.com/lake",
-                    "types": ["commit.published", "job.failed"],
-                    "tables": ["orders*"],
-                    "headers": {"Authorization": "Bearer ..."},
-                    "description": "cache invalidation",
-                }
-            ]
-        },
-    )
+_WEBHOOK = {
+    "url": "https://hooks.example.com/lake",
+    "types": ["commit.published", "job.failed"],
+    "tables": ["orders*"],
+    "headers": {"Authorization": "Bearer ..."},
+    "description": "cache invalidation",
+}
 
+
+class WebhookIn(Request, json_schema_extra={"examples": [_WEBHOOK]}):
     url: _Url = Field(
         description="https; a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`; or an OpenLineage endpoint,"
         " which gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`"
@@ -68,10 +61,8 @@ class WebhookIn(Request):
     description: _Description = ""
 
 
-class WebhookChange(Request):
+class WebhookChange(Request, json_schema_extra={"examples": [{"types": ["job.*"]}]}):
     """Members that are left out do not change."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"types": ["job.*"]}]})
 
     url: _Url | None = None
     types: _Types | None = None
@@ -86,28 +77,28 @@ class WebhookChange(Request):
         return self
 
 
-class ReplayIn(Request):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"since": "2026-01-01T00:00:00Z"}]})
-
-    since: Moment
+class ReplayIn(Request, json_schema_extra={"examples": [{"since": "2026-01-01T00:00:00Z"}]}):
+    since: Moment = Field(description="Events from this time on", examples=["2026-01-01T00:00:00Z"])
     until: Moment | None = Field(None, description="Default: now")
     with_delivered: bool = Field(False, description="Also events that were delivered already")
 
 
 class WebhookOut(BaseModel):
-    id: str = Field(examples=["wh_5d0c9b8a7f6e4d3c"])
+    id: str = Field(description="Id of the webhook", examples=["wh_5d0c9b8a7f6e4d3c"])
     url: str = Field(description="Complete for admins only, because many services accept any caller that knows it")
     types: list[str]
     tables: list[str]
     headers: dict[str, str] = Field(description="The values are masked")
     description: str
-    enabled: bool
-    disabled_because: str | None
-    disabled_at: datetime | None
+    enabled: bool = Field(description="Whether anything is sent", examples=[True])
+    disabled_because: str | None = Field(description="Why nothing is sent; null if it is enabled")
+    disabled_at: datetime | None = Field(description="Since when nothing is sent")
     failing_since: datetime | None = Field(description="The first failure after the last success")
-    last_success_at: datetime | None
-    pending: int = Field(description="Deliveries that wait for an attempt or a retry")
-    dead: int = Field(description="Deliveries that were given up and not replayed")
+    last_success_at: datetime | None = Field(
+        description="When a message was last delivered", examples=["2026-01-01T12:00:00Z"]
+    )
+    pending: int = Field(description="Deliveries that wait for an attempt or a retry", examples=[0])
+    dead: int = Field(description="Deliveries that were given up and not replayed", examples=[0])
     old_secret_until: datetime | None = Field(
         description="Until then messages are also signed with the previous secret"
     )
@@ -136,10 +127,10 @@ class WebhookCreated(WebhookOut):
 class DeliveryAttemptOut(BaseModel):
     at: datetime
     milliseconds: int = Field(description="Until the status arrived, or the attempt was given up")
-    status: int | None = Field(description="HTTP status; null without an answer, and for Kafka")
-    error: str | None
+    status: int | None = Field(description="HTTP status; null without an answer, and for Kafka", examples=[200])
+    error: str | None = Field(description="Why it failed; null for an answer of HTTP")
     response: str = Field(description="The beginning of the answer's body; for Kafka, partition and offset")
-    retry_at: datetime | None
+    retry_at: datetime | None = Field(description="When it is tried again; null if it is not")
 
     @classmethod
     def of(cls, attempt: DeliveryAttempt) -> DeliveryAttemptOut:
@@ -151,12 +142,17 @@ class DeliveryAttemptOut(BaseModel):
 
 
 class DeliveryOut(BaseModel):
-    id: str = Field(examples=["dlv_9c1d3e5f7a2b4c6d"])
+    id: str = Field(description="Id of the delivery", examples=["dlv_9c1d3e5f7a2b4c6d"])
     webhook_id: str
-    event_id: str = Field(description="The `webhook-id` of the message, the same in every attempt and replay")
-    event_type: str
+    event_id: str = Field(
+        description="The `webhook-id` of the message, the same in every attempt and replay",
+        examples=["evt_3b0f2a9d5e7b1c44"],
+    )
+    event_type: str = Field(description="Type of the event", examples=["commit.published"])
     table_id: str | None
-    state: DeliveryState
+    state: DeliveryState = Field(
+        description="`pending`, `delivered`, or `dead`: given up unless replayed", examples=["delivered"]
+    )
     created_at: datetime
     ended_at: datetime | None
     attempts: list[DeliveryAttemptOut]
@@ -177,30 +173,20 @@ class WebhookDetail(WebhookOut):
     blocked: list[BlockedOut] = Field(description="What holds other deliveries up, the oldest event first; at most 20")
 
 
-class WebhookPage(BaseModel):
-    items: list[WebhookOut]
-    next_cursor: str | None
-
-
-class DeliveryPage(BaseModel):
-    items: list[DeliveryOut]
-    next_cursor: str | None
-
-
 class ReplayOut(BaseModel):
     replayed: int = Field(description="Deliveries that were started again")
     is_complete: bool = Field(description="False if there is more: repeat the same call")
 
 
 class EventTypeOut(BaseModel):
-    type: EventType
-    description: str
-    data_schema: dict[str, Any] = Field(description="JSON Schema (2020-12) of the event's `data`")
+    type: EventType = Field(description="The type", examples=["commit.published"])
+    description: str = Field(
+        description="When such an event is sent", examples=["A commit was seen on a table's timeline."]
+    )
+    data_schema: dict[str, Any] = Field(
+        description="JSON Schema (2020-12) of the event's `data`", examples=[{"type": "object"}]
+    )
     example: dict[str, Any] = Field(description="A whole event: CloudEvents 1.0, JSON")
-
-
-class EventTypeList(BaseModel):
-    items: list[EventTypeOut]
 
 
 def _without_path(url: str) -> str:

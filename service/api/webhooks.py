@@ -12,14 +12,14 @@ from service.access import errors as secret_errors
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep
 from service.api.entity_tags import set_tag
-from service.api.filters import Glob, Listed
-from service.api.patterns import SOME_TEXT
+from service.api.query_parameters import AnyOf, Asked, Glob
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
+from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
 from service.api.webhook_forms import (
     BlockedOut,
     DeliveryOut,
-    DeliveryPage,
     ReplayIn,
     ReplayOut,
     WebhookChange,
@@ -27,7 +27,6 @@ from service.api.webhook_forms import (
     WebhookDetail,
     WebhookIn,
     WebhookOut,
-    WebhookPage,
 )
 from service.db.engine import reading
 from service.delivery import delivery_store, webhook_store
@@ -35,7 +34,6 @@ from service.delivery import errors as delivery_errors
 from service.delivery import webhooks as flows
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.events.database import Database
-from service.model import errors
 
 router = Routes(prefix="/v1", tags=["webhooks"])
 
@@ -45,7 +43,6 @@ DeliveryId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["dl
 _MOST_BLOCKED = 20
 
 _FORM_ERRORS = (
-    errors.ParamsInvalidError,
     delivery_errors.UrlNotAllowedError,
     delivery_errors.HeaderNotAllowedError,
     delivery_errors.KafkaMissingError,
@@ -64,9 +61,7 @@ def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, re
     """Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery is at
     least once, with the same `webhook-id` in every attempt, and in the order of events for each table."""
     created = flows.create(
-        database.engine,
-        database.clock,
-        database.cipher,
+        database,
         guard,
         url=wanted.url,
         types=tuple(wanted.types),
@@ -78,7 +73,7 @@ def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, re
     return WebhookCreated.with_secret(created.webhook, database.cipher, {}, created.secret)
 
 
-@router.on("GET /webhooks", "List the webhooks", errors.ParamsInvalidError, role=Role.READER)
+@router.on("GET /webhooks", "List the webhooks", role=Role.READER)
 def list_webhooks(
     database: DatabaseDep,
     caller: CallerDep,
@@ -89,17 +84,16 @@ def list_webhooks(
     ] = None,
     enabled: Annotated[bool | None, Query(description="Only those that are enabled, or disabled")] = None,
     failing: Annotated[bool | None, Query(description="Only those whose last delivery failed, or succeeded")] = None,
-    listed: Listed,
-) -> WebhookPage:
+    asked: Asked,
+) -> PageOf[WebhookOut]:
     """`since` and `until` are times of creation."""
     with reading(database.engine) as connection:
-        page = webhook_store.page(connection, description=description, enabled=enabled, failing=failing, **listed)
+        page = webhook_store.page(connection, asked, description=description, enabled=enabled, failing=failing)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
-    items = [_out(webhook, database, caller, counts.get(webhook.id, {})) for webhook in page.items]
-    return WebhookPage(items=items, next_cursor=page.next_cursor)
+    return PageOf[WebhookOut].of_page(page, lambda each: _out(each, database, caller, counts.get(each.id, {})))
 
 
-@router.on("GET /webhooks/{webhook_id}", "Show a webhook", errors.WebhookNotFoundError, role=Role.READER)
+@router.on("GET /webhooks/{webhook_id}", "Show a webhook", role=Role.READER)
 def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep, response: Response) -> WebhookDetail:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "webhook", webhook_id)
@@ -113,50 +107,36 @@ def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep,
     return WebhookDetail(**shown.model_dump(), blocked=blocked)
 
 
-@router.on(
-    "PATCH /webhooks/{webhook_id}", "Change a webhook", errors.WebhookNotFoundError, *_FORM_ERRORS, role=Role.ADMIN
-)
+@router.on("PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS, role=Role.ADMIN)
 def change_webhook(
     webhook_id: WebhookId, wanted: WebhookChange, database: DatabaseDep, guard: GuardDep, caller: CallerDep
 ) -> WebhookOut:
     """Pending deliveries go to the new URL, with the new headers."""
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
-    webhook = flows.change(
-        database.engine, database.clock, database.cipher, guard, webhook_id=webhook_id, changes=changes
-    )
+    webhook = flows.change(database, guard, webhook_id=webhook_id, changes=changes)
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
 
-@router.on(
-    "DELETE /webhooks/{webhook_id}",
-    "Delete a webhook and its deliveries",
-    errors.WebhookNotFoundError,
-    role=Role.ADMIN,
-    status_code=NOTHING,
-)
+@router.on("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries", role=Role.ADMIN, status_code=NOTHING)
 def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
-    flows.remove(database.engine, webhook_id)
+    flows.remove(database, webhook_id)
 
 
 @router.on(
-    "POST /webhooks/{webhook_id}/enable",
-    "Enable a webhook, and retry pending deliveries at once",
-    errors.WebhookNotFoundError,
-    role=Role.OPERATOR,
+    "POST /webhooks/{webhook_id}/enable", "Enable a webhook, and retry pending deliveries at once", role=Role.OPERATOR
 )
 def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
-    webhook = flows.enable(database.engine, database.notifier, database.clock, webhook_id)
+    webhook = flows.enable(database, webhook_id)
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
 
-@router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", errors.WebhookNotFoundError, role=Role.OPERATOR)
+@router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", role=Role.OPERATOR)
 def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
-    because = f"{caller.name} disabled it."
-    webhook = flows.disable(database.engine, database.notifier, webhook_id, because=because, now=database.clock())
+    webhook = flows.disable(database, webhook_id, because=f"{caller.name} disabled it.")
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
@@ -164,26 +144,24 @@ def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: Caller
 @router.on(
     "POST /webhooks/{webhook_id}/test",
     "Send a test event to a webhook",
-    errors.WebhookNotFoundError,
     delivery_errors.WebhookDisabledError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
     """Sends one event of the type `webhook.test` once; GET /v1/deliveries/{id} shows the outcome."""
-    return _delivery(database, flows.test(database.engine, database.notifier, database.clock, webhook_id))
+    return _delivery(database, flows.test(database, webhook_id))
 
 
 @router.on(
     "POST /webhooks/{webhook_id}/rotate-secret",
     "Give a webhook a new secret",
-    errors.WebhookNotFoundError,
     secret_errors.SecretKeyMissingError,
     role=Role.ADMIN,
 )
 def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""
-    created = flows.rotate_secret(database.engine, database.clock, database.cipher, webhook_id)
+    created = flows.rotate_secret(database, webhook_id)
     with reading(database.engine) as connection:
         counts = delivery_store.open_counts(connection, [webhook_id])
     return WebhookCreated.with_secret(
@@ -194,9 +172,7 @@ def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> Webho
 @router.on(
     "POST /webhooks/{webhook_id}/replay",
     "Send missed events to a webhook",
-    errors.WebhookNotFoundError,
     delivery_errors.WebhookDisabledError,
-    errors.ParamsInvalidError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
@@ -204,43 +180,28 @@ def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDe
     """Sends events that were given up, and those from before the webhook was created or while it was disabled. Does not
     touch pending deliveries, so a repeated call sends nothing twice."""
     replayed = flows.replay(
-        database.engine,
-        database.notifier,
-        database.clock,
-        webhook_id,
-        since=wanted.since,
-        until=wanted.until,
-        with_delivered=wanted.with_delivered,
+        database, webhook_id, since=wanted.since, until=wanted.until, with_delivered=wanted.with_delivered
     )
     return ReplayOut(replayed=replayed.count, is_complete=replayed.is_complete)
 
 
-@router.on(
-    "GET /webhooks/{webhook_id}/deliveries",
-    "List the deliveries to a webhook, newest first",
-    errors.WebhookNotFoundError,
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /webhooks/{webhook_id}/deliveries", "List the deliveries to a webhook, newest first", role=Role.READER)
 def list_deliveries(
     webhook_id: WebhookId,
     database: DatabaseDep,
     *,
-    state: Annotated[list[DeliveryState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
-    listed: Listed,
-) -> DeliveryPage:
+    state: AnyOf[DeliveryState] = [],
+    asked: Asked,
+) -> PageOf[DeliveryOut]:
     """`since` and `until` are times of the events."""
     with reading(database.engine) as connection:
         webhook_store.get(connection, webhook_id)
-        page = delivery_store.page(connection, webhook_id, states=state, **listed)
+        page = delivery_store.page(connection, webhook_id, asked, states=state)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery in page.items])
-    items = [DeliveryOut.of(delivery, attempts.get(delivery.id, [])) for delivery in page.items]
-    return DeliveryPage(items=items, next_cursor=page.next_cursor)
+    return PageOf[DeliveryOut].of_page(page, lambda each: DeliveryOut.of(each, attempts.get(each.id, [])))
 
 
-@router.on(
-    "GET /deliveries/{delivery_id}", "Show a delivery and its attempts", errors.DeliveryNotFoundError, role=Role.READER
-)
+@router.on("GET /deliveries/{delivery_id}", "Show a delivery and its attempts", role=Role.READER)
 def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     with reading(database.engine) as connection:
         delivery = delivery_store.get(connection, delivery_id)
@@ -250,20 +211,18 @@ def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
 @router.on(
     "POST /deliveries/{delivery_id}/replay",
     "Send an event again",
-    errors.DeliveryNotFoundError,
     delivery_errors.WebhookDisabledError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     """Keeps the `webhook-id`, and starts a new schedule of attempts."""
-    return _delivery(database, flows.replay_one(database.engine, database.notifier, database.clock, delivery_id))
+    return _delivery(database, flows.replay_one(database, delivery_id))
 
 
 @router.on(
     "POST /deliveries/{delivery_id}/skip",
     "Give up a delivery that holds others up",
-    errors.DeliveryNotFoundError,
     delivery_errors.DeliveryEndedError,
     role=Role.OPERATOR,
     status_code=ACCEPTED,
@@ -271,7 +230,7 @@ def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryO
 def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     """The delivery becomes `dead`, as after its last attempt, and those behind it are sent at once. A replay sends it
     later."""
-    return _delivery(database, flows.skip(database.engine, database.notifier, database.clock, delivery_id))
+    return _delivery(database, flows.skip(database, delivery_id))
 
 
 def _shown(connection: Connection, database: Database, caller: Caller, webhook: Webhook) -> WebhookOut:

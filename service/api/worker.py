@@ -15,10 +15,18 @@ from jobs.contract import Heartbeat, LogLine, Problem, Result, WorkerInfo, WorkO
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep, QueueDep, needs
 from service.api.jobs import JobId
-from service.api.responses import HeartbeatOut, LeaseOut, ReportOut
 from service.api.routes import Routes
 from service.api.statuses import NOTHING
-from service.api.worker_requests import AnnounceRequest, HeartbeatIn, LeaseRequest, ReportIn, WorkerInfoIn
+from service.api.worker_models import (
+    AnnounceRequest,
+    HeartbeatIn,
+    HeartbeatOut,
+    LeaseOut,
+    LeaseRequest,
+    ReportIn,
+    ReportOut,
+    WorkerInfoIn,
+)
 from service.events.database import Database
 from service.model import errors, job_errors
 from service.observation.lake_access import LakeAccess
@@ -39,7 +47,7 @@ _POLL_SECONDS = 1.0
 _VERIFICATION_SECONDS = 5.0
 
 
-@router.on("POST /announcements", "Say what a worker is and waits for", errors.ParamsInvalidError, status_code=NOTHING)
+@router.on("POST /announcements", "Say what a worker is and waits for", status_code=NOTHING)
 def announce_worker(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
     """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
     The token must be made for the worker's group."""
@@ -60,7 +68,6 @@ def _info(worker: WorkerInfoIn | None, caller: Caller) -> WorkerInfo:
 @router.on(
     "POST /leases",
     "Take the next job",
-    errors.ParamsInvalidError,
     responses={int(NOTHING): {"description": "No job is due"}},
     response_model=LeaseOut,
 )
@@ -105,6 +112,7 @@ async def _next_order(
                 group=group,
                 permissions=lake.permissions,
                 token_id=caller.token_id,
+                only_submitted=wanted.only_submitted,
             )
             left = end - loop.time()
             if order is not None or left <= 0:
@@ -115,12 +123,7 @@ async def _next_order(
     return None
 
 
-@router.on(
-    "POST /leases/{job_id}/heartbeat",
-    "Extend a lease, and report progress",
-    errors.ParamsInvalidError,
-    operation_id="beatLease",
-)
+@router.on("POST /leases/{job_id}/heartbeat", "Extend a lease, and report progress", operation_id="beatLease")
 def heartbeat(
     job_id: JobId, beat: HeartbeatIn, database: DatabaseDep, queue: QueueDep, caller: CallerDep
 ) -> HeartbeatOut:
@@ -132,7 +135,7 @@ def heartbeat(
     return HeartbeatOut(answer=answer.value)
 
 
-@router.on("POST /leases/{job_id}/result", "End an attempt", errors.ParamsInvalidError, job_errors.LeaseLostError)
+@router.on("POST /leases/{job_id}/result", "End an attempt", job_errors.LeaseLostError)
 async def report_result(
     job_id: JobId,
     wanted: ReportIn,

@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
-from service.api.attempt_models import JobProblem
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.filters import Since, Until
+from service.api.job_models import JobProblem
+from service.api.query_parameters import AnyOf, Since, Until
 from service.api.routes import Routes
+from service.api.shown import ListOf
 from service.db.engine import reading
-from service.model import errors
 from service.policies.policy import GROUP_PATTERN
 from service.queue import demand, demand_store, worker_store
 from service.queue.demand import Demand
@@ -34,15 +34,17 @@ router = Routes(prefix="/v1/workers", tags=["jobs"])
 class WorkerOut(BaseModel):
     """A worker as it describes itself; null where it gave no value."""
 
-    id: str = Field(examples=["host-4711-1f0c2a"])
+    id: str = Field(description="Id by which it calls itself", examples=["host-4711-1f0c2a"])
     version: str | None
     master: str | None
     slots: int | None = Field(description="Jobs that it runs at once")
+    spare_slots: int = Field(description="Submitted jobs that it runs beside when all its slots are taken")
     driver_memory: str | None
     group: str = Field(description="The worker gets the jobs of tables whose policy names this group")
     state: WorkerState | None = Field(
         description="Only a worker that is `ready` takes jobs; others start Spark, wait for a first executor, or have"
-        " `failed` to start and ended"
+        " `failed` to start and ended",
+        examples=["ready"],
     )
     executors: int | None = Field(description="Executors of its Spark application; null if its driver runs the tasks")
     spark_conf: dict[str, str] = Field(
@@ -63,10 +65,6 @@ class WorkerOut(BaseModel):
             last_seen=worker.last_seen,
             job_ids=list(worker.job_ids),
         )
-
-
-class WorkerList(BaseModel):
-    items: list[WorkerOut]
 
 
 class DemandOut(BaseModel):
@@ -113,15 +111,15 @@ class DemandByGroup(BaseModel):
     )
 
 
-@router.on("GET ", "List the workers, most recently seen first", errors.ParamsInvalidError, role=Role.READER)
+@router.on("GET ", "List the workers, most recently seen first", role=Role.READER)
 def list_workers(
     database: DatabaseDep,
     *,
     group: Groups = None,
-    state: Annotated[list[WorkerState], Query(description="May be repeated. Default: any", max_length=5)] = [],  # noqa: B006 - FastAPI's way; never changed
+    state: AnyOf[WorkerState] = [],
     since: Since = None,
     until: Until = None,
-) -> WorkerList:
+) -> ListOf[WorkerOut]:
     """Leaves out workers that were not seen for a day. `since` and `until` are times at which a worker was last
     seen."""
     with reading(database.engine) as connection:
@@ -134,12 +132,10 @@ def list_workers(
         and (since is None or each.last_seen >= since)
         and (until is None or each.last_seen < until)
     ]
-    return WorkerList(items=[WorkerOut.of(worker) for worker in wanted])
+    return ListOf[WorkerOut].of(wanted, WorkerOut.of)
 
 
-@router.on(
-    "GET /demand", "Show what each worker group needs, for a scaler", errors.ParamsInvalidError, role=Role.READER
-)
+@router.on("GET /demand", "Show what each worker group needs, for a scaler", role=Role.READER)
 def get_demand(
     database: DatabaseDep,
     monitoring: MonitoringDep,

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import Depends, Header, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
 from service.access import token_store
 from service.access.token import Role
-from service.api.dependencies import CALLBACK_PATH, DatabaseDep, ExposureDep, LakeDep, caller_of
-from service.api.exposure import Exposure
+from service.api.dependencies import CALLBACK_PATH, DatabaseDep, Exposure, ExposureDep, LakeDep, caller_of
 from service.api.observed import CallbackOut, WriterOptionsOut
-from service.api.patterns import HUDI_VERSION, LOCK_PROVIDER
 from service.api.query_parameters import TOLERANT
-from service.api.requests import Word
+from service.api.requests import HUDI_VERSION, LOCK_PROVIDER, Word
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED
 from service.api.tables import TableId
@@ -52,20 +50,18 @@ _FILL_IN = "<a token of this service>"
 _KEY_PLACEHOLDER = "<the value of GROUNDSKEEPER_CALLBACK_KEY>"
 
 
-class CallbackIn(BaseModel):
+_MESSAGE = {"commitTime": "20260101120000000", "tableName": "orders", "basePath": "s3a://lake/orders"}
+
+
+class CallbackIn(BaseModel, extra="ignore", json_schema_extra={"examples": [_MESSAGE]}):
     """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Only these two members are needed. The others differ
     between versions, so unknown members are ignored."""
 
-    model_config = ConfigDict(
-        extra="ignore",
-        json_schema_extra={
-            "examples": [{"commitTime": "20260101120000000", "tableName": "orders", "basePath": "s3a://lake/orders"}]
-        },
+    instant: Word = Field(
+        alias="commitTime", description="Requested time of the commit", examples=["20260101120000000"]
     )
-
-    instant: Word = Field(alias="commitTime")
     base_path: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=NO_NUL)] = Field(
-        alias="basePath"
+        alias="basePath", description="Base path of the table", examples=["s3a://lake/orders"]
     )
 
 
@@ -73,7 +69,6 @@ class CallbackIn(BaseModel):
     f"POST {CALLBACK_PATH.removeprefix(router.prefix)}",
     "Report a writer's commit",
     table_errors.CallbackUnknownTableError,
-    errors.ParamsInvalidError,
     openapi_extra=TOLERANT,
     status_code=ACCEPTED,
     dependencies=[Depends(caller_of)],
@@ -93,13 +88,7 @@ def hudi_callback(
     return CallbackOut(table_id=received.table_id, is_new=received.is_new)
 
 
-@router.on(
-    "GET /tables/{table_id}/writer-options",
-    "Show the options that a writer of a table needs",
-    table_errors.TableNotFoundError,
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /tables/{table_id}/writer-options", "Show the options that a writer of a table needs", role=Role.READER)
 def get_writer_options(
     table_id: TableId,
     database: DatabaseDep,
@@ -127,12 +116,7 @@ def get_writer_options(
     return _shown(target, engine, database, exposure, request, delegates=services == "delegated")
 
 
-@router.on(
-    "GET /writer-options",
-    "Show the options for a table that does not exist yet",
-    errors.ParamsInvalidError,
-    role=Role.READER,
-)
+@router.on("GET /writer-options", "Show the options for a table that does not exist yet", role=Role.READER)
 def get_writer_options_of_new_table(
     database: DatabaseDep,
     exposure: ExposureDep,
@@ -155,10 +139,7 @@ def get_writer_options_of_new_table(
     keys = _columns(record_key)
     hashed = _columns(hash_fields) or keys
     if num_buckets and not hashed:
-        raise errors.ParamsInvalidError(
-            "hash_fields: is missing",
-            extensions={"errors": [{"field": "hash_fields", "message": "is missing, and so is record_key"}]},
-        )
+        raise errors.ParamsInvalidError.of("hash_fields", "is missing, and so is record_key")
     target = Target(
         base_path=base_path,
         name=table_name or base_path.rstrip("/").rpartition("/")[2],

@@ -9,12 +9,12 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.db import schema
-from service.db.page import Cursor, Page, page_of, within
+from service.db.page import Cursor, Page, PageRequest, page_of
 from service.lake.commit import CLEAN, SERVICE_OPERATIONS, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -56,8 +56,8 @@ _COUNTED = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(sa.cast(_c.c.
 _COUNTED_SINCE = _COUNTED.where(sa.bindparam("since", type_=sa.String) < _TIMELINE_TIME)
 
 
-def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
-    """Adds the commits that are not stored yet, in the order given, and returns them with their ids.
+def record(connection: Connection, found: Iterable[Commit], seen_at: datetime) -> list[Commit]:
+    """Adds the commits that are not stored yet, in the order given, and returns them with their ids and `seen_at`.
 
     If two callers record the same commit at once, only one of them gets it returned.
     """
@@ -65,10 +65,14 @@ def record(connection: Connection, found: Iterable[Commit]) -> list[Commit]:
     if not commits:
         return []
     # The rows are inserted in the order given, so that their ids grow with it.
-    rows = connection.execute(_INSERTS[connection.dialect.name], [_values(commit) for commit in commits])
+    rows = connection.execute(_INSERTS[connection.dialect.name], [_values(commit, seen_at) for commit in commits])
     ids = {(table_id, requested, action): commit_id for commit_id, table_id, requested, action in rows}
     keyed = ((commit, ids.pop((commit.table_id, commit.requested_time, commit.action), None)) for commit in commits)
-    return [dataclasses.replace(commit, id=commit_id) for commit, commit_id in keyed if commit_id is not None]
+    return [
+        dataclasses.replace(commit, id=commit_id, seen_at=seen_at)
+        for commit, commit_id in keyed
+        if commit_id is not None
+    ]
 
 
 def known(connection: Connection, table_id: str, since: str) -> set[tuple[str, str]]:
@@ -102,26 +106,19 @@ def last_recorded(connection: Connection, table_id: str) -> str | None:
 
 
 def page(
-    connection: Connection,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    table_id: str | None = None,
-    actions: Collection[str] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
+    connection: Connection, asked: PageRequest, *, table_id: str | None = None, actions: Collection[str] = ()
 ) -> Page[Commit]:
     """Returns a page, the commit that completed last first. Empty `actions` select all; the times are those of
     completion."""
-    conditions = within(_c.c.completed_at, since, until)
+    conditions = asked.within(_c.c.completed_at)
     if table_id is not None:
         conditions.append(_c.c.table_id == table_id)
-    if cursor:
-        after = Cursor.parse(cursor)
+    if asked.cursor:
+        after = Cursor.parse(asked.cursor)
         same_moment = sa.and_(_c.c.completed_at == after.created_at, _c.c.id < after.number)
         # The second condition is enough; the first one lets the index be searched.
         conditions += [_c.c.completed_at <= after.created_at, sa.or_(_c.c.completed_at < after.created_at, same_moment)]
-    most = limit + 1
+    most = asked.limit + 1
     latest = (_c.c.completed_at.desc(), _c.c.id.desc())
     # Each action takes one step in an index, however rare it is among the others.
     parts = [
@@ -132,7 +129,7 @@ def page(
     rows = [
         _commit(row) for row in connection.execute(sa.select(_c).where(_c.c.id.in_(ids)).order_by(*latest).limit(most))
     ]
-    return page_of(rows, limit, lambda commit: (commit.completed_at, str(commit.id)))
+    return page_of(rows, asked.limit, lambda commit: (commit.completed_at, str(commit.id)))
 
 
 def since_run(connection: Connection, table_id: str, run: str) -> Since:
@@ -152,6 +149,19 @@ def since_run(connection: Connection, table_id: str, run: str) -> Since:
     )
     commits, written = counted.one()
     return Since(commits=commits, bytes_written=int(written), at=last.completed_at if last else None)
+
+
+def since_run_among(commits: Sequence[Commit], run: str) -> Since:
+    """Counts like `since_run`, if these are all commits of a table, in the order of their completion."""
+    runs = [each for each in commits if run == (each.action if run == CLEAN else each.operation)]
+    counted = [each for each in commits if each.ingests]
+    if runs:
+        counted = [each for each in counted if (each.completion_time or each.requested_time) > runs[-1].requested_time]
+    return Since(
+        commits=len(counted),
+        bytes_written=sum(each.bytes_written or 0 for each in counted),
+        at=runs[-1].completed_at if runs else None,
+    )
 
 
 def first_and_last(connection: Connection, table_id: str) -> tuple[Commit | None, Commit | None]:
@@ -177,9 +187,10 @@ def prune(connection: Connection, *, before: datetime, limit: int) -> int:
     return connection.execute(_c.delete().where(_c.c.id.in_(old))).rowcount
 
 
-def _values(commit: Commit) -> dict[str, Any]:
-    values = {field.name: getattr(commit, field.name) for field in dataclasses.fields(commit) if field.name != "id"}
-    return {**values, "partitions": list(commit.partitions)}
+def _values(commit: Commit, seen_at: datetime) -> dict[str, Any]:
+    values = {**vars(commit), "seen_at": seen_at, "partitions": list(commit.partitions)}
+    del values["id"]
+    return values
 
 
 def _commit(row: sa.Row[Any]) -> Commit:

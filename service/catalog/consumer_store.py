@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _c = schema.consumers
+# Every decision executes this statement, so it is built once.
+_OF_TABLE = sa.select(_c).where(_c.c.table_id == sa.bindparam("of_table")).order_by(_c.c.name)
 
 
 def put(connection: Connection, consumer: Consumer) -> bool:
@@ -36,7 +38,7 @@ def get(connection: Connection, table_id: str, name: str) -> Consumer:
 
 def of_table(connection: Connection, table_id: str) -> list[Consumer]:
     """Returns the table's consumers by name."""
-    rows = connection.execute(sa.select(_c).where(_c.c.table_id == table_id).order_by(_c.c.name))
+    rows = connection.execute(_OF_TABLE, {"of_table": table_id})
     return [Consumer(**row._mapping) for row in rows]
 
 

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _p = schema.planning
+# Every decision executes these statements, so they are built once.
+_OF_TABLE = _p.c.table_id == sa.bindparam("of_table")
+_CLAIM = (
+    sa.select(_p.c.table_id)
+    .where(_OF_TABLE, _p.c.next_decision_at <= sa.bindparam("now"))
+    .with_for_update(skip_locked=True)
+)
+_UPDATE = _p.update().where(_OF_TABLE)
 
 
 def wake(connection: Connection, table_id: str, now: datetime) -> None:
@@ -77,25 +85,20 @@ def due(connection: Connection, now: datetime, limit: int) -> list[str]:
 
 def claim(connection: Connection, table_id: str, now: datetime) -> bool:
     """Locks a due table until the transaction ends. Returns False if another service has it or has just decided."""
-    query = (
-        sa.select(_p.c.table_id)
-        .where(_p.c.table_id == table_id, _p.c.next_decision_at <= now)
-        .with_for_update(skip_locked=True)
-    )
-    return connection.execute(query).first() is not None
+    return connection.execute(_CLAIM, {"of_table": table_id, "now": now}).first() is not None
 
 
 def settle(connection: Connection, table_id: str, *, next_decision_at: datetime) -> None:
     """Records that a decision about the table was made."""
     values = {"next_decision_at": next_decision_at, "due_since": next_decision_at, "deferred_for": None}
-    connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
+    connection.execute(_UPDATE, {"of_table": table_id, **values})
 
 
 def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, wanted: str) -> None:
     """Records a decision to wait until other tables' jobs free the capacity `wanted`
     (`service.scheduling.admission.capacity_wanted`); the table keeps its place."""
     values = {"next_decision_at": next_decision_at, "deferred_for": wanted}
-    connection.execute(_p.update().where(_p.c.table_id == table_id).values(**values))
+    connection.execute(_UPDATE, {"of_table": table_id, **values})
 
 
 def _earlier(column: sa.ColumnElement[datetime], at: sa.ColumnElement[datetime]) -> sa.ColumnElement[datetime]:

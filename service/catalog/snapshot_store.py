@@ -84,14 +84,16 @@ def clocks(connection: Connection, table_ids: Collection[str]) -> dict[str, Mapp
 
 
 def get(connection: Connection, table_id: str) -> TableSnapshot | None:
-    """Returns the snapshot with the partitions that have files, in the order of their paths; None before the first
-    poll."""
+    """Returns the snapshot with its partitions (`with_partitions`); None before the first poll."""
     stored = find(connection, table_id)
-    if stored is None:
-        return None
-    rows = connection.execute(sa.select(_p.c.state).where(_p.c.table_id == table_id).order_by(_p.c.path))
+    return with_partitions(connection, stored.snapshot) if stored else None
+
+
+def with_partitions(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot:
+    """Returns the snapshot with the partitions that have files, in the order of their paths."""
+    rows = connection.execute(_STATES, {"of_table": snapshot.table_id})
     states = tuple(state for state in map(partition_state, rows.scalars()) if state.has_files)
-    return dataclasses.replace(stored.snapshot, partitions=states)
+    return dataclasses.replace(snapshot, partitions=states)
 
 
 def details(connection: Connection, table_id: str, paths: Collection[str] | None = None) -> dict[str, PartitionDetail]:
@@ -120,8 +122,10 @@ def save_partitions(
 ) -> None:
     """Replaces the stored partitions. `listed` are the paths that were listed, None for all: those that are not among
     `found` are deleted."""
-    old = _DELETE_PARTITIONS if listed is None else _DELETE_PARTITIONS.where(_p.c.path.in_(listed))
-    connection.execute(old, {"of_table": table_id})
+    if listed is None:
+        connection.execute(_DELETE_PARTITIONS, {"of_table": table_id})
+    else:
+        connection.execute(_DELETE_LISTED, {"of_table": table_id, "listed": list(listed)})
     rows = [_partition_values(table_id, detail) for detail in found]
     if rows:
         connection.execute(_p.insert(), rows)
@@ -173,7 +177,9 @@ _MOST_SKEWED = _first(
 )
 _FIND = sa.select(_s).where(_s.c.table_id == sa.bindparam("of_table"))
 _UPDATE = _s.update().where(_s.c.table_id == sa.bindparam("of_table"))
+_STATES = sa.select(_p.c.state).where(_IS_OF_TABLE).order_by(_p.c.path)
 _DELETE_PARTITIONS = _p.delete().where(_IS_OF_TABLE)
+_DELETE_LISTED = _DELETE_PARTITIONS.where(_p.c.path.in_(sa.bindparam("listed", expanding=True)))
 
 
 def forget(connection: Connection, table_id: str) -> None:
@@ -198,7 +204,7 @@ def _partition_values(table_id: str, detail: PartitionDetail) -> dict[str, Any]:
     return {
         "table_id": table_id,
         "path": detail.state.path,
-        "state": dataclasses.asdict(detail.state),
+        "state": dict(vars(detail.state)),
         "buckets": [[bucket.number, bucket.bytes, bucket.rows] for bucket in detail.buckets],
         "base_rows": dict(detail.base_rows),
         "replaced": dict(detail.replaced),

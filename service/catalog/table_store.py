@@ -10,13 +10,12 @@ from sqlalchemy.exc import IntegrityError
 from jobs.contract import TableLock
 from service.catalog.registration import Registration
 from service.db import schema
-from service.db.page import Page, is_at_or_below, matches, paged, within
+from service.db.page import Page, PageRequest, is_at_or_below, matches, paged
 from service.db.violation import violated
 from service.model.table_errors import TableAlreadyRegisteredError, TableNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -70,24 +69,17 @@ def find_all(connection: Connection, base_paths: Collection[str]) -> dict[str, s
 
 
 def page(
-    connection: Connection,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    name: str | None = None,
-    path: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    connection: Connection, asked: PageRequest, *, name: str | None = None, path: str | None = None
 ) -> Page[Registration]:
     """Returns a page of tables in the order of their registration. `name` is a glob, `path` a base path or a folder
     above; the times are those of the registration."""
-    query = sa.select(_t).where(*within(_t.c.created_at, since, until))
+    query = sa.select(_t).where(*asked.within(_t.c.created_at))
     if name is not None:
         query = query.where(matches(_t.c.name, name))
     if path is not None:
         query = query.where(is_at_or_below(_t.c.base_path, path))
     registered = (_t.c.created_at, _t.c.id)
-    return paged(connection, query, Registration.of_row, *registered, limit=limit, cursor=cursor, ascending=True)
+    return paged(connection, query, Registration.of_row, *registered, asked=asked, ascending=True)
 
 
 def options(connection: Connection) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:

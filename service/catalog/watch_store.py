@@ -124,7 +124,7 @@ def record_failure(
 
 def engines(connection: Connection, table_ids: Collection[str]) -> dict[str, Sightings]:
     """Returns the engine sightings of these tables, without the tables that are not watched."""
-    rows = connection.execute(sa.select(_w.c.table_id, _w.c.engines).where(_w.c.table_id.in_(table_ids)))
+    rows = connection.execute(_ENGINES, {"of_tables": list(table_ids)})
     return {row.table_id: engine_sighting.from_json(row.engines) for row in rows}
 
 
@@ -159,6 +159,7 @@ def _joined() -> sa.Select[Any]:
 _GET = _joined().where(_w.c.table_id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update(of=_w)
 _CLAIMED = _joined().where(_w.c.table_id.in_(sa.bindparam("claimed", expanding=True)))
+_ENGINES = sa.select(_w.c.table_id, _w.c.engines).where(_w.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))
 _ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
 _POLLED = ("timeline_path", "fingerprint", "looked_at", "active_from", "schema_digest", "has_pending", "gap_at")
 _UPDATE = _w.update().where(_w.c.table_id == sa.bindparam("of_table")).values(**_WELL)

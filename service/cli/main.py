@@ -41,6 +41,9 @@ app.add_typer(manifests.app, name="manifests", rich_help_panel=_MACHINE)
 
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: local[2,4]")]
 Slots = Annotated[int | None, typer.Option(help="Jobs that a worker runs at once. Default: 1")]
+SpareSlots = Annotated[
+    int | None, typer.Option(help="Submitted jobs that it runs beside when all its slots are taken. Default: 1")
+]
 Group = Annotated[
     str | None, typer.Option(help="Run the jobs of tables whose policy names this group. Default: default")
 ]
@@ -107,6 +110,7 @@ def worker(
     group: Group = None,
     driver_memory: Memory = None,
     *,
+    spare_slots: SpareSlots = None,
     conf: Annotated[list[str] | None, typer.Option(help="Option of Spark, name=value; repeat it for several")] = None,
 ) -> None:
     """Run a Spark worker that pulls jobs from a service. GROUNDSKEEPER_WORKER_TOKEN holds its token."""
@@ -116,7 +120,9 @@ def worker(
     from jobs.worker.lifetime import Lifetime
     from service.runtime import settings
 
-    chosen = settings.load(master=master, slots=slots, worker_group=group, driver_memory=driver_memory)
+    chosen = settings.load(
+        master=master, slots=slots, spare_slots=spare_slots, worker_group=group, driver_memory=driver_memory
+    )
     chosen = settings.with_spark_conf(chosen, conf or [])
     try:
         code = spark_worker.main(
@@ -124,6 +130,7 @@ def worker(
             token=chosen.worker_token.get_secret_value() if chosen.worker_token else None,
             master=chosen.master,
             slots=chosen.slots,
+            spare_slots=chosen.spare_slots,
             group=chosen.worker_group,
             driver_memory=chosen.driver_memory,
             packages=chosen.packages,

@@ -13,7 +13,7 @@ from jobs import tracing
 from jobs.logs import LogFormat, configure
 from service.access import deployment_tokens, token_store
 from service.access.token import Role
-from service.api.exposure import is_loopback
+from service.api.dependencies import is_loopback
 from service.cli.database import shown
 from service.db import migrate as migrations
 from service.db.engine import open_engine, writing

@@ -35,6 +35,21 @@ class Page(Generic[Row]):
 
 
 @dataclass(frozen=True)
+class PageRequest:
+    """The part of a list that a caller asks for: at most `limit` items behind `cursor`, of times from `since` on and
+    before `until`."""
+
+    limit: int = 100
+    cursor: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def within(self, column: sa.ColumnElement[Any]) -> list[sa.ColumnElement[bool]]:
+        """Returns the conditions that a time is in the period."""
+        return within(column, self.since, self.until)
+
+
+@dataclass(frozen=True)
 class Cursor:
     created_at: datetime
     id: str
@@ -117,16 +132,15 @@ def paged(
     at: sa.Column[datetime],
     row_id: sa.Column[Any],
     *,
-    limit: int,
-    cursor: str | None,
+    asked: PageRequest,
     ascending: bool = False,
 ) -> Page[Row]:
-    """Returns the page of the query behind the cursor, in the order of a time and the id: newest first, unless
+    """Returns the page of the query that is asked for, in the order of a time and the id: newest first, unless
     `ascending`. `read` makes an item of a row."""
     order = (at, row_id) if ascending else (at.desc(), row_id.desc())
-    query = query.where(*behind(cursor, at, row_id, ascending=ascending)).order_by(*order).limit(limit + 1)
+    query = query.where(*behind(asked.cursor, at, row_id, ascending=ascending)).order_by(*order).limit(asked.limit + 1)
     rows = connection.execute(query).all()
-    page = page_of(rows, limit, lambda row: (row._mapping[at], str(row._mapping[row_id])))
+    page = page_of(rows, asked.limit, lambda row: (row._mapping[at], str(row._mapping[row_id])))
     return Page([read(row) for row in page.items], page.next_cursor)
 
 

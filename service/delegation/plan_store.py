@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Page, among, paged, within
+from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.delegation.plan import ENDED, OPEN, DelegatedPlan, DelegatedService, ExecutionHints, PlanState
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _p = schema.delegated_plans
 _IS_OPEN = _p.c.state.in_([state.value for state in OPEN])
+# Every decision executes this statement, so it is built once.
+_OPEN_PLANS = sa.select(_p).where(_p.c.table_id == sa.bindparam("of_table"), _IS_OPEN).order_by(_p.c.instant, _p.c.id)
 _IS_ENDED = _p.c.state.in_([state.value for state in ENDED])
 
 MOST_PER_TABLE = 5000
@@ -88,8 +90,7 @@ def adopt(connection: Connection, table_id: str, base_path: str) -> int:
 
 def open_plans(connection: Connection, table_id: str) -> list[DelegatedPlan]:
     """Returns the table's plans that have not ended, in the order of their instants."""
-    query = sa.select(_p).where(_p.c.table_id == table_id, _IS_OPEN).order_by(_p.c.instant, _p.c.id)
-    return [_plan(row) for row in connection.execute(query)]
+    return [_plan(row) for row in connection.execute(_OPEN_PLANS, {"of_table": table_id})]
 
 
 def record(
@@ -117,21 +118,14 @@ def record(
 
 
 def page(
-    connection: Connection,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    table_id: str | None = None,
-    states: Collection[PlanState] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
+    connection: Connection, asked: PageRequest, *, table_id: str | None = None, states: Collection[PlanState] = ()
 ) -> Page[DelegatedPlan]:
     """Returns a page, newest first, of those first requested from `since` on and before `until`. Empty `states` select
     all states."""
-    query = sa.select(_p).where(*within(_p.c.requested_at, since, until), *among(_p.c.state, states))
+    query = sa.select(_p).where(*asked.within(_p.c.requested_at), *among(_p.c.state, states))
     if table_id is not None:
         query = query.where(_p.c.table_id == table_id)
-    return paged(connection, query, _plan, _p.c.requested_at, _p.c.id, limit=limit, cursor=cursor)
+    return paged(connection, query, _plan, _p.c.requested_at, _p.c.id, asked=asked)
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:

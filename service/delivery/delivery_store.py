@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Page, among, seq_of
+from service.db.page import Page, PageRequest, among, seq_of
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult
 from service.events.event import MOST_DISORDER, EventType
 from service.model.errors import DeliveryNotFoundError
@@ -68,35 +68,28 @@ def get(connection: Connection, delivery_id: str) -> Delivery:
 
 
 def page(
-    connection: Connection,
-    webhook_id: str,
-    *,
-    limit: int,
-    cursor: str | None = None,
-    states: Collection[DeliveryState] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
+    connection: Connection, webhook_id: str, asked: PageRequest, *, states: Collection[DeliveryState] = ()
 ) -> Page[Delivery]:
     """Returns a page of the webhook's deliveries, newest event first. Empty `states` select all; the times are those
     of the events."""
-    query = QUERY.where(_d.c.webhook_id == webhook_id).order_by(_d.c.event_seq.desc()).limit(limit + 1)
+    query = QUERY.where(_d.c.webhook_id == webhook_id).order_by(_d.c.event_seq.desc()).limit(asked.limit + 1)
     # The numbers of events follow their times but for moments, so the others need not be searched. PostgreSQL does not
     # conclude from one side of the join to the other.
     numbers = (_d.c.event_seq, _e.c.seq)
-    if since is not None:
-        first = _first_since(since - MOST_DISORDER)
-        query = query.where(_e.c.at >= since, *(number >= first for number in numbers))
-    if until is not None:
-        last = _last_before(until + MOST_DISORDER)
-        query = query.where(_e.c.at < until, *(number <= last for number in numbers))
+    if asked.since is not None:
+        first = _first_since(asked.since - MOST_DISORDER)
+        query = query.where(_e.c.at >= asked.since, *(number >= first for number in numbers))
+    if asked.until is not None:
+        last = _last_before(asked.until + MOST_DISORDER)
+        query = query.where(_e.c.at < asked.until, *(number <= last for number in numbers))
     query = query.where(*among(_d.c.state, states))
     if states and DeliveryState.DELIVERED not in states:
         query = query.where(schema.DELIVERY_IS_OPEN)
-    if cursor:
-        query = query.where(*(number < seq_of(cursor) for number in numbers))
+    if asked.cursor:
+        query = query.where(*(number < seq_of(asked.cursor) for number in numbers))
     found = [Delivery.of_row(row) for row in connection.execute(query)]
-    shown = found[:limit]
-    return Page(shown, str(shown[-1].seq) if len(found) > limit else None)
+    shown = found[: asked.limit]
+    return Page(shown, str(shown[-1].seq) if len(found) > asked.limit else None)
 
 
 def _first_since(moment: datetime) -> sa.ColumnElement[int]:

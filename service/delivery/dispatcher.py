@@ -25,6 +25,7 @@ from service.delivery.open_lineage import Facts
 from service.delivery.queue_store import AttemptRecord
 from service.delivery.webhook import DeliveryAttempt, DeliveryState, SendResult
 from service.delivery.webhooks import disable
+from service.events.database import Database
 from service.events.event import EventType
 from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError, WebhookNotFoundError
@@ -108,6 +109,7 @@ class Dispatcher:
         self._rng = rng
         self._notifier = notifier
         self._cipher = cipher
+        self._database = Database(engine, clock, notifier, cipher)
         self._transport = transport
         self._config = config
         self._wake = wake
@@ -263,7 +265,7 @@ class Dispatcher:
             runs = [] if self._is_stopping else self._claim(connection, busy, now, without=to_disable)
         for webhook_id, because in to_disable.items():
             try:
-                disable(self._engine, self._notifier, webhook_id, because=because, now=now)
+                disable(self._database, webhook_id, because=because)
             except (WebhookNotFoundError, DatabaseUnavailableError) as error:
                 # The results are recorded already, and the next failed attempt tries to disable it again.
                 log.warning("Webhook %s could not be disabled: %s", webhook_id, error)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Page, matches, paged, within
+from service.db.page import Page, PageRequest, matches, paged
 from service.delivery.webhook import Webhook
 from service.model.errors import WebhookNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -35,18 +34,15 @@ def get(connection: Connection, webhook_id: str, *, for_update: bool = False) ->
 
 def page(
     connection: Connection,
+    asked: PageRequest,
     *,
-    limit: int,
-    cursor: str | None = None,
     description: str | None = None,
     enabled: bool | None = None,
     failing: bool | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
 ) -> Page[Webhook]:
     """Returns a page of webhooks in the order of their creation. `description` is a glob; the times are those of the
     creation."""
-    query = sa.select(_w).where(*within(_w.c.created_at, since, until))
+    query = sa.select(_w).where(*asked.within(_w.c.created_at))
     if description is not None:
         query = query.where(matches(_w.c.description, description))
     if enabled is not None:
@@ -54,7 +50,7 @@ def page(
     if failing is not None:
         query = query.where(_w.c.failing_since.is_not(None) if failing else _w.c.failing_since.is_(None))
     created = (_w.c.created_at, _w.c.id)
-    return paged(connection, query, Webhook.of_row, *created, limit=limit, cursor=cursor, ascending=True)
+    return paged(connection, query, Webhook.of_row, *created, asked=asked, ascending=True)
 
 
 def enabled(connection: Connection) -> list[Webhook]:

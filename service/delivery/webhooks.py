@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -19,16 +20,14 @@ from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.delivery.webhook_events import webhook_disabled, webhook_test
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
-    from service.access.secret_cipher import SecretCipher
     from service.delivery.guard import Guard
+    from service.events.database import Database
     from service.events.event import Published
-    from service.events.notifier import Notifier
-    from service.model.clock import Clock
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +53,7 @@ class Replayed:
 
 
 def create(
-    engine: Engine,
-    clock: Clock,
-    cipher: SecretCipher,
+    database: Database,
     guard: Guard,
     *,
     url: str,
@@ -69,29 +66,26 @@ def create(
 
     Raises UrlNotAllowedError, KafkaMissingError, HeaderNotAllowedError or SecretKeyMissingError.
     """
-    now = clock()
+    now = database.clock()
     secret = signing.new_secret()
     webhook = Webhook(
         id=f"wh_{secrets.token_hex(8)}",
         url=transport.checked(url, guard),
         created_at=now,
         updated_at=now,
-        sealed_secret=cipher.seal(secret),
-        sealed_headers=_sealed(cipher, headers),
+        sealed_secret=database.cipher.seal(secret),
+        sealed_headers=_sealed(database, headers),
         types=types,
         tables=tables,
         description=description,
     )
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    with _changing(database) as connection:
         webhook_store.add(connection, webhook)
         audit_record.about("webhook", webhook.id)
     return Created(webhook, secret)
 
 
-def change(
-    engine: Engine, clock: Clock, cipher: SecretCipher, guard: Guard, *, webhook_id: str, changes: Mapping[str, Any]
-) -> Webhook:
+def change(database: Database, guard: Guard, *, webhook_id: str, changes: Mapping[str, Any]) -> Webhook:
     """Changes a webhook. `changes` maps fields of Webhook to new values, and `headers` to new headers. Pending
     deliveries go to the new URL.
 
@@ -100,34 +94,31 @@ def change(
     changes = dict(changes)
     if "url" in changes:
         transport.checked(changes["url"], guard)
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    with _changing(database) as connection:
         webhook = webhook_store.get(connection, webhook_id, for_update=True)
         if (headers := changes.pop("headers", None)) is not None:
             # A caller that was shown masked values sends them back to keep the stored ones.
-            stored = json.loads(cipher.open(webhook.sealed_headers)) if MASK in headers.values() else {}
+            stored = json.loads(database.cipher.open(webhook.sealed_headers)) if MASK in headers.values() else {}
             wanted = {name: stored.get(name, value) if value == MASK else value for name, value in headers.items()}
-            changes["sealed_headers"] = _sealed(cipher, wanted)
-        webhook = webhook.evolve(**changes, updated_at=clock())
+            changes["sealed_headers"] = _sealed(database, wanted)
+        webhook = webhook.evolve(**changes, updated_at=database.clock())
         webhook_store.change(connection, webhook)
     return webhook
 
 
-def remove(engine: Engine, webhook_id: str) -> None:
+def remove(database: Database, webhook_id: str) -> None:
     """Removes a webhook with all its deliveries. Raises WebhookNotFoundError."""
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    with _changing(database) as connection:
         webhook_store.get(connection, webhook_id)
         webhook_store.remove(connection, webhook_id)
 
 
-def rotate_secret(engine: Engine, clock: Clock, cipher: SecretCipher, webhook_id: str) -> Created:
+def rotate_secret(database: Database, webhook_id: str) -> Created:
     """Sets a new secret. For a day the old secret signs as well. Raises WebhookNotFoundError, SecretKeyMissingError."""
-    now = clock()
+    now = database.clock()
     secret = signing.new_secret()
-    sealed_secret = cipher.seal(secret)
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    sealed_secret = database.cipher.seal(secret)
+    with _changing(database) as connection:
         webhook = webhook_store.get(connection, webhook_id, for_update=True)
         webhook = webhook.evolve(
             sealed_secret=sealed_secret,
@@ -139,88 +130,69 @@ def rotate_secret(engine: Engine, clock: Clock, cipher: SecretCipher, webhook_id
     return Created(webhook, secret)
 
 
-def enable(engine: Engine, notifier: Notifier, clock: Clock, webhook_id: str) -> Webhook:
+def enable(database: Database, webhook_id: str) -> Webhook:
     """Enables a webhook, resets all pending deliveries and sends them now; also if it was enabled but failing.
 
     Raises WebhookNotFoundError.
     """
-    now = clock()
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    now = database.clock()
+    with _changing(database) as connection:
         webhook = webhook_store.get(connection, webhook_id, for_update=True).evolve(
             disabled_because=None, disabled_at=None, failing_since=None, updated_at=now
         )
         webhook_store.change(connection, webhook)
         delivery_store.restart_pending(connection, webhook_id, now=now)
-    notifier.notify()
     return webhook
 
 
-def disable(engine: Engine, notifier: Notifier, webhook_id: str, *, because: str, now: datetime) -> Webhook:
+def disable(database: Database, webhook_id: str, *, because: str) -> Webhook:
     """Disables a webhook: pending deliveries wait. Publishes `webhook.disabled`. Idempotent.
 
     Raises WebhookNotFoundError.
     """
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    with _changing(database) as connection:
         webhook = webhook_store.get(connection, webhook_id, for_update=True)
         if not webhook.is_enabled:
             return webhook
+        now = database.clock()
         webhook = webhook.evolve(disabled_because=because, disabled_at=now, updated_at=now)
         webhook_store.change(connection, webhook)
         outbox.publish(connection, [webhook_disabled(webhook, now)], now=now)
     log.warning("Webhook %s is disabled: %s", webhook_id, because)
-    notifier.notify()
     return webhook
 
 
-def test(engine: Engine, notifier: Notifier, clock: Clock, webhook_id: str) -> Delivery:
+def test(database: Database, webhook_id: str) -> Delivery:
     """Sends a test event to this webhook, without retries. Raises WebhookNotFoundError or WebhookDisabledError."""
-    now = clock()
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    now = database.clock()
+    with _changing(database) as connection:
         webhook = _enabled(connection, webhook_id)
         new = outbox.write(connection, [webhook_test(webhook, now, secrets.token_hex(8))])
         [delivery_id] = delivery_store.enqueue(connection, [(webhook_id, each) for each in new], now=now)
-        delivery = delivery_store.get(connection, delivery_id)
-    notifier.notify()
-    return delivery
+        return delivery_store.get(connection, delivery_id)
 
 
-def replay_one(engine: Engine, notifier: Notifier, clock: Clock, delivery_id: str) -> Delivery:
+def replay_one(database: Database, delivery_id: str) -> Delivery:
     """Sends a delivery again, with the same event id. Raises DeliveryNotFoundError or WebhookDisabledError."""
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    with _changing(database) as connection:
         _enabled(connection, delivery_store.get(connection, delivery_id).webhook_id)
-        delivery_store.send_again(connection, [delivery_id], now=clock())
-        delivery = delivery_store.get(connection, delivery_id)
-    notifier.notify()
-    return delivery
+        delivery_store.send_again(connection, [delivery_id], now=database.clock())
+        return delivery_store.get(connection, delivery_id)
 
 
-def skip(engine: Engine, notifier: Notifier, clock: Clock, delivery_id: str) -> Delivery:
+def skip(database: Database, delivery_id: str) -> Delivery:
     """Gives up a pending delivery, so that those behind it are sent. Raises DeliveryNotFoundError, or
     DeliveryEndedError if it is not pending."""
-    now = clock()
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    now = database.clock()
+    with _changing(database) as connection:
         delivery = delivery_store.get(connection, delivery_id)
         if not delivery_store.give_up(connection, delivery, now=now):
             raise DeliveryEndedError(f"Delivery {delivery_id} is {delivery.state.value}.")
-        delivery = delivery_store.get(connection, delivery_id)
-    notifier.notify()
-    return delivery
+        return delivery_store.get(connection, delivery_id)
 
 
 def replay(
-    engine: Engine,
-    notifier: Notifier,
-    clock: Clock,
-    webhook_id: str,
-    *,
-    since: datetime,
-    until: datetime | None,
-    with_delivered: bool,
+    database: Database, webhook_id: str, *, since: datetime, until: datetime | None, with_delivered: bool
 ) -> Replayed:
     """Replays the events from `since` to `until` that match the webhook: those that were given up, those that were
     never sent because it was disabled or did not exist yet, and with `with_delivered` also those that were delivered.
@@ -228,9 +200,8 @@ def replay(
     Pending deliveries stay unchanged, so a repeated call has no further effect. Raises WebhookNotFoundError or
     WebhookDisabledError.
     """
-    now = clock()
-    with writing(engine) as connection:
-        outbox.lock(connection)
+    now = database.clock()
+    with _changing(database) as connection:
         webhook = _enabled(connection, webhook_id)
         count, seq = 0, 0
         while count < MOST_REPLAYED:
@@ -240,12 +211,20 @@ def replay(
             count += _replay(connection, webhook, found, with_delivered=with_delivered, now=now)
             seq = found[-1].seq
         is_complete = not outbox.between(connection, since, until or now, after_seq=seq, limit=1)
-    notifier.notify()
     return Replayed(count, is_complete)
 
 
-def _sealed(cipher: SecretCipher, headers: Mapping[str, str]) -> str:
-    return cipher.seal(json.dumps(header_rules.checked(headers)))
+@contextmanager
+def _changing(database: Database) -> Iterator[Connection]:
+    """A transaction beside which no event is published. Afterwards it wakes those who send."""
+    with writing(database.engine) as connection:
+        outbox.lock(connection)
+        yield connection
+    database.notifier.notify()
+
+
+def _sealed(database: Database, headers: Mapping[str, str]) -> str:
+    return database.cipher.seal(json.dumps(header_rules.checked(headers)))
 
 
 def _replay(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -110,6 +110,19 @@ class HealthProblem:
         # `str` is much faster than the `value` of an enum.
         parts = (str(self.kind), str(self.about.type), self.about.id, self.part)
         return f"prb_{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What it says and proposes, as JSON."""
+        return {
+            "title": self.title,
+            "detail": self.detail,
+            "consequence": self.consequence,
+            "remedy": self.remedy,
+            "command": self.command,
+            "evidence": dict(self.evidence),
+            "action": dict(vars(self.action)) if self.action else None,
+        }
 
     @property
     def table_id(self) -> str | None:

@@ -30,7 +30,7 @@ def _of(
     at: datetime,
     resolved_at: datetime | None,
 ) -> Event:
-    problem, about, action = found.problem, found.problem.about, found.problem.action
+    problem, about = found.problem, found.problem.about
     data: dict[str, Any] = {
         "problem": {
             "id": problem.id,
@@ -40,13 +40,7 @@ def _of(
             "since": problem.since.isoformat(),
             "opened_at": found.opened_at.isoformat(),
             "resolved_at": resolved_at.isoformat() if resolved_at else None,
-            "title": problem.title,
-            "detail": problem.detail,
-            "consequence": problem.consequence,
-            "remedy": problem.remedy,
-            "command": problem.command,
-            "evidence": dict(problem.evidence),
-            "action": dict(vars(action)) if action else None,
+            **problem.words,
         },
         "open": {severity.value: counts.get(severity, 0) for severity in Severity},
     }

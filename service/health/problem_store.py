@@ -182,7 +182,7 @@ def _each(connection: Connection, changes: list[dict[str, Any]]) -> None:
 
 
 def _values(found: OpenProblem) -> dict[str, Any]:
-    problem, action = found.problem, found.problem.action
+    problem = found.problem
     return {
         "kind": problem.kind.value,
         "severity": problem.severity.value,
@@ -192,17 +192,7 @@ def _values(found: OpenProblem) -> dict[str, Any]:
         "about_name": problem.about.name,
         "table_id": problem.table_id,
         "since": problem.since,
-        "data": {
-            "title": problem.title,
-            "detail": problem.detail,
-            "consequence": problem.consequence,
-            "remedy": problem.remedy,
-            "command": problem.command,
-            "evidence": dict(problem.evidence),
-            "action": vars(action) if action else None,
-            "part": problem.part,
-            "base_path": found.base_path,
-        },
+        "data": {**problem.words, "part": problem.part, "base_path": found.base_path},
     }
 
 

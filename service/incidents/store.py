@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Page, among, paged, within
+from service.db.page import Page, PageRequest, among, paged
 from service.db.upsert import insert
 from service.incidents.incident import NO_LONGER_FOUND, Incident, IncidentKind, IncidentState
 from service.model.job_errors import IncidentNotFoundError
@@ -106,22 +106,17 @@ def count_unresolved(connection: Connection) -> Counter[tuple[IncidentKind, Inci
 
 def page(
     connection: Connection,
+    asked: PageRequest,
     *,
-    limit: int,
-    cursor: str | None = None,
     table_id: str | None = None,
     kinds: Collection[IncidentKind] = (),
     states: Collection[IncidentState] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
 ) -> Page[Incident]:
     """Returns a page, newest incident first. Empty `kinds` and `states` select all; the times are those of opening."""
-    query = sa.select(_i).where(
-        *within(_i.c.opened_at, since, until), *among(_i.c.kind, kinds), *among(_i.c.state, states)
-    )
+    query = sa.select(_i).where(*asked.within(_i.c.opened_at), *among(_i.c.kind, kinds), *among(_i.c.state, states))
     if table_id is not None:
         query = query.where(_i.c.table_id == table_id)
-    return paged(connection, query, Incident.of_row, _i.c.opened_at, _i.c.id, limit=limit, cursor=cursor)
+    return paged(connection, query, Incident.of_row, _i.c.opened_at, _i.c.id, asked=asked)
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:

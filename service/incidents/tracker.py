@@ -58,7 +58,8 @@ def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping
         for each in judged.findings
     ]
     closing: list[Incident] = []
-    for each in store.unresolved(connection, table_id):
+    unresolved = store.unresolved(connection, table_id)
+    for each in unresolved:
         if each.kind in MISPLACING_ROWS and each.instant in judged.repaired:
             because = f"{judged.repaired[each.instant]} moved its rows to where they belong"
             closing.append(each.closed(IncidentState.REPAIRED, because, now))
@@ -66,6 +67,8 @@ def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping
             closing.append(each.closed(IncidentState.CLEARED, "the commit was rolled back", now))
         elif each.id in over:
             closing.append(each.closed(IncidentState.CLEARED, over[each.id], now))
+    if not found and not closing:
+        return Change(still_open=sum(each.state is IncidentState.OPEN for each in unresolved))
     return change(connection, table_id, found, closing, now, can_be_polled=True)
 
 

@@ -171,9 +171,14 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
     groups.update((partition, file_id) for partition, file_ids in replaced.items() for file_id in file_ids)
     base_rows: dict[str, dict[str, int]] = {}
     written: dict[str, dict[str, int]] = {}
+    rows_written = rows_deleted = bytes_written = 0
     for partition, stat in stats:
+        rows, deleted = _count(stat.num_inserts) + _count(stat.num_update_writes), _count(stat.num_deletes)
+        rows_written += rows
+        rows_deleted += deleted
+        bytes_written += _count(stat.total_write_bytes)
         into = written.setdefault(partition, {})
-        into[stat.file_id] = into.get(stat.file_id, 0) + _written(stat) + _count(stat.num_deletes)
+        into[stat.file_id] = into.get(stat.file_id, 0) + rows + deleted
         name = (stat.path or "").rpartition("/")[2]
         if name and not name.startswith("."):
             base_rows.setdefault(partition, {})[name] = _count(stat.num_writes)
@@ -182,9 +187,9 @@ def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
     checkpoint = extra.get(FLINK_CHECKPOINT)
     return InstantMetadata(
         operation=operation_of(record.operation_type, extra),
-        rows_written=_sum((_written(stat) for _, stat in stats), where),
-        rows_deleted=_sum((_count(stat.num_deletes) for _, stat in stats), where),
-        bytes_written=_sum((_count(stat.total_write_bytes) for _, stat in stats), where),
+        rows_written=_possible(rows_written, where),
+        rows_deleted=_possible(rows_deleted, where),
+        bytes_written=_possible(bytes_written, where),
         partitions=tuple(sorted({partition for partition, _ in groups} | set(replaced))),
         file_groups=len(groups),
         replaced=replaced,
@@ -243,17 +248,12 @@ def _shape(schema: Any) -> Any:
     return [kind, *(schema.get(detail) for detail in ("logicalType", "precision", "scale", "size", "symbols"))]
 
 
-def _sum(counts: Iterable[int], where: str) -> int:
-    """Raises StorageError for more than any table has."""
-    total = sum(counts)
+def _possible(total: int, where: str) -> int:
+    """Returns the total. Raises StorageError if it is more than any table has."""
     if total >= _MAX_COUNT:
         raise StorageError(f"{where} is damaged: its counts sum up to {total}")
     return total
 
 
-def _written(stat: WriteStat) -> int:
-    return _count(stat.num_inserts) + _count(stat.num_update_writes)
-
-
 def _count(value: int | None) -> int:
-    return max(value or 0, 0)
+    return value if value and value > 0 else 0

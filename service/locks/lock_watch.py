@@ -98,7 +98,7 @@ class LockWatch:
         # Threads of the pool share it: each reads and writes one item at a time.
         self._silent: dict[tuple[tuple[str, int], ...], tuple[datetime, LockFile]] = {}
         self.pool: BoundedPool[LockSighting] = BoundedPool(
-            self._look, key=lambda sighting: sighting.table_id, size=config.at_once
+            self._look, keys=lambda sighting: (sighting.table_id,), size=config.at_once
         )
 
     def run_once(self) -> Looked:

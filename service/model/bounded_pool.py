@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterable
 
 Item = TypeVar("Item")
 
@@ -19,19 +19,20 @@ _TURN_SECONDS = 0.02
 
 
 class BoundedPool(Generic[Item]):
-    """Works on at most `size` items at once. `work` must not raise, and must limit its own time. `on_idle` is called
-    when no item waits for a thread."""
+    """Works on at most `size` items at once. `work` must not raise, and must limit its own time; it may return parts of
+    the item that are left to do, each by itself. `keys` name what an item is about: a table, or several. `on_idle` is
+    called when no item waits for a thread."""
 
     def __init__(
         self,
-        work: Callable[[Item], None],
+        work: Callable[[Item], Iterable[Item] | None],
         *,
-        key: Callable[[Item], str],
+        keys: Callable[[Item], Collection[str]],
         size: int,
         on_idle: Callable[[], None] = lambda: None,
     ) -> None:
         self._work = work
-        self._key = key
+        self._keys = keys
         self._size = size
         self._on_idle = on_idle
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="pool")
@@ -41,19 +42,19 @@ class BoundedPool(Generic[Item]):
 
     @property
     def busy(self) -> frozenset[str]:
-        """The keys of the items that wait or are worked on."""
+        """The keys of all items that wait or are worked on."""
         with self._guard:
             return frozenset(self._busy)
 
     @property
     def capacity(self) -> int:
-        """The number of further items that keep the pool busy for the next moments."""
+        """The number of further keys that keep the pool busy for the next moments."""
         with self._guard:
             return max(0, (1 + _WAITING) * self._size - len(self._busy))
 
     def add(self, item: Item) -> None:
         with self._guard:
-            self._busy.add(self._key(item))
+            self._busy.update(self._keys(item))
         self._threads.submit(self._run, item)
 
     def wait(self, seconds: float) -> bool:
@@ -63,14 +64,19 @@ class BoundedPool(Generic[Item]):
 
     def _run(self, item: Item) -> None:
         has_turn = self._turn.acquire(timeout=_TURN_SECONDS)
+        left: list[Item] = []
         try:
-            self._work(item)
+            left = list(self._work(item) or ())
         finally:
             if has_turn:
                 self._turn.release()
             with self._guard:
-                self._busy.discard(self._key(item))
+                self._busy.difference_update(self._keys(item))
+                for each in left:
+                    self._busy.update(self._keys(each))
                 is_idle = len(self._busy) < self._size
                 self._guard.notify_all()
+            for each in left:
+                self._threads.submit(self._run, each)
             if is_idle:
                 self._on_idle()

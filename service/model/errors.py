@@ -11,6 +11,7 @@ from jobs.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
 _MAX_DETAIL = 4000
 
@@ -129,6 +130,11 @@ class ParamsInvalidError(InvalidError):
         "errors": [{"field": "tabel_id", "message": "is not known here"}],
         "known": ["cursor", "kind", "limit", "state", "table_id"],
     }
+
+    @classmethod
+    def of(cls, field: str, message: str) -> Self:
+        """Returns the error of one value."""
+        return cls(f"{field}: {message}", extensions={"errors": [{"field": field, "message": message}]})
 
 
 class ConflictError(GroundskeeperError):

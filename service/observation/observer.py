@@ -21,10 +21,10 @@ from service.model.errors import DatabaseUnavailableError, GroundskeeperError
 from service.model.storage_errors import PollFailedError
 from service.model.table_errors import TableNotFoundError
 from service.observation import poll_events
-from service.observation.poll import ReadTable, poll_table
+from service.observation.poll import FindQuiet, ReadTable, poll_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
     from datetime import datetime
     from random import Random
 
@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 _ROUND_SECONDS = 10.0
 # A transaction claims no more tables, so that other writers do not wait for long.
 _CLAIMED_AT_ONCE = 200
+# Tables that one reader looks at, one after the other: enough that asking it costs little.
+_TOGETHER = 25
 # How often a table whose polls fail is glanced at. A mended one is found within a minute.
 _GLANCE_SECONDS = 40.0
 # Share of the interval that is random, so that tables registered together are not polled together for ever.
@@ -94,6 +96,7 @@ class Observer:
         config: ObserverConfig,
         *,
         read: ReadTable,
+        quiet: FindQuiet,
         glance: Callable[[str], str],
         notifier: Notifier,
     ) -> None:
@@ -105,11 +108,15 @@ class Observer:
         self._poll_requests = poll_requests
         self._config = config
         self._read = read
+        self._quiet = quiet
         self._notifier = notifier
         self._guard = threading.Lock()
         self._counts: Counter[str] = Counter()
-        self.pool: BoundedPool[Watch] = BoundedPool(
-            self._poll, key=lambda watch: watch.table_id, size=config.at_once, on_idle=self._on_idle
+        self.pool: BoundedPool[Sequence[Watch]] = BoundedPool(
+            self._poll_together,
+            keys=lambda watches: [watch.table_id for watch in watches],
+            size=config.at_once,
+            on_idle=self._on_idle,
         )
         self._has_more = False
 
@@ -121,10 +128,10 @@ class Observer:
         """
         self._poll_requests.notified.clear()
         until = time.monotonic() + _ROUND_SECONDS
-        while claimed := self._claim():
-            self._count(claimed=len(claimed))
-            for watch in claimed:
-                self.pool.add(watch)
+        while portions := self._claim():
+            for watches in portions:
+                self._count(claimed=len(watches))
+                self.pool.add(watches)
             if time.monotonic() > until:
                 self._poll_requests.notified.set()
                 break
@@ -132,7 +139,7 @@ class Observer:
             counts, self._counts = self._counts, Counter()
         return Observed(**counts)
 
-    def _claim(self) -> list[Watch]:
+    def _claim(self) -> list[Sequence[Watch]]:
         now = self._clock()
         busy = self.pool.busy
         limit = min(self.pool.capacity, _CLAIMED_AT_ONCE)
@@ -163,12 +170,29 @@ class Observer:
         done = {watch.table_id for watch in claimed} | (set() if self._has_more else requested)
         for table_id in done:
             self._poll_requests.taken(table_id)
-        return claimed
+        return _portions(claimed, requested)
 
     def _on_idle(self) -> None:
         # An idle pool alone is no reason for a claim: each claim would be of one table, and cost a transaction.
         if self._has_more or self._poll_requests.wanted():
             self._poll_requests.notified.set()
+
+    def _poll_together(self, watches: Sequence[Watch]) -> list[Sequence[Watch]]:
+        """Polls tables, except for those that it returns: each has news, or may keep others waiting."""
+        if len(watches) == 1:
+            self._poll(watches[0])
+            return []
+        quiet = self._quiet_among(watches)
+        self._count(unchanged=len(quiet))
+        return [(watch,) for watch in watches if watch.table_id not in quiet]
+
+    def _quiet_among(self, watches: Sequence[Watch]) -> Collection[str]:
+        try:
+            return set(self._quiet(watches, self._clock()))
+        except GroundskeeperError as error:
+            # One of them makes a reader hang or crash. Each poll alone finds out which.
+            log.info("%d tables cannot be looked at together: %s %s", len(watches), error.title, error.detail)
+            return ()
 
     def _poll(self, watch: Watch) -> None:
         with log_context(table_id=watch.table_id):
@@ -226,3 +250,11 @@ class Observer:
     def _count(self, **more: int) -> None:
         with self._guard:
             self._counts.update(more)
+
+
+def _portions(claimed: Sequence[Watch], requested: Collection[str]) -> list[Sequence[Watch]]:
+    """Puts those together of which most are found unchanged. They come last: somebody may wait for the others."""
+    alone = [each for each in claimed if each.table_id in requested or each.failures or each.looked_at is None]
+    separate = {each.table_id for each in alone}
+    rest = [each for each in claimed if each.table_id not in separate]
+    return [(each,) for each in alone] + [rest[at : at + _TOGETHER] for at in range(0, len(rest), _TOGETHER)]

@@ -16,7 +16,7 @@ from service.delivery import outbox
 from service.incidents import tracker
 from service.incidents.finding import Judged
 from service.incidents.incident import with_misplaced_rows
-from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, Commit
+from service.lake.commit import CLEAN, CLUSTERING, COMPACTION, WRITING_ACTIONS, Commit
 from service.lake.snapshot import Since, TableSnapshot
 from service.observation import other_runs, poll_events
 from service.observation.table_read import ChangedTable, UnchangedTable
@@ -25,7 +25,7 @@ from service.queue.unknown_outcomes import settle
 from service.queue.unstarted_jobs import withdraw_beside_incidents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -48,6 +48,9 @@ class PollResult:
 ReadTable = Callable[["Watch", "datetime"], ChangedTable | UnchangedTable]
 """A `TableReader`, or one in a child process."""
 
+FindQuiet = Callable[["Sequence[Watch]", "datetime"], "Collection[str]"]
+"""The `quiet` of a `TableReader`, or of one in a child process."""
+
 
 def poll_table(engine: Engine, clock: Clock, watch: Watch, read: ReadTable) -> PollResult:
     """Polls a table: reads it, and then records what is new.
@@ -67,10 +70,11 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
     watch, files = polled.watch, polled.files
     assert watch.looked_at is not None
     with writing(engine) as connection:
-        if _is_overtaken(connection, polled):
-            return PollResult(watch.table_id)
-        added = commit_store.record(connection, [dataclasses.replace(each, seen_at=seen_at) for each in polled.commits])
+        before = watch_store.get(connection, watch.table_id, for_update=True)
         stored = snapshot_store.find(connection, watch.table_id)
+        if _is_overtaken(connection, polled, before, stored):
+            return PollResult(watch.table_id)
+        added = commit_store.record(connection, polled.commits, seen_at)
         snapshot = TableSnapshot(
             table_id=watch.table_id,
             taken_at=watch.looked_at,
@@ -90,7 +94,10 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
             clock=_with_first(stored, polled.clock),
             not_writable=stored.snapshot.not_writable if stored else None,
         )
-        snapshot = _with_commits(connection, snapshot, stored, added)
+        if before.looked_at is None:
+            snapshot = _of_first_commits(snapshot, added)
+        else:
+            snapshot = _with_commits(connection, snapshot, stored, added)
         snapshot_store.save_partitions(connection, watch.table_id, files.listed, files.partitions)
         snapshot = snapshot_store.save(connection, Stored(snapshot, files.layout.to_json()))
         sample_store.record(connection, watch.table_id, Sample.of(snapshot))
@@ -150,17 +157,30 @@ def _save_seen(engine: Engine, watch: Watch, found: UnchangedTable, now: datetim
             snapshot_store.save(connection, dataclasses.replace(stored, snapshot=snapshot))
 
 
-def _is_overtaken(connection: Connection, polled: ChangedTable) -> bool:
+def _is_overtaken(connection: Connection, polled: ChangedTable, before: Watch, stored: Stored | None) -> bool:
     """Returns whether a later poll has been recorded, or the table was changed or its snapshot deleted meanwhile.
 
-    Locks the table's watch, so that none of that happens until the end of the transaction.
+    `before` is the table's watch, locked, so that none of that happens until the end of the transaction.
     """
-    stored = watch_store.get(connection, polled.watch.table_id, for_update=True)
-    if stored.looked_at and polled.watch.looked_at and stored.looked_at > polled.watch.looked_at:
+    if before.looked_at and polled.watch.looked_at and before.looked_at > polled.watch.looked_at:
         return True
     if table_store.get(connection, polled.watch.table_id).index != polled.index:
         return True
-    return polled.files.listed is not None and snapshot_store.find(connection, polled.watch.table_id) is None
+    return polled.files.listed is not None and stored is None
+
+
+def _of_first_commits(snapshot: TableSnapshot, added: Sequence[Commit]) -> TableSnapshot:
+    """Adds the commits of a first poll: no others are stored of the table, so the database need not be asked."""
+    writes = [commit for commit in added if commit.action in WRITING_ACTIONS]
+    return dataclasses.replace(
+        snapshot,
+        last_commit=writes[-1].requested_time if writes else None,
+        last_commit_at=writes[-1].completed_at if writes else None,
+        first_commit_at=writes[0].completed_at if writes else None,
+        since_compaction=commit_store.since_run_among(added, COMPACTION),
+        since_cleaning=commit_store.since_run_among(added, CLEAN),
+        since_clustering=commit_store.since_run_among(added, CLUSTERING),
+    )
 
 
 def _with_commits(

@@ -5,8 +5,10 @@ Nothing here writes to the database, so a process of the reader pool can run it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
+import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
@@ -27,6 +29,7 @@ from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
 from service.lake.table_lock import seen_lock
 from service.lake.timeline import parse_instant, timeline_files, timeline_of
+from service.model.errors import GroundskeeperError
 from service.observation import late_files
 from service.observation.snapshot_refresh import Files, refresh
 from service.observation.stale_commits import judge, replacing
@@ -60,6 +63,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WRITTEN_WITHIN = timedelta(minutes=1)
+# A storage that is slow, or that hangs, is read by many readers at once.
+_QUIET_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -105,17 +110,41 @@ class TableReader:
         """Reads a table. Costs one listing and a look at the lock's file while nothing has happened. Raises
         TableNotFoundError and the errors of `service.lake`."""
         storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
-        found = self._timeline(storage, watch, now)
-        permissions = Permissions(self.allowed_roots, self.lock_roots)
-        lock = seen_lock(storage, watch.lock, self.storage_options, permissions, now, before=watch.seen_lock)
-        return dataclasses.replace(found, lock=lock)
+        found: ChangedTable | UnchangedTable | None = self._unchanged(storage, watch, now)
+        if found is None:
+            found = _changed(self.engine, storage, watch.table_id, self.small_file_bytes, now)
+        return dataclasses.replace(found, lock=self._lock(storage, watch, now))
 
-    def _timeline(self, storage: Storage, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
-        if watch.fingerprint and watch.timeline_path:
-            names = storage.names(watch.timeline_path)
-            if fingerprint(names) == watch.fingerprint:
-                return _unchanged(self.engine, storage, watch, now)
-        return _changed(self.engine, storage, watch.table_id, self.small_file_bytes, now)
+    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
+        """Returns the ids of the tables of which a poll would find nothing to record. A table is left out if it cannot
+        be read, or if the tables before it have taken `_QUIET_SECONDS`."""
+        until = time.monotonic() + _QUIET_SECONDS
+        found = []
+        for watch in watches:
+            if time.monotonic() > until:
+                break
+            with contextlib.suppress(GroundskeeperError):
+                if self._is_quiet(watch, now):
+                    found.append(watch.table_id)
+        return found
+
+    def _is_quiet(self, watch: Watch, now: datetime) -> bool:
+        storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
+        found = self._unchanged(storage, watch, now)
+        is_quiet = found is not None and found.pending is None and not found.over
+        return is_quiet and self._lock(storage, watch, now) == watch.seen_lock
+
+    def _lock(self, storage: Storage, watch: Watch, now: datetime) -> SeenLock | None:
+        permissions = Permissions(self.allowed_roots, self.lock_roots)
+        return seen_lock(storage, watch.lock, self.storage_options, permissions, now, before=watch.seen_lock)
+
+    def _unchanged(self, storage: Storage, watch: Watch, now: datetime) -> UnchangedTable | None:
+        """Returns None if the timeline has changed."""
+        if not watch.fingerprint or not watch.timeline_path:
+            return None
+        if fingerprint(storage.names(watch.timeline_path)) != watch.fingerprint:
+            return None
+        return _unchanged(self.engine, storage, watch, now)
 
 
 @dataclass(frozen=True)
@@ -129,9 +158,14 @@ class IsolatedTableReader:
     lock_roots: tuple[str, ...] = ()
 
     def __call__(self, watch: Watch, now: datetime) -> ChangedTable | UnchangedTable:
-        engine = _engine(self.database)
+        return self._reader()(watch, now)
+
+    def quiet(self, watches: Sequence[Watch], now: datetime) -> list[str]:
+        return self._reader().quiet(watches, now)
+
+    def _reader(self) -> TableReader:
         roots = (self.allowed_roots, self.lock_roots)
-        return TableReader(engine, self.storage_options, self.small_file_bytes, *roots)(watch, now)
+        return TableReader(_engine(self.database), self.storage_options, self.small_file_bytes, *roots)
 
 
 _engine = cache(partial(open_engine, connections=1))

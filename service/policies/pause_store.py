@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 _a = schema.automation
 _ROW = _a.c.id == 1
+# Every decision executes this statement, so it is built once.
+_GET = sa.select(_a).where(_ROW)
+_GET_LOCKED = _GET.with_for_update()
 
 
 def pause_of(connection: Connection, *, for_update: bool = False) -> Pause | None:
     """Returns the current pause, or None. `for_update` keeps other replicas from starting jobs by policy and from
     pausing them until the transaction ends."""
-    query = sa.select(_a).where(_ROW)
-    row = connection.execute(query.with_for_update() if for_update else query).one()
+    row = connection.execute(_GET_LOCKED if for_update else _GET).one()
     return Pause(row.paused_since, row.paused_by, row.reason or "") if row.paused_since else None
 
 

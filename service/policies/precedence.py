@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from service.policies.policy import SECTIONS, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from service.policies.policy import PatternPolicy, TableLevel
@@ -40,16 +43,25 @@ def effective(patterns: Iterable[PatternPolicy], name: str, table: TableLevel | 
     if table:
         levels.append((TABLE, table.settings))
         changes.append(table.updated_at)
+    policy, sources = _merged(tuple((source, msgspec.json.encode(settings)) for source, settings in levels))
+    return Effective(policy, sources, max(changes, default=None))
+
+
+@lru_cache(maxsize=256)
+def _merged(levels: Sequence[tuple[str, bytes]]) -> tuple[Policy, Mapping[str, str]]:
+    """Returns the policy of these levels, from the weakest to the strongest, and the sources of its settings. It is
+    kept, because most tables have the same levels, and each decision needs it."""
     merged = Policy().to_json()
     sources = dict.fromkeys(_flat(merged), DEFAULT)
-    for source, settings in levels:
+    for source, encoded in levels:
+        settings = msgspec.json.decode(encoded)
         for key, value in settings.items():
             if key in SECTIONS:
                 merged[key].update(value)
             else:
                 merged[key] = value
         sources.update(dict.fromkeys(_flat(settings), source))
-    return Effective(Policy.from_json(merged), sources, max(changes, default=None))
+    return Policy.from_json(merged), sources
 
 
 def _strength(pattern: PatternPolicy) -> tuple[int, int, str]:

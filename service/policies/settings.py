@@ -269,11 +269,8 @@ class PartitionTtlSettings(Section):
 
 
 @dataclass(frozen=True)
-class DiagnosisSettings(Section):
-    """Looks for damages every `seconds`. Off by default: each one lists all folders of the table in the storage, which
-    an object store charges for, and takes a worker's slot."""
-
-    params = DiagnosisParams
+class CheckSettings(Section):
+    """Settings of the jobs that look for faults, with the rows or without."""
 
     enabled: Enabled = False
     seconds: Seconds = 86_400
@@ -283,17 +280,21 @@ class DiagnosisSettings(Section):
 
 
 @dataclass(frozen=True)
-class AuditSettings(Section):
+class DiagnosisSettings(CheckSettings):
+    """Looks for damages every `seconds`. Off by default: each one lists all folders of the table in the storage, which
+    an object store charges for, and takes a worker's slot."""
+
+    params = DiagnosisParams
+
+
+@dataclass(frozen=True)
+class AuditSettings(CheckSettings):
     """Proves the table every `seconds`. On by default without rows: a listing of the storage is compared with what the
     commits and the metadata table say."""
 
     params = AuditParams
 
     enabled: Enabled = True
-    seconds: Seconds = 86_400
-    cron: Cron = None
-    min_interval_seconds: Interval = 3600
-    rows: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 _p = schema.policies
 _t = schema.table_policies
+# Every decision executes these statements, so they are built once.
+_EVERY = sa.select(_p).order_by(_p.c.pattern)
+_OF_TABLE = sa.select(_t).where(_t.c.table_id == sa.bindparam("of_table"))
 
 
 def every(connection: Connection) -> list[PatternPolicy]:
     """Returns the policies of all patterns, in alphabetical order."""
-    return [_policy(row) for row in connection.execute(sa.select(_p).order_by(_p.c.pattern))]
+    return [_policy(row) for row in connection.execute(_EVERY)]
 
 
 def get(connection: Connection, pattern: str) -> PatternPolicy:
@@ -50,7 +53,7 @@ def delete(connection: Connection, pattern: str) -> None:
 
 
 def of_table(connection: Connection, table_id: str) -> TableLevel | None:
-    row = connection.execute(sa.select(_t).where(_t.c.table_id == table_id)).one_or_none()
+    row = connection.execute(_OF_TABLE, {"of_table": table_id}).one_or_none()
     return TableLevel(row.settings, row.updated_at) if row else None
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _b = schema.breakers
 _j = schema.jobs
 _t = schema.turns
+# Every decision executes this statement, so it is built once.
+_MENDED_AT = sa.select(_t.c.mended_at).where(_t.c.table_id == sa.bindparam("of_table"))
 
 _ALIKE = 20
 """The most breakers that are half opened because a table that failed in the same way has succeeded."""
@@ -100,7 +102,5 @@ def mended(connection: Connection, table_id: str, now: datetime) -> None:
 
 
 def mended_at(connection: Connection, table_id: str) -> datetime | None:
-    found: datetime | None = connection.execute(
-        sa.select(_t.c.mended_at).where(_t.c.table_id == table_id)
-    ).scalar_one_or_none()
+    found: datetime | None = connection.execute(_MENDED_AT, {"of_table": table_id}).scalar_one_or_none()
     return found

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _MOST_EXACT = 200
 
+_Ready = tuple[tuple[float, ...], str, int, float]
+"""The turn of a job that is due, its id, its number, and since when it is due."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldSlot:
@@ -45,21 +48,29 @@ def course(
     used: Mapping[str, float],
     slots: int,
     *,
+    spare: int = 0,
     most_wait: float = inf,
 ) -> Course:
     """Returns the course of these jobs with so many slots, of which those that are `held` here are taken at first.
+
+    While all are taken, `spare` slots take the jobs that are not last of their priority; of the held jobs, those that
+    exceed `slots` are in them.
 
     The course ends as soon as a job has waited longer than `most_wait`.
     """
     found = Course()
     slots_used = dict(used)
     busy = {each.table_id: each.left for each in held if each.mutating}
-    ends = [(each.left, each.table_id, each.mutating, each.left) for each in held if each.is_here]
+    here = [each for each in held if each.is_here]
+    in_spare = min(spare, max(0, len(here) - slots))
+    in_slots = len(here) - in_spare
+    ends = [(each.left, each.table_id, each.mutating, each.left, n >= in_slots) for n, each in enumerate(here)]
     heapq.heapify(ends)
-    free = slots - len(ends)
+    free, spare_free = slots - in_slots, spare - in_spare
     later = [(job.due, number) for number, job in enumerate(jobs)]
     heapq.heapify(later)
-    ready: list[tuple[tuple[float, ...], str, int, float]] = []
+    ready: list[_Ready] = []
+    ready_last: list[_Ready] = []
     blocked: defaultdict[str, list[int]] = defaultdict(list)
     # Jobs of other groups free their tables, but no slot.
     elsewhere = [(each.left, each.table_id) for each in held if each.mutating and not each.is_here]
@@ -76,12 +87,18 @@ def course(
 
     def push(number: int, at: float) -> None:
         job = jobs[number]
-        heapq.heappush(ready, (turn(job, slots_used.get(job.table_id, NEVER)), job.id, number, at))
+        heap = ready_last if job.is_last else ready
+        heapq.heappush(heap, (turn(job, slots_used.get(job.table_id, NEVER)), job.id, number, at))
+
+    def next_ready() -> list[_Ready]:
+        if free <= 0:
+            return ready if spare_free > 0 else []
+        return min(filter(None, (ready, ready_last)), key=lambda heap: heap[0], default=ready)
 
     while True:
         while ends and ends[0][0] <= now:
-            at, table_id, is_freed, rest = heapq.heappop(ends)
-            free += 1
+            at, table_id, is_freed, rest, is_spare = heapq.heappop(ends)
+            free, spare_free = free + (not is_spare), spare_free + is_spare
             charge(table_id, rest, at)
             if is_freed:
                 release(table_id, at)
@@ -91,8 +108,8 @@ def course(
         while later and later[0][0] <= now:
             due, number = heapq.heappop(later)
             push(number, max(due, 0.0))
-        while free > 0 and ready:
-            key, _, number, since = heapq.heappop(ready)
+        while heap := next_ready():
+            key, _, number, since = heapq.heappop(heap)
             job = jobs[number]
             if job.mutating and busy.get(job.table_id, 0.0) > now:
                 blocked[job.table_id].append(number)
@@ -103,15 +120,16 @@ def course(
                 continue
             found.starts[job.id] = now
             found.wait = max(found.wait, now - since)
-            free -= 1
+            is_spare = free <= 0
+            free, spare_free = free - (not is_spare), spare_free - is_spare
             charge(job.table_id, AT_LEAST, now)
             if job.mutating:
                 busy[job.table_id] = now + job.seconds
-            heapq.heappush(ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST))
+            heapq.heappush(ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST, is_spare))
         if found.wait > most_wait:
             return found
         times = [queue[0][0] for queue in (ends, elsewhere) if queue]
-        if free > 0 and later:
+        if later and (free > 0 or spare_free > 0):
             times.append(later[0][0])
         if not times:
             break

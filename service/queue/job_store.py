@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from jobs.contract import TABLE_LOCKED, JobKind
 from jobs.kinds.registry import KINDS
 from service.db import schema
-from service.db.page import Page, behind, page_of, within
+from service.db.page import Page, PageRequest, behind, page_of
 from service.db.violation import FOREIGN_KEY, violated
 from service.model.job_errors import JobConflictError, JobNotFoundError
 from service.model.table_errors import TableNotFoundError
@@ -29,6 +29,18 @@ _j = schema.jobs
 _a = schema.job_attempts
 
 _ANY: tuple[str | None, ...] = (None,)
+# Every decision executes these statements, so they are built once.
+_RECENT = (
+    sa.select(_j)
+    .where(_j.c.table_id == sa.bindparam("of_table"), sa.not_(_j.c.dry_run))
+    .order_by(_j.c.created_at.desc(), _j.c.id.desc())
+    .limit(sa.bindparam("most"))
+)
+_COUNT_ACTIVE = (
+    sa.select(_j.c.kind, _j.c.worker_group, sa.func.count())
+    .where(_j.c.state.in_([state.value for state in ACTIVE]), sa.not_(_j.c.dry_run))
+    .group_by(_j.c.kind, _j.c.worker_group)
+)
 
 
 def submit(connection: Connection, job: Job) -> Job:
@@ -85,17 +97,14 @@ def attempts(connection: Connection, job_id: str) -> list[Attempt]:
 
 def page(
     connection: Connection,
+    asked: PageRequest,
     *,
-    limit: int,
-    cursor: str | None = None,
     table_id: str | None = None,
     kinds: Collection[JobKind] = (),
     states: Collection[JobState] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
 ) -> Page[Job]:
     """Returns a page of jobs, newest first. Empty `kinds` and `states` select all; the times are those of creation."""
-    conditions = within(_j.c.created_at, since, until) + behind(cursor, _j.c.created_at, _j.c.id)
+    conditions = asked.within(_j.c.created_at) + behind(asked.cursor, _j.c.created_at, _j.c.id)
     if table_id is not None:
         conditions.append(_j.c.table_id == table_id)
     newest = (_j.c.created_at.desc(), _j.c.id.desc())
@@ -104,14 +113,14 @@ def page(
         sa.select(_j.c.id)
         .where(*conditions, *([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else []))
         .order_by(*newest)
-        .limit(limit + 1)
+        .limit(asked.limit + 1)
         for kind in sorted({each.value for each in kinds}) or _ANY
         for state in sorted({each.value for each in states}) or _ANY
     ]
     ids = pairs[0] if len(pairs) == 1 else sa.union_all(*(sa.select(each.subquery()) for each in pairs))
-    query = sa.select(_j).where(_j.c.id.in_(ids)).order_by(*newest).limit(limit + 1)
+    query = sa.select(_j).where(_j.c.id.in_(ids)).order_by(*newest).limit(asked.limit + 1)
     rows = [Job.of_row(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda job: (job.created_at, job.id))
+    return page_of(rows, asked.limit, lambda job: (job.created_at, job.id))
 
 
 def active(connection: Connection, table_id: str) -> list[str]:
@@ -122,20 +131,13 @@ def active(connection: Connection, table_id: str) -> list[str]:
 
 def recent(connection: Connection, table_id: str, limit: int) -> list[Job]:
     """Returns the table's last `limit` jobs without dry runs, newest first."""
-    query = (
-        sa.select(_j)
-        .where(_j.c.table_id == table_id, sa.not_(_j.c.dry_run))
-        .order_by(_j.c.created_at.desc(), _j.c.id.desc())
-        .limit(limit)
-    )
-    return [Job.of_row(row) for row in connection.execute(query)]
+    rows = connection.execute(_RECENT, {"of_table": table_id, "most": limit})
+    return [Job.of_row(row) for row in rows]
 
 
 def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
     """Counts the active jobs of all tables by kind and worker group, without dry runs."""
-    keys = (_j.c.kind, _j.c.worker_group)
-    query = sa.select(*keys, sa.func.count()).where(is_active(), sa.not_(_j.c.dry_run)).group_by(*keys)
-    return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(query)})
+    return Counter({(JobKind(kind), group): number for kind, group, number in connection.execute(_COUNT_ACTIVE)})
 
 
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:

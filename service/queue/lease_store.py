@@ -28,10 +28,12 @@ _a = schema.job_attempts
 _t = schema.turns
 
 
-def is_any_due(connection: Connection, now: datetime, group: str, *, without: str | None = None) -> bool:
+def is_any_due(
+    connection: Connection, now: datetime, group: str, *, without: str | None = None, only_submitted: bool = False
+) -> bool:
     """Returns whether `take` would find a job, other than `without`. No write lock is taken, because workers poll every
     second."""
-    query = _due(now, group).with_only_columns(_j.c.id).limit(1)
+    query = _due(now, group, only_submitted=only_submitted).with_only_columns(_j.c.id).limit(1)
     found = connection.execute(query if without is None else query.where(_j.c.id != without))
     return found.first() is not None
 
@@ -46,9 +48,10 @@ def take(
     deadline: datetime,
     may_start: Callable[[Job], bool] = lambda _job: True,
     requested_first: bool = True,
+    only_submitted: bool = False,
 ) -> Job | None:
     """Leases the next due job of this worker group to `worker_id`; None when there is none. `may_start` is called last,
-    with the job locked; a job that it rejects is skipped.
+    with the job locked; a job that it rejects is skipped. `only_submitted` leaves out jobs that the service started.
 
     Jobs with a higher priority go first; among equal ones, with `requested_first`, those that somebody submitted before
     those that the service started by itself; then those of the table that has had the fewest slot-seconds of late
@@ -59,8 +62,9 @@ def take(
     held jobs is violated, and the query is repeated.
     """
     passed_over: list[str] = []
+    may_be_taken = _due(now, group, only_submitted=only_submitted)
     while True:
-        due = in_turn(_due(now, group), requested_first=requested_first).with_only_columns(_j.c.id)
+        due = in_turn(may_be_taken, requested_first=requested_first).with_only_columns(_j.c.id)
         query = due.where(_j.c.id.not_in(passed_over)).limit(1).with_for_update(skip_locked=True, of=_j)
         # Only ids are sorted, since thousands of jobs may be due.
         found = connection.execute(query).scalar_one_or_none()
@@ -216,9 +220,9 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
     return [Job.of_row(row) for row in connection.execute(query)]
 
 
-def _due(now: datetime, group: str, *, locked_out: bool = False) -> sa.Select[Any]:
-    """Selects the jobs that a free slot would take, in no order. `locked_out` includes jobs whose table's lock others
-    were seen to hold."""
+def _due(now: datetime, group: str, *, locked_out: bool = False, only_submitted: bool = False) -> sa.Select[Any]:
+    """Selects the jobs that a free slot would take, in no order; a spare slot takes `only_submitted` ones.
+    `locked_out` includes jobs whose table's lock others were seen to hold."""
     other = schema.jobs.alias("other")
     # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
     states: sa.BindParameter[str] = sa.bindparam(
@@ -228,13 +232,14 @@ def _due(now: datetime, group: str, *, locked_out: bool = False) -> sa.Select[An
     is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
     if not locked_out:
         is_blocked = is_blocked | (_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now)))
-    return sa.select(_j).where(
+    due = sa.select(_j).where(
         _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"),
         _j.c.not_before <= now,
         _j.c.worker_group == group,
         sa.not_(_j.c.waits_for_writers),
         sa.not_(is_blocked),
     )
+    return due.where(_j.c.reason.is_(None)) if only_submitted else due
 
 
 def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[Any]:

@@ -89,16 +89,21 @@ def lease(
     group: str,
     permissions: Permissions,
     token_id: str | None = None,
+    only_submitted: bool = False,
 ) -> WorkOrder | None:
     """Leases the next due job to this worker and returns its work order; None when no job is due.
+
+    A spare slot gets `only_submitted` jobs, and none where the settings do not put these first.
 
     The work order is the only place where the secrets of a table leave the service. A job whose table is no longer
     permitted, or has secrets that cannot be decrypted, fails, so that it does not stand in the way of others. Only the
     token `token_id` may extend or end the lease; any may if it is None.
     """
+    if only_submitted and not config.requested_first:
+        return None
     now = database.clock()
     with reading(database.engine) as connection:
-        if not lease_store.is_any_due(connection, now, group):
+        if not lease_store.is_any_due(connection, now, group, only_submitted=only_submitted):
             return None
     events: list[Event] = []
     with writing(database.engine) as connection:
@@ -140,6 +145,7 @@ def lease(
             deadline=now + config.lease,
             may_start=may_start,
             requested_first=config.requested_first,
+            only_submitted=only_submitted,
         )
         outbox.publish(connection, events, now=now)
         order = _work_order(connection, job, config, database.cipher, now) if job else None

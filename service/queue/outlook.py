@@ -151,9 +151,11 @@ def outlook(
         lefts[each.id] = max(expected.seconds - passed, _YET * max(passed, 1.0))
         jobs[each.id] = JobOutlook(None, lefts[each.id], expected, is_held=True)
     slots: Counter[str] = Counter()
+    spare: Counter[str] = Counter()
     for worker in workers:
         if worker.is_alive(now) and worker.is_ready:
             slots[worker.info.group] += worker.info.slots or 1
+            spare[worker.info.group] += worker.info.spare_slots if goals.requested_first else 0
     used = {table_id: since(value, now) for table_id, value in used.items()}
     by_group: defaultdict[str, list[QueuedRow]] = defaultdict(list)
     for row in queued:
@@ -165,7 +167,7 @@ def outlook(
         expected_of = {each.id: durations.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
         candidates = [_candidate(each, expected_of[each.id].seconds, goals, now) for each in ours]
         able = [each for each in candidates if each.due < _FOREVER]
-        starts = course(able, taken, used, slots[group]).starts
+        starts = course(able, taken, used, slots[group], spare=spare[group]).starts
         reasons: Counter[HeldBack] = Counter()
         for row, candidate in zip(ours, candidates, strict=True):
             start, reason = starts.get(row.id), _held_back(row, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from service.api.exposure import Exposure, is_loopback
+from service.api.dependencies import Exposure, is_loopback
 from service.model.backoff import BackOff
 from service.queue.leases import LeaseConfig
 from service.scheduling.admission import Limits
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from service.access.token import Token
     from service.runtime.settings import Settings
 
+# Largest part of a core that goes into decisions.
+_SHARE = 0.25
+
 
 def queue_settings(chosen: Settings, rng: random.Random) -> QueueSettings:
     return QueueSettings(
@@ -29,6 +32,7 @@ def queue_settings(chosen: Settings, rng: random.Random) -> QueueSettings:
                 at_once=chosen.max_new_jobs,
             ),
             max_attempts=chosen.max_attempts,
+            seconds_at_once=_SHARE * chosen.plan_seconds,
         ),
         leases=LeaseConfig(
             lease=timedelta(seconds=chosen.lease_seconds),

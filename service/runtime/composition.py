@@ -158,6 +158,7 @@ class Composition:
                     url_of(listening),
                     master=chosen.master,
                     slots=chosen.slots,
+                    spare_slots=chosen.spare_slots,
                     group=chosen.worker_group,
                     driver_memory=chosen.driver_memory,
                 ),
@@ -247,21 +248,21 @@ class Composition:
 
     def _observer(self) -> Observer:
         chosen = self.chosen
+        reader = IsolatedTableReader(
+            self.engine.url.render_as_string(hide_password=False),
+            chosen.storage_options,
+            chosen.small_file_bytes,
+            chosen.allowed_roots,
+            chosen.lock_roots,
+        )
         return Observer(
             self.engine,
             self._clock,
             self.rng,
             self.poll_requests,
             ObserverConfig(poll_seconds=chosen.poll_seconds, at_once=chosen.look_threads),
-            read=self._poll_readers.isolated(
-                IsolatedTableReader(
-                    self.engine.url.render_as_string(hide_password=False),
-                    chosen.storage_options,
-                    chosen.small_file_bytes,
-                    chosen.allowed_roots,
-                    chosen.lock_roots,
-                )
-            ),
+            read=self._poll_readers.isolated(reader),
+            quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
             glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,
         )

@@ -120,10 +120,13 @@ def _inherited() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _OF_SERVICE}
 
 
-def command(service_url: str, *, master: str, slots: int, group: str, driver_memory: str) -> list[str]:
+def command(
+    service_url: str, *, master: str, slots: int, spare_slots: int, group: str, driver_memory: str
+) -> list[str]:
     """Returns the command line of this installation's `groundskeeper worker`."""
     return [
         *(sys.executable, "-m", "service.cli", "worker"),
         *("--service", service_url, "--master", master),
-        *("--slots", str(slots), "--group", group, "--driver-memory", driver_memory),
+        *("--slots", str(slots), "--spare-slots", str(spare_slots)),
+        *("--group", group, "--driver-memory", driver_memory),
     ]

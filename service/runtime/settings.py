@@ -144,6 +144,9 @@ class Settings(BaseSettings):
     # [N,F]: N tasks at once, and up to F - 1 retries of a task; plain local[N] has no retry.
     master: str = Field("local[2,4]", description="Spark master of a worker")
     slots: int = Field(1, ge=1, le=64, description="Jobs that a worker runs at once")
+    spare_slots: int = Field(
+        1, ge=0, le=64, description="Submitted jobs that a worker runs beside when all its slots are taken"
+    )
     worker_group: str = Field(
         DEFAULT_GROUP,
         pattern=GROUP_PATTERN,

@@ -35,10 +35,7 @@ def decide(settings: ArchivalSettings, snapshot: TableSnapshot, context: Trigger
         return Skip("nothing-new", "nothing was committed since the last archival job")
     params = settings.job_params()
     if context.calendar:
-        timing = by_calendar(context.calendar)
-        if not timing.is_due:
-            return Skip("not-yet", timing.because, timing.until)
-        return Run(JobKind.ARCHIVAL, params, f"{timing.because}; {because}")
+        return by_calendar(context.calendar).proposal(JobKind.ARCHIVAL, params, because)
     if active <= settings.commits:
         return Skip("not-yet", because)
     return Run(JobKind.ARCHIVAL, params, because)

@@ -29,6 +29,4 @@ def decide(settings: AuditSettings, snapshot: TableSnapshot, context: TriggerCon
         if context.calendar
         else by_time(settings.seconds, snapshot.first_commit_at, context, "audit")
     )
-    if not timing.is_due:
-        return Skip("not-yet", timing.because, timing.until)
-    return Run(JobKind.AUDIT, settings.job_params(), timing.because)
+    return timing.proposal(JobKind.AUDIT, settings.job_params())

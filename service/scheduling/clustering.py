@@ -45,9 +45,7 @@ def decide(settings: ClusteringSettings, snapshot: TableSnapshot, context: Trigg
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last clustering job", warning=warning)
     timing = by_calendar(context.calendar) if context.calendar else _by_thresholds(settings, snapshot)
-    if timing.is_due:
-        return Run(JobKind.CLUSTERING, _params(settings, snapshot), timing.because, warning)
-    return Skip("not-yet", timing.because, timing.until, warning)
+    return timing.proposal(JobKind.CLUSTERING, _params(settings, snapshot), warning=warning)
 
 
 def _by_thresholds(settings: ClusteringSettings, snapshot: TableSnapshot) -> Timing:

@@ -46,10 +46,7 @@ def decide(settings: CompactionSettings, snapshot: TableSnapshot, context: Trigg
         return Run(JobKind.COMPACTION, _params(settings), because, warning)
     if not context.is_anything_new(snapshot):
         return Skip("nothing-new", "nothing was committed since the last compaction job", warning=warning)
-    timing = _timing(settings, snapshot, context)
-    if timing.is_due:
-        return Run(JobKind.COMPACTION, _params(settings), timing.because, warning)
-    return Skip("not-yet", timing.because, timing.until, warning)
+    return _timing(settings, snapshot, context).proposal(JobKind.COMPACTION, _params(settings), warning=warning)
 
 
 def _params(settings: CompactionSettings) -> dict[str, object]:

@@ -26,7 +26,7 @@ from service.scheduling.decision import DECIDED, Run, Verdict
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import Calendar, TriggerContext
-from service.scheduling.writer_hazard import WriterHazard, writer_hazard
+from service.scheduling.writer_hazard import writer_hazard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from service.catalog.registration import Registration
     from service.delegation.plan import DelegatedPlan
     from service.incidents.incident import Incident
+    from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import TableSnapshot
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
@@ -85,9 +86,11 @@ class DecisionInputs:
 def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionInputs | None:
     """Returns the decision inputs, or None before the first poll of the table. Raises TableNotFoundError."""
     table = table_store.get(connection, table_id)
-    snapshot = snapshot_store.get(connection, table_id)
-    if snapshot is None:
+    stored = snapshot_store.find(connection, table_id)
+    if stored is None:
         return None
+    snapshot = snapshot_store.with_partitions(connection, stored.snapshot)
+    sightings = watch_store.engines_of(connection, table_id)
     effective = effective_of(connection, table)
     policy = effective.policy
     before = decision_store.latest(connection, table_id)
@@ -125,10 +128,10 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         context=contexts[DECIDED[0]],
         incidents=unresolved,
         tried=_attempted(recent),
-        hazard=_writer_hazard(connection, table),
+        hazard=writer_hazard(table, sightings, has_hashing_config=bool(stored.hashing_config)),
         consumers=consumer_store.of_table(connection, table_id),
-        must_stop_flink=_must_stop_flink(connection, table),
-        unproved=_unproved(connection, table),
+        must_stop_flink=has_flink(table, sightings) and not table.writers.are_stopped(sightings),
+        unproved=_unproved(table, sightings),
     )
     proposals = {
         kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in _POLICIES.items()
@@ -161,22 +164,11 @@ def _facts(
     )
 
 
-def _writer_hazard(connection: Connection, table: Registration) -> WriterHazard:
-    stored = snapshot_store.find(connection, table.id)
-    has_config = bool(stored and stored.hashing_config)
-    return writer_hazard(table, watch_store.engines_of(connection, table.id), has_hashing_config=has_config)
-
-
-def _must_stop_flink(connection: Connection, table: Registration) -> bool:
-    sightings = watch_store.engines_of(connection, table.id)
-    return has_flink(table, sightings) and not table.writers.are_stopped(sightings)
-
-
-def _unproved(connection: Connection, table: Registration) -> str | None:
+def _unproved(table: Registration, sightings: Sightings) -> str | None:
     """Returns why no job can prove that a writer of the table is dead, or roll its write back."""
     if not is_provable(table.lock.provider):
         return "the table's lock cannot be proved, so a cleaning has to roll it back"
-    if has_flink(table, watch_store.engines_of(connection, table.id)):
+    if has_flink(table, sightings):
         return "Flink writes the table, and a restarted Flink job may commit it"
     return None
 

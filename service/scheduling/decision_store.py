@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.page import Cursor, Page, among, page_of, within
+from service.db.page import Cursor, Page, PageRequest, among, page_of, within
 from service.scheduling.decision import DECIDED, Decision, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -21,18 +21,27 @@ if TYPE_CHECKING:
 
 _d = schema.decisions
 
+# What a repetition leaves as it was.
+_KEPT = ("id", "kind", "verdict", "code", "first_at", "count", "wanted_since", "job_id")
+
+# Statements of a decision are built once, because building takes longer than executing. Each kind takes a single step
+# in the index, whatever the length of the table's history.
+_IS_OF_TABLE = _d.c.table_id == sa.bindparam("of_table")
+_LATEST = sa.select(_d).where(
+    _d.c.id.in_(
+        sa.union_all(
+            *(sa.select(sa.func.max(_d.c.id)).where(_IS_OF_TABLE, _d.c.kind == each.value) for each in DECIDED)
+        )
+    )
+)
+_INSERT = _d.insert()
+_REPEAT = _d.update().where(_d.c.id == sa.bindparam("of_id"))
+
 
 def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
     """Returns the latest decision of each kind."""
-    found = {}
-    # Each kind has a query, which is a single step in the index, whatever the length of the table's history.
-    for kind in DECIDED:
-        query = (
-            sa.select(_d).where(_d.c.table_id == table_id, _d.c.kind == kind.value).order_by(_d.c.id.desc()).limit(1)
-        )
-        if row := connection.execute(query).one_or_none():
-            found[kind] = Decision.of_row(row)
-    return found
+    found = (Decision.of_row(row) for row in connection.execute(_LATEST, {"of_table": table_id}))
+    return {decision.kind: decision for decision in found}
 
 
 def current(connection: Connection, since: datetime, table_id: str | None = None) -> dict[str, dict[JobKind, Decision]]:
@@ -59,36 +68,41 @@ def current(connection: Connection, since: datetime, table_id: str | None = None
     return found
 
 
-def record(connection: Connection, table_id: str, decision: Decision, before: Decision | None) -> None:
-    """Stores a decision, or counts it as a repetition of `before`, the latest of this kind. The caller has claimed the
-    table."""
-    if before and _is_repeated(decision, before):
-        latest = decision.to_row("id", "kind", "verdict", "code", "first_at", "count", "wanted_since", "job_id")
-        connection.execute(_d.update().where(_d.c.id == before.id).values(count=before.count + 1, **latest))
-    else:
-        connection.execute(_d.insert().values(table_id=table_id, **decision.to_row("id")))
+def record(
+    connection: Connection, table_id: str, decisions: Iterable[Decision], before: Mapping[JobKind, Decision]
+) -> None:
+    """Stores decisions of different kinds, or counts them as repetitions of those `before`, the latest of each kind.
+    The caller has claimed the table."""
+    new, repeated = [], []
+    for decision in decisions:
+        last = before.get(decision.kind)
+        if last and _is_repeated(decision, last):
+            repeated.append({"of_id": last.id, "count": last.count + 1, **decision.to_row(*_KEPT)})
+        else:
+            new.append({"table_id": table_id, **decision.to_row("id")})
+    if new:
+        connection.execute(_INSERT, new)
+    if repeated:
+        connection.execute(_REPEAT, repeated)
 
 
 def page(
     connection: Connection,
     table_id: str,
+    asked: PageRequest,
     *,
-    limit: int,
-    cursor: str | None = None,
     kinds: Collection[JobKind] = (),
     verdicts: Collection[Verdict] = (),
-    since: datetime | None = None,
-    until: datetime | None = None,
 ) -> Page[Decision]:
     """Returns a page of the table's decisions, newest first. Empty `kinds` and `verdicts` select all; a decision is
     between two times if it was made or repeated then."""
-    query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(limit + 1)
-    query = query.where(*within(_d.c.last_at, since, None), *within(_d.c.first_at, None, until))
+    query = sa.select(_d).where(_d.c.table_id == table_id).order_by(_d.c.id.desc()).limit(asked.limit + 1)
+    query = query.where(*within(_d.c.last_at, asked.since, None), *within(_d.c.first_at, None, asked.until))
     query = query.where(*among(_d.c.kind, kinds), *among(_d.c.verdict, verdicts))
-    if cursor:
-        query = query.where(_d.c.id < Cursor.parse(cursor).number)
+    if asked.cursor:
+        query = query.where(_d.c.id < Cursor.parse(asked.cursor).number)
     rows = [Decision.of_row(row) for row in connection.execute(query)]
-    return page_of(rows, limit, lambda decision: (decision.first_at, str(decision.id)))
+    return page_of(rows, asked.limit, lambda decision: (decision.first_at, str(decision.id)))
 
 
 def prune(connection: Connection, before: datetime, limit: int) -> int:

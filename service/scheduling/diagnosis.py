@@ -29,6 +29,4 @@ def decide(settings: DiagnosisSettings, context: TriggerContext) -> Run | Skip:
     timing = (
         by_calendar(context.calendar) if context.calendar else by_time(settings.seconds, None, context, "diagnosis")
     )
-    if not timing.is_due:
-        return Skip("not-yet", timing.because, timing.until)
-    return Run(JobKind.DIAGNOSIS, params, timing.because)
+    return timing.proposal(JobKind.DIAGNOSIS, params)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.contract import JobKind
-from service.model.formatting import count, duration
+from service.model.formatting import count
 from service.scheduling.decision import Run, Skip
-from service.scheduling.trigger_context import by_calendar
+from service.scheduling.trigger_context import by_calendar, by_time
 
 if TYPE_CHECKING:
     from service.lake.snapshot import TableSnapshot
@@ -43,15 +42,7 @@ def decide(
     if context.is_unfinished:
         return Run(JobKind.PARTITION_TTL, params, f"the last partition TTL has left expired ones, by its limit; {kept}")
     if context.calendar:
-        timing = by_calendar(context.calendar)
-        if not timing.is_due:
-            return Skip("not-yet", timing.because, timing.until)
-        return Run(JobKind.PARTITION_TTL, params, f"{timing.because}; {kept}")
+        return by_calendar(context.calendar).proposal(JobKind.PARTITION_TTL, params, kept)
     if context.last_run_at is None:
         return Run(JobKind.PARTITION_TTL, params, f"no partition TTL yet; {kept}")
-    due_at = context.last_run_at + timedelta(seconds=settings.seconds)
-    passed = f"{duration(context.now - context.last_run_at)} since the last partition TTL"
-    because = f"{passed}, threshold {duration(settings.seconds)}"
-    if context.now < due_at:
-        return Skip("not-yet", because, due_at)
-    return Run(JobKind.PARTITION_TTL, params, f"{because}; {kept}")
+    return by_time(settings.seconds, None, context, "partition TTL").proposal(JobKind.PARTITION_TTL, params, kept)

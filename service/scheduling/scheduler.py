@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import secrets
+import time
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -54,11 +56,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SchedulerConfig:
-    """`tables_at_once` limits the tables of one round, and so its duration."""
+    """`tables_at_once` and `seconds_at_once`, which the processor works, limit a round, so that decisions about very
+    many tables leave time for calls and polls. Each round decides about one table at least."""
 
     limits: Limits = field(default_factory=Limits)
     max_attempts: int = 3
     tables_at_once: int = 200
+    seconds_at_once: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,10 @@ def run_once(database: Database, config: SchedulerConfig) -> SchedulerResult:
         due = decision_times.due(connection, now, config.tables_at_once)
     decided = 0
     started: list[str] = []
+    until = time.thread_time() + config.seconds_at_once
     for table_id in due:
+        if decided and time.thread_time() > until:
+            break
         try:
             with log_context(table_id=table_id), writing(database.engine) as connection:
                 if not decision_times.claim(connection, table_id, now):
@@ -156,14 +163,14 @@ def _decide(
         return None
     admissions = _admit(connection, inputs, config.limits, started)
     job = _start(connection, table_id, inputs, admissions, cipher=cipher, max_attempts=config.max_attempts)
-    for kind in DECIDED:
-        decision = _decision(kind, admissions[kind], inputs)
-        if job and kind is job.kind:
-            decision = replace(decision, job_id=job.id)
-        before = inputs.before.get(kind)
+    decisions = [_decision(kind, admissions[kind], inputs) for kind in DECIDED]
+    if job:
+        decisions = [replace(each, job_id=job.id) if each.kind is job.kind else each for each in decisions]
+    for decision in decisions:
+        before = inputs.before.get(decision.kind)
         if decision.warning and not (before and before.warning):
             log.warning("Table %s: %s", table_id, decision.warning)
-        decision_store.record(connection, table_id, decision, before)
+    decision_store.record(connection, table_id, decisions, inputs.before)
     _record_plans(connection, inputs, admissions, job)
     _settle(connection, table_id, inputs, admissions, _next_decision_at(inputs, admissions, job))
     events = [job_changes.of_job(connection, job_id, now, job_ended) for job_id in withdrawn]

@@ -35,8 +35,5 @@ def decide(settings: SyncSettings, snapshot: TableSnapshot, context: TriggerCont
     params = settings.job_params()
     because = f"{last} was committed since the last sync" if context.last_run_at else f"{last} was never synced"
     if context.calendar:
-        timing = by_calendar(context.calendar)
-        if not timing.is_due:
-            return Skip("not-yet", timing.because, timing.until)
-        return Run(JobKind.SYNC, params, f"{timing.because}; {because}")
+        return by_calendar(context.calendar).proposal(JobKind.SYNC, params, because)
     return Run(JobKind.SYNC, params, because)

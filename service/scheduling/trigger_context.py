@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from service.model.formatting import count, duration
 from service.policies.settings import Trigger
+from service.scheduling.decision import Run, Skip
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
+    from jobs.contract import JobKind
     from service.lake.snapshot import Since, TableSnapshot
 
 
@@ -48,6 +51,14 @@ class Timing:
     is_due: bool
     because: str
     until: datetime | None = None
+
+    def proposal(
+        self, kind: JobKind, params: Mapping[str, Any], further: str = "", warning: str | None = None
+    ) -> Run | Skip:
+        """Returns the job if it is due; `further` are more figures that speak for it."""
+        if not self.is_due:
+            return Skip("not-yet", self.because, self.until, warning)
+        return Run(kind, params, f"{self.because}; {further}" if further else self.because, warning)
 
 
 def by_calendar(calendar: Calendar) -> Timing:

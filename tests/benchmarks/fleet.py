@@ -174,7 +174,8 @@ def options(base: Path, shape: Small, *, has_index: bool = True) -> dict[str, st
 
 def ours(fleet: Fleet, folder: Path, kinds: list[str], slots: int, tables: int, warm_up: int) -> list[Figures]:
     """The jobs of each kind, all asked for at once."""
-    with Daemon(folder / f"daemon{slots}", slots=str(slots), workers="1", driver_memory=MEMORY) as daemon:
+    settings = {"slots": str(slots), "spare_slots": "0", "workers": "1", "driver_memory": MEMORY}
+    with Daemon(folder / f"daemon{slots}", **settings) as daemon:
         daemon.wait_for_worker()
         return [_of_kind(daemon, fleet, folder / "ours", kind, slots, tables, warm_up) for kind in kinds]
 

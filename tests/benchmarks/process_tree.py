@@ -77,10 +77,10 @@ def tree(root: int | None = None) -> list[int]:
     return found
 
 
-def memory(root: int) -> int:
-    """Bytes of memory of a process and all its living descendants; what several share counts once."""
+def memory(root: int, *, without: int | None = None) -> int:
+    """Bytes of memory of a process and all its living descendants, but for one; what several share counts once."""
     total = 0
-    for pid in tree(root):
+    for pid in {*tree(root)} - {without}:
         with suppress(OSError):  # it has ended
             total += int(Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0])
     return total * 1024

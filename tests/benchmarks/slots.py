@@ -63,7 +63,7 @@ class Peak:
 
 
 def measure(template: Path, folder: Path, *, slots: int, count: int, kind: str) -> Figures:
-    with Daemon(folder, slots=str(slots), workers="1") as daemon:
+    with Daemon(folder, slots=str(slots), spare_slots="0", workers="1") as daemon:
         daemon.wait_for_worker()
         bases = [folder / f"table{number}" for number in range(count + 1)]
         for base in bases:

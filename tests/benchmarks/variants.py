@@ -123,5 +123,5 @@ def _warm_up(_: int) -> None:
 def _copy(source: Path, target: Path, codec: str | None) -> None:
     with pq.ParquetFile(source) as reader:
         layout = parquet_layout.of_file(reader, codec)
-        with layout.writer(target) as writer:
+        with pq.ParquetWriter(target, layout.schema, **layout.options()) as writer:
             writer.write_table(reader.read(use_threads=False).replace_schema_metadata(layout.schema.metadata))

@@ -185,7 +185,7 @@ class Installation:
             table_store.register(connection, trips)
             policy = {"cleaning": {"cron": "0 3 * * 6", "retain": 4}, "worker_group": "night"}
             store.put_table(connection, ORDERS, TableLevel(policy, now))
-            decision_store.record(connection, ORDERS, decision, None)
+            decision_store.record(connection, ORDERS, [decision], {})
 
     def _add_jobs(self) -> None:
         def submit(table: str, **wanted: object) -> str:

@@ -312,7 +312,7 @@ def test_earlier_decisions_are_loaded_page_by_page(page: Page, faults: Faults, i
         for number in range(45):
             at = began + timedelta(hours=number)
             decision = Decision(JobKind.CLEANING, Verdict.WAIT, f"code{number}", f"reason {number}", at, at)
-            decision_store.record(connection, "tbl_decided", decision, None)
+            decision_store.record(connection, "tbl_decided", [decision], {})
     page.goto(f"{installation.url}/#/tables/tbl_decided")
     page.get_by_label("Earlier decisions about cleaning").click()
     earlier = page.locator(".earlier > li")

@@ -211,7 +211,7 @@ def test_counts_of_many_commits_never_overflow(engine: sa.Engine, clock: FakeClo
     ]
     with writing(engine) as connection:
         table_store.register(connection, Registration("t", "/t", "t", now, now))
-        commit_store.record(connection, commits)
+        commit_store.record(connection, commits, now)
         assert commit_store.since_run(connection, "t", COMPACTION).bytes_written == 2**65
 
 

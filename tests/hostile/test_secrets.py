@@ -27,6 +27,7 @@ from service.api.app import create_app
 from service.catalog import table_store
 from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
+from service.db.page import PageRequest
 from service.registration import registry
 from service.runtime import settings
 from service.runtime.local_worker import LocalWorkers
@@ -181,7 +182,7 @@ def test_files_that_others_could_read_are_tightened_and_their_folder_is_left_alo
     key_from(key)
     other = open_engine(url)
     with reading(other) as connection:
-        table_store.page(connection, limit=1)
+        table_store.page(connection, PageRequest(1))
         assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == dict.fromkeys(
             ("gk.db", "gk.db-wal", "gk.db-shm", "gk.key"), 0o600
         )
@@ -201,10 +202,10 @@ def test_a_new_connection_does_not_drop_the_locks_of_the_others(tmp_path: Path) 
         return {line.partition(":")[2] for line in lines if int(line.split()[-3].rpartition(":")[2]) in inodes}
 
     with reading(engine) as connection:
-        table_store.page(connection, limit=1)
+        table_store.page(connection, PageRequest(1))
         before = locks()
         with reading(engine) as other:
-            table_store.page(other, limit=1)
+            table_store.page(other, PageRequest(1))
         assert before
         assert before <= locks()
 

@@ -14,6 +14,7 @@ import pytest
 from service.catalog import commit_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import open_engine, reading, writing
+from service.db.page import PageRequest
 from service.events.notifier import Notifier
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.backoff import BackOff
@@ -57,7 +58,7 @@ class Polls:
         url = new_sqlite(folder / "gk.db")
         self.engine = open_engine(url)
         config = ObserverConfig(at_once=1, backoff=BackOff(first=3600, most=3600))
-        read = readers.isolated(IsolatedTableReader(url, {}, 100))
+        reader = IsolatedTableReader(url, {}, 100)
         self.requests = PollRequests()
         self._observer = Observer(
             self.engine,
@@ -65,7 +66,8 @@ class Polls:
             Random(1),
             self.requests,
             config,
-            read=read,
+            read=readers.isolated(reader),
+            quiet=readers.isolated(reader.quiet),
             glance=readers.isolated(Glance({})),
             notifier=Notifier(),
         )
@@ -85,7 +87,7 @@ class Polls:
 
     def commits(self, name: str) -> int:
         with reading(self.engine) as connection:
-            return len(commit_store.page(connection, limit=10, table_id=name).items)
+            return len(commit_store.page(connection, PageRequest(10), table_id=name).items)
 
 
 @pytest.mark.parametrize(

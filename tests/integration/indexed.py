@@ -54,7 +54,7 @@ def write(spark: SparkSession, base: Path, indexes: dict[str, str], **shape: Any
         "hoodie.parquet.small.file.limit": "0",
         # See `jobs.hudi.indexes`.
         "hoodie.embed.timeline.server": "true",
-        # By default a record index has ten files, all of which are rewritten or read each time.
+        # A record index has ten files by default, all of which are rewritten or read each time.
         "hoodie.metadata.record.index.min.filegroup.count": "2",
         "hoodie.metadata.record.index.max.filegroup.count": "2",
     }

@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import BucketIndex, JobKind, Result, Table, TableLock, WorkOrder
-from jobs.hudi.jvm import Jvm
+from jobs.hudi.jvm import jvm_of
 from jobs.hudi.table import HudiTable
 from jobs.job_context import JobContext
 from jobs.worker.attempt import perform
@@ -23,7 +23,7 @@ _numbers = count(1)
 
 def hudi_table(spark: SparkSession, base: Path | str, index: BucketIndex | None, **declared_too: Any) -> HudiTable:
     declared = Table(str(base), "test", index, **{"writers_hudi_version": "1.2.0", **declared_too})
-    return HudiTable(Jvm(spark), declared)
+    return HudiTable(jvm_of(spark), declared)
 
 
 def run_job(

@@ -45,8 +45,8 @@ class Serving:
         environment: Mapping[str, str] | None = None,
         **settings: str,
     ) -> None:
-        """`database` is the URL by which the test reaches it, and the service too, unless `settings` has another. With
-        variables of the `environment` besides our settings, it is the program that is started."""
+        """`database` is the URL by which the test reaches it, and the service too, unless `settings` has another. The
+        program itself is started if there are variables of the `environment` besides our settings."""
         file = folder / "groundskeeper.db"
         if not (database or file.exists()):
             new_sqlite(file)

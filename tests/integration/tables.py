@@ -55,7 +55,7 @@ def writer_options(
         "hoodie.embed.timeline.server": "false",
         "hoodie.write.markers.type": "DIRECT",
         "hoodie.upsert.shuffle.parallelism": "2",
-        # By default each base file has a Bloom filter of 430 KB, which every reader of its footer reads, too.
+        # Each base file has a Bloom filter of 430 KB by default, which every reader of its footer reads, too.
         "hoodie.index.bloom.num_entries": "1000",
         **LOCK,
     }

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.dataplane import parquet_layout
 from jobs.dataplane.bloom_filter import BloomFilter, FilterKind
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
@@ -151,22 +150,6 @@ def test_another_codec_can_be_asked_for(spark: SparkSession, tmp_path: Path) -> 
         params = {"num_buckets": number, **({"codec": codec} if codec else {})}
         instant = run_job(spark, base, "bucket_expansion", params).instants[0]
         assert set.union(*map(codecs, files_of(base, instant))) == {(codec or "gzip").upper()}
-
-
-def test_gzip_that_is_asked_for_is_hudis_level_and_gzip_that_is_followed_is_a_faster_one(tmp_path: Path) -> None:
-    table = pa.table({"text": [f"{number * 7919 % 10_007} of {number % 13}" for number in range(50_000)]})
-    pq.write_table(table, tmp_path / "input.parquet", compression="gzip", use_dictionary=False)
-    sizes = {}
-    with pq.ParquetFile(tmp_path / "input.parquet") as reader:
-        for codec in (None, "gzip"):
-            target = tmp_path / f"{codec}.parquet"
-            with parquet_layout.of_file(reader, codec).writer(target) as writer:
-                writer.write_table(table)
-            sizes[codec] = pq.read_metadata(target).row_group(0).column(0).total_compressed_size
-    pq.write_table(table, tmp_path / "6.parquet", compression="gzip", compression_level=6, use_dictionary=False)
-    level_6 = pq.read_metadata(tmp_path / "6.parquet").row_group(0).column(0).total_compressed_size
-    assert sizes["gzip"] == pytest.approx(level_6, rel=0.005)
-    assert sizes[None] > 1.05 * level_6
 
 
 def test_slices_with_logs_follow_their_base_file_and_those_of_logs_alone_another_one(

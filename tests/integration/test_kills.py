@@ -306,7 +306,7 @@ class Scene:
             stopped = writing.exception(120)
         if stopped:
             (instant,) = details["fenced"]
-            # Its tasks were still at work.
+            # The tasks of that writer were still at work.
             self.may_be_left.add(f"marker folder {instant}")
             self.write()
         return details

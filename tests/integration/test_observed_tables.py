@@ -14,6 +14,7 @@ from jobs.hudi.options import UNDER_OUR_LOCK
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.incidents import store as incident_store
 from service.lake.file_slices import read_snapshot
 from service.lake.storage import open_storage
@@ -188,7 +189,7 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
     found = eye.look()
     with reading(eye.engine) as connection:
         watch = watch_store.get(connection, "t")
-        known = {each.requested_time for each in commit_store.page(connection, limit=100).items}
+        known = {each.requested_time for each in commit_store.page(connection, PageRequest(100)).items}
     active = {instant.requested_time for instant in eye.timeline().instants}
     assert len(known - active) >= 3, "nothing was archived"
     if version == 9:

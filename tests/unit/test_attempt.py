@@ -79,7 +79,7 @@ TABLE = SimpleNamespace(clock=CLOCK, lock_wait_seconds=0.0, base_path="/lake/ord
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs `job(context)` as an attempt whose heartbeats are answered by `answer()`."""
     monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 0.01)
-    monkeypatch.setattr(attempts, "Jvm", lambda _: None)
+    monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
     monkeypatch.setattr(table_parts, "missing", lambda *_: [])
 
@@ -256,7 +256,7 @@ class FakeService:
         self.result: Result | None = None
         self.log: list[LogLine] = []
 
-    def lease(self, _worker_id: str, _info: WorkerInfo) -> tuple[WorkOrder, float]:
+    def lease(self, _worker_id: str, _info: WorkerInfo, **_spare: bool) -> tuple[WorkOrder, float]:
         return self._plan, 30.0
 
     def heartbeat(self, _worker_id: str, _job_id: str, beat: Heartbeat) -> HeartbeatAnswer:
@@ -274,7 +274,7 @@ def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_ta
     def fails(*_: object) -> Result:
         raise ZeroDivisionError("'correct horse' and 'battery staple' are no passwords for /lake/orders")
 
-    monkeypatch.setattr(attempts, "Jvm", lambda _: None)
+    monkeypatch.setattr(attempts, "jvm_of", lambda _: None)
     monkeypatch.setattr(attempts, "HudiTable", lambda *_: TABLE)
     monkeypatch.setattr(table_parts, "missing", lambda *_: [])
     monkeypatch.setattr(write_probes, "require_writable", lambda *_: None)

@@ -10,9 +10,8 @@ import pytest
 from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
 from service.api.app import create_app
-from service.api.document.model_texts import OF_MODELS
-from service.api.document.stored_texts import OF_STORED
-from service.api.patterns import OTHERWISE
+from service.api.document.texts import OF_STORED
+from service.api.requests import OTHERWISE
 from service.db.engine import open_engine
 from tests.contexts import context_of
 
@@ -184,5 +183,5 @@ def test_every_kind_of_job_has_a_schema_of_its_result(document: dict[str, Any]) 
 
 def test_there_is_no_text_about_a_member_that_does_not_exist(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
-    for name, members in {**OF_MODELS, **OF_STORED}.items():
+    for name, members in OF_STORED.items():
         assert members.keys() <= schemas[name]["properties"].keys(), name

@@ -127,7 +127,7 @@ def test_all_but_the_end_of_a_file_is_written_as_it_comes(tmp_path: Path) -> Non
     path = tmp_path / "in.parquet"
     write(path, table())
     with pq.ParquetFile(path, arrow_extensions_enabled=False) as reader:
-        layout = replace(parquet_layout.of_file(reader), codec="none", level=None)
+        layout = replace(parquet_layout.of_file(reader), codec="none")
         rows = reader.read()
     out = io.BytesIO()
     writer = layout.writer(out)

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from service.api.dashboard import FOLDER, scripts
-from service.api.module_bundle import joined
+from service.api.dashboard import FOLDER, joined, scripts
 
 MODULES = scripts(FOLDER)
 

@@ -3,22 +3,78 @@ each answer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from jobs.contract import WorkOrder
 from jobs.kinds.registry import KINDS
-from service.api.document import event_schemas
-from service.api.document.common_texts import COMMON, PARAMETERS
-from service.api.document.examples import Examples
-from service.api.document.model_texts import OF_MODELS
-from service.api.document.stored_texts import OF_STORED
+from service.api import event_schemas
 from service.api.document.struct_schemas import schemas as schemas_of_structs
+from service.api.document.texts import COMMON, OF_STORED, PARAMETERS
 from service.lake.table import TableProfile
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+_MOMENT = "2026-01-01T12:00:00Z"
+_DEEPEST = 6
+
+
+class Examples:
+    """`schemas` are those of an OpenAPI 3.1 document, by name."""
+
+    def __init__(self, schemas: Mapping[str, Any]) -> None:
+        self._schemas = schemas
+
+    def of(self, schema: Mapping[str, Any], depth: int = 0) -> Any:
+        """Returns a value that the schema allows: its own example, or one of its parts."""
+        given = self._given(schema)
+        if given is not None:
+            return given[0]
+        if "$ref" in schema:
+            return self.of(self._schemas[schema["$ref"].rpartition("/")[2]], depth)
+        if "anyOf" in schema:
+            return self._of_any(schema, depth)
+        if "const" in schema:
+            return schema["const"]
+        if "enum" in schema:
+            return schema["enum"][0]
+        if "default" in schema and not isinstance(schema["default"], dict | list):
+            return schema["default"]
+        return self._of_type(schema, depth)
+
+    def _given(self, schema: Mapping[str, Any]) -> list[Any] | None:
+        if "example" in schema:
+            return [schema["example"]]
+        return schema["examples"][:1] if schema.get("examples") else None
+
+    def _of_any(self, schema: Mapping[str, Any], depth: int) -> Any:
+        """Returns an example of one of several types; an object rather than null, since its form is of interest."""
+        choices = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        is_nullable = len(choices) < len(schema["anyOf"])
+        if is_nullable and (depth >= _DEEPEST or not any("$ref" in each for each in choices)):
+            return None
+        return self.of(choices[0], depth)
+
+    def _of_type(self, schema: Mapping[str, Any], depth: int) -> Any:
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return None if "null" in kind else self._of_type({**schema, "type": kind[0]}, depth)
+        match kind:
+            case "object":
+                members = schema.get("properties", {})
+                return {name: self.of(each, depth + 1) for name, each in members.items()}
+            case "array":
+                return [] if depth >= _DEEPEST else [self.of(schema.get("items", {}), depth + 1)]
+            case "integer":
+                return schema.get("minimum", 0)
+            case "number":
+                return schema.get("minimum", 0.0)
+            case "boolean":
+                return False
+            case "string":
+                return _MOMENT if schema.get("format") == "date-time" else "..."
+        return None
+
 
 _REF = "#/components/schemas/{model}"
 _METHODS = ("get", "put", "post", "patch", "delete")
@@ -32,6 +88,7 @@ _STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
 def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]) -> None:
     """Changes the document in place. `problems` are examples of problem documents by type."""
     schemas = document["components"]["schemas"]
+    _name_pages(document)
     for name, kind in _STORED.items():
         schema = TypeAdapter(kind).json_schema(ref_template=_REF, mode="serialization")
         for inner, each in schema.pop("$defs", {}).items():
@@ -60,6 +117,19 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
 def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for item in document["paths"].values():
         yield from (item[method] for method in _METHODS if method in item)
+
+
+def _name_pages(document: Mapping[str, Any]) -> None:
+    """Names pages and lists as their titles do: `JobPage` is `PageOf_JobOut_` before."""
+    schemas = document["components"]["schemas"]
+    titles = {name: schema["title"] for name, schema in schemas.items() if name.endswith("Out_")}
+    for name, title in titles.items():
+        schemas[title] = schemas.pop(name)
+    for operation in _operations(document):
+        for content in operation["responses"].get("200", {}).get("content", {}).values():
+            name = content["schema"].get("$ref", "").rpartition("/")[2]
+            if name in titles:
+                content["schema"] = {"$ref": _REF.format(model=titles[name])}
 
 
 def _refer(schemas: dict[str, Any]) -> None:
@@ -116,7 +186,7 @@ def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, An
 
 
 def _describe(model: str, member: str, schema: dict[str, Any]) -> None:
-    own = OF_MODELS.get(model, {}).get(member) or OF_STORED.get(model, {}).get(member)
+    own = OF_STORED.get(model, {}).get(member)
     text, example = own or COMMON.get(member, ("", None))
     if text:
         schema.setdefault("description", text)

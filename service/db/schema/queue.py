@@ -150,6 +150,7 @@ workers = sa.Table(
     sa.Column("version", sa.Text),
     sa.Column("master", sa.Text),
     sa.Column("slots", sa.Integer),
+    sa.Column("spare_slots", sa.Integer, nullable=False, server_default="0"),
     sa.Column("driver_memory", sa.Text),
     sa.Column("group", sa.String(24), nullable=False, server_default="default"),
     sa.Column("first_seen", UtcDateTime, nullable=False),

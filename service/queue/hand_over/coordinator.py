@@ -143,7 +143,7 @@ class HandOvers:
         self._poll_requests = poll_requests
         self.pool: BoundedPool[Job] = BoundedPool(
             self._step,
-            key=lambda job: job.id,
+            keys=lambda job: (job.id,),
             size=config.threads,
         )
 

@@ -13,6 +13,7 @@ from service.catalog import decision_times, snapshot_store, table_store
 from service.catalog.registration import Registration
 from service.catalog.snapshot_store import Stored
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.events.database import Database
 from service.events.notifier import Notifier
 from service.lake.snapshot import PartitionDetail, PartitionState, Since, TableSnapshot
@@ -119,7 +120,7 @@ class Service:
 
     def history(self, kind: JobKind = COMPACTION) -> list[Decision]:
         with reading(self.engine) as connection:
-            return list(decision_store.page(connection, "tbl_1", limit=100, kinds=[kind] if kind else []).items)
+            return list(decision_store.page(connection, "tbl_1", PageRequest(100), kinds=[kind] if kind else []).items)
 
 
 def ask(service: Service, kind: JobKind, table_id: str = "tbl_1") -> Job:

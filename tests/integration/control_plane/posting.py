@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from service.access.secret_cipher import SecretCipher
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.delivery import delivery_store, outbox, webhook_store
 from service.delivery import webhooks as flows
 from service.delivery.attempt_policy import DeliveryConfig
@@ -19,6 +20,7 @@ from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits
 from service.delivery.kafka import KafkaSender
 from service.delivery.transport import Transport
+from service.events.database import Database
 from service.events.notifier import Notifier
 from service.lake.commit import Commit
 from service.model.clock import utc_now
@@ -84,6 +86,10 @@ class Post:
     made: list[Dispatcher] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def database(self) -> Database:
+        return Database(self.engine, self.clock, self.notifier, self.cipher)
+
     def dispatcher(self, **changes: Any) -> Dispatcher:
         """One more service on the same database."""
 
@@ -109,7 +115,7 @@ class Post:
 
     def webhook(self, url: str, **wanted: Any) -> flows.Created:
         given: dict[str, Any] = {"types": ("*",), "tables": (), "headers": {}, "description": "", **wanted}
-        return flows.create(self.engine, self.clock, self.cipher, LOCAL, url=url, **given)
+        return flows.create(self.database, LOCAL, url=url, **given)
 
     def publish(self, count: int = 1, table: int = 1) -> list[Published]:
         """So many new commits of a table."""
@@ -140,7 +146,7 @@ class Post:
     def deliveries(self, webhook_id: str) -> list[Delivery]:
         """In the order of their events."""
         with reading(self.engine) as connection:
-            return list(delivery_store.page(connection, webhook_id, limit=10_000).items)[::-1]
+            return list(delivery_store.page(connection, webhook_id, PageRequest(10_000)).items)[::-1]
 
     def attempts(self, delivery_id: str) -> list[DeliveryAttempt]:
         with reading(self.engine) as connection:

@@ -22,6 +22,7 @@ from service.api.authentication import Failures
 from service.cli.main import app as command_line
 from service.db import schema
 from service.db.engine import open_engine, reading, writing
+from service.db.page import PageRequest
 from service.delivery.guard import Guard
 from service.policies import pause_store
 from service.runtime import retention
@@ -247,7 +248,7 @@ def test_tokens_of_the_command_line_are_recorded(tmp_path: Path, monkeypatch: py
     run("revoke", token_id)
     engine = open_engine(database)
     with reading(engine) as connection:
-        revoked, created = audit_store.page(connection, limit=9).items
+        revoked, created = audit_store.page(connection, PageRequest(9)).items
     engine.dispose()
     assert {(each.who, each.object_id, each.object_name) for each in (revoked, created)} == {
         ("ada on the command line", token_id, "airflow")

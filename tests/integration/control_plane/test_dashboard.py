@@ -136,7 +136,7 @@ def url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
         store.put_table(connection, "tbl_1", TableLevel({"cleaning": {"cron": "0 3 * * 6", "retain": 4}}, now))
         because = "7 commits since the last compaction, threshold 5; but the table's policy has paused it"
         decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", because, now, now, warning="A plan is old.")
-        decision_store.record(connection, "tbl_1", decision, None)
+        decision_store.record(connection, "tbl_1", [decision], {})
     engine.dispose()
     with Serving(tmp_path, AUTOMATIC=automatic) as serving:
         _refuse_one_job_and_queue_another(serving.url)

@@ -16,6 +16,7 @@ from service.api.app import create_app
 from service.catalog import commit_store, snapshot_store, table_store
 from service.catalog.snapshot_store import Stored
 from service.db.engine import open_engine, reading, writing
+from service.db.page import PageRequest
 from service.delegation import inbox, plan_store
 from service.delegation.plan import DelegatedService, ExecutionHints, PlanRequest, PlanState
 from service.delivery import outbox
@@ -187,7 +188,7 @@ def delegate(service: Service, wanted: PlanRequest) -> Received:
 
 def stored(service: Service) -> list[DelegatedPlan]:
     with reading(service.engine) as connection:
-        return list(plan_store.page(connection, limit=100).items)
+        return list(plan_store.page(connection, PageRequest(100)).items)
 
 
 def on_timeline(service: Service, *pending: Pending, done: tuple[str, ...] = ()) -> None:
@@ -201,7 +202,7 @@ def on_timeline(service: Service, *pending: Pending, done: tuple[str, ...] = ())
         snapshot = dataclasses.replace(found.snapshot, pending=pending)
         snapshot_store.save(connection, Stored(snapshot))
         commits = [Commit("tbl_1", at, "commit", at, now, now, "COMPACT") for at in done]
-        commit_store.record(connection, commits)
+        commit_store.record(connection, commits, now)
 
 
 def a_plan(instant: str = FIRST, action: str = "compaction", state: str = "requested") -> Pending:

@@ -45,7 +45,7 @@ def test_the_reference_libraries_verify_and_parse_what_is_received(post: Post, r
 def test_after_a_rotation_both_secrets_sign_for_a_day(post: Post, receiver: Receiver) -> None:
     post.clock.advance((utc_now() - post.clock()).total_seconds() - 86_400)
     old = post.webhook(receiver.url)
-    new = flows.rotate_secret(post.engine, post.clock, post.cipher, old.webhook.id)
+    new = flows.rotate_secret(post.database, old.webhook.id)
     assert new.secret != old.secret
     post.publish()
     post.deliver()
@@ -243,11 +243,11 @@ def test_a_receiver_that_is_gone_is_told_nothing_more(post: Post, receiver: Rece
         assert told.event["data"]["webhook"]["id"] == webhook.id
         # Enabled again it gets what waited; and by a replay what it missed.
         gone.answer = Reply()
-        flows.enable(post.engine, post.notifier, post.clock, webhook.id)
+        flows.enable(post.database, webhook.id)
         post.deliver()
         assert post.states(webhook.id) == ["delivered"] * 3
         since = post.clock() - timedelta(days=20)
-        flows.replay(post.engine, post.notifier, post.clock, webhook.id, since=since, until=None, with_delivered=False)
+        flows.replay(post.database, webhook.id, since=since, until=None, with_delivered=False)
         post.deliver()
         commits = [got.id for got in gone.received if got.event["type"] == "commit.published"]
         assert len(set(commits)) == 6
@@ -280,7 +280,7 @@ def test_a_secret_of_another_key_is_a_failure_that_says_so(post: Post, receiver:
 
 def test_a_webhook_that_is_removed_while_it_is_sent_to_leaves_nothing(post: Post) -> None:
     def remove(_: Received) -> Reply:
-        flows.remove(post.engine, webhook.id)
+        flows.remove(post.database, webhook.id)
         return Reply()
 
     with Receiver(remove) as receiver:
@@ -298,7 +298,7 @@ def test_a_webhook_that_is_changed_gets_the_rest_at_its_new_address(post: Post, 
         webhook = post.webhook(old.url).webhook
         published = post.publish(2)
         post.deliver()
-        flows.change(post.engine, post.clock, post.cipher, LOCAL, webhook_id=webhook.id, changes={"url": receiver.url})
+        flows.change(post.database, LOCAL, webhook_id=webhook.id, changes={"url": receiver.url})
         post.clock.advance(5)
         post.deliver()
         assert receiver.ids == ids(published)

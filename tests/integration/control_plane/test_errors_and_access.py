@@ -14,7 +14,7 @@ from jobs.storage.permissions import Permissions
 from service.access import token_store
 from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
-from service.api.readiness import WorkerCheck
+from service.api.health import WorkerCheck
 from service.db.engine import open_engine, writing
 from tests.contexts import changed
 from tests.integration.control_plane.databases import open_sqlite

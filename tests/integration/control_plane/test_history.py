@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.contract import DEFAULT_GROUP, JobKind, WorkerInfo
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.queue import job_store, lease_store, worker_store
 from service.queue.job import AttemptOutcome, Job, JobState
 from service.runtime import retention
@@ -51,7 +52,7 @@ def run(engine: sa.Engine, clock: Clock) -> None:
 
 def ids(engine: sa.Engine) -> set[str]:
     with reading(engine) as connection:
-        return {job.id for job in job_store.page(connection, limit=500).items}
+        return {job.id for job in job_store.page(connection, PageRequest(500)).items}
 
 
 def test_ended_jobs_go_with_their_attempts_and_active_ones_stay(
@@ -79,7 +80,7 @@ def test_much_that_is_old_goes_in_several_steps(engine: sa.Engine, a_table: Regi
     for number in range(1100):
         with writing(engine) as connection:
             decision = Decision(JobKind.CLEANING, Verdict.RUN, "due", f"the {number}th", clock(), clock())
-            decision_store.record(connection, "tbl_1", decision, None)
+            decision_store.record(connection, "tbl_1", [decision], {})
     clock.advance(MONTH.total_seconds() + 1)
     assert retention.run_once(engine, clock, KEEP) == retention.Pruned(decisions=1100)
     assert retention.run_once(engine, clock, KEEP) == retention.Pruned()
@@ -88,11 +89,11 @@ def test_much_that_is_old_goes_in_several_steps(engine: sa.Engine, a_table: Regi
 def test_a_decision_that_still_stands_is_not_old(engine: sa.Engine, a_table: Registration, clock: Clock) -> None:
     first = Decision(JobKind.CLEANING, Verdict.SKIP, "off", "cleaning is switched off", clock(), clock())
     with writing(engine) as connection:
-        decision_store.record(connection, "tbl_1", first, None)
+        decision_store.record(connection, "tbl_1", [first], {})
     clock.advance(MONTH.total_seconds() + 1)
     with writing(engine) as connection:
         again = Decision(JobKind.CLEANING, Verdict.SKIP, "off", "cleaning is switched off", clock(), clock())
-        decision_store.record(connection, "tbl_1", again, decision_store.latest(connection, "tbl_1")[JobKind.CLEANING])
+        decision_store.record(connection, "tbl_1", [again], decision_store.latest(connection, "tbl_1"))
     assert retention.run_once(engine, clock, KEEP) == retention.Pruned()
     with reading(engine) as connection:
         assert decision_store.latest(connection, "tbl_1")[JobKind.CLEANING].count == 2

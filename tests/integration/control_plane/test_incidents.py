@@ -18,6 +18,7 @@ from service.access.secret_cipher import SecretCipher
 from service.catalog import commit_store
 from service.db import schema
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.events.database import Database
 from service.events.event import EventType
 from service.incidents import store
@@ -305,7 +306,7 @@ def test_what_an_overwrite_removed_is_not_taken_for_stale_in_a_copy(
     assert story.found == []
     assert JobKind.REPAIR not in {job.kind for job in Upkeep(story).plan()}
     with reading(watched.engine) as connection:
-        newest = commit_store.page(connection, table_id=story.id, limit=1).items[0]
+        newest = commit_store.page(connection, PageRequest(1), table_id=story.id).items[0]
     assert newest.requested_time == later
 
 

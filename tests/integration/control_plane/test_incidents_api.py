@@ -9,6 +9,7 @@ import pytest
 from service.access.token import Role
 from service.db import schema
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.delivery import outbox
 from service.incidents import store
 from service.incidents.incident import Incident, IncidentKind, IncidentState
@@ -149,4 +150,4 @@ def test_closed_ones_are_forgotten_when_their_commits_are_history(
             store.close(connection, each.closed(CLEARED, "because", clock()))
         clock.advance(1)
         assert store.prune(connection, clock(), 10) == 1
-        assert [each.id for each in store.page(connection, limit=9).items] == ["inc_3", "inc_2"]
+        assert [each.id for each in store.page(connection, PageRequest(9)).items] == ["inc_3", "inc_2"]

@@ -128,7 +128,7 @@ def test_commits(http: TestClient, engine: sa.Engine, times: list[str], clock: F
     ]
     with writing(engine) as connection:
         # One table is polled after the other, so that the order of the rows is not that of completion.
-        commit_store.record(connection, [*made[2:], *made[:2]])
+        commit_store.record(connection, [*made[2:], *made[:2]], clock())
     moments = [each.completed_at.isoformat() for each in made]
     assert listed(http, "/v1/commits", "completed_at") == [each.replace("+00:00", "Z") for each in moments[::-1]]
     assert listed(http, "/v1/commits", "action", action=["clean", "commit"]) == ["commit", "clean"]
@@ -149,7 +149,7 @@ def test_incidents_and_decisions(http: TestClient, engine: sa.Engine, times: lis
             decision = Decision(
                 JobKind.CLEANING, list(Verdict)[number], "code", "because", first_at=opened, last_at=opened
             )
-            decision_store.record(connection, "tbl_0", decision, None)
+            decision_store.record(connection, "tbl_0", [decision], {})
     hour = (start + timedelta(hours=1)).isoformat()
     for path in ("/v1/incidents", "/v1/tables/tbl_0/incidents"):
         assert listed(http, path, kind=["stale-write", "damage"]) == ["inc_2", "inc_0"]

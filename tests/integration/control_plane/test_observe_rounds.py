@@ -18,7 +18,8 @@ from service.db.engine import open_engine, reading, writing
 from service.events.database import Database
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.model.clock import utc_now
-from service.observation import observer
+from service.model.storage_errors import ReadTimedOutError
+from service.observation import observer, table_read
 from service.observation.lake_access import LakeAccess
 from service.observation.poll import poll_table
 from service.observation.table_read import ChangedTable, IsolatedTableReader, TableReader, UnchangedTable
@@ -28,6 +29,7 @@ from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, base_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from service.catalog.watch import Watch
@@ -67,6 +69,59 @@ def test_an_unchanged_table_costs_no_write_beyond_the_claim(watched: Watched, tm
     watched.poll()
     assert len(writes) == 1
     assert writes[0].startswith("UPDATE watches SET next_poll_at")
+
+
+def test_tables_are_looked_at_together_and_only_those_with_news_are_read(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+    read = _Counting(engine)
+    watched = Watched(engine, clock, read=read)
+    tables = [SmallTable(tmp_path / f"t{number}") for number in range(30)]
+    ids = [watched.register(table) for table in tables]
+    watched.poll()
+    assert len(read.times) == 30
+    tables[3].commit("001")
+    # A writer holds the lock of another, and a third one is gone.
+    lock = tables[5].base / ".hoodie" / "lock"
+    lock.write_text("")
+    os.utime(lock, (clock().timestamp() - 600,) * 2)
+    tables[29].base.rename(tmp_path / "away")
+    read.times.clear()
+    watched.poll()
+    assert len(read.times) == 3
+    assert watched.instants(ids[3]) == ["001"]
+    assert watched.snapshot(ids[5]).lock is not None
+    assert watched.watch(ids[29]).failures == 1
+
+
+def test_tables_that_cannot_be_looked_at_together_are_polled_one_by_one(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path
+) -> None:
+
+    def quiet(watches: Sequence[Watch], _now: datetime) -> list[str]:
+        raise ReadTimedOutError(f"{len(watches)} tables")
+
+    read = _Counting(engine)
+    watched = Watched(engine, clock, read=read, quiet=quiet)
+    for number in range(3):
+        watched.register(SmallTable(tmp_path / f"t{number}"))
+    watched.poll()
+    read.times.clear()
+    watched.poll()
+    assert len(read.times) == 3
+
+
+def test_a_slow_storage_is_left_to_many_readers(
+    engine: sa.Engine, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(engine, clock)
+    ids = [watched.register(SmallTable(tmp_path / f"t{number}")) for number in range(3)]
+    watched.poll()
+    watches = [watched.watch(each) for each in ids]
+    reader = TableReader(engine, {}, 100)
+    assert reader.quiet(watches, clock()) == ids
+    monkeypatch.setattr(table_read, "_QUIET_SECONDS", -1.0)
+    assert reader.quiet(watches, clock()) == []
 
 
 def test_a_table_is_polled_no_more_often_than_it_is_due(watched: Watched, tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from service.catalog import commit_store
+from service.db.engine import reading
+from service.lake.commit import CLEAN, CLUSTERING, COMPACTION
 from tests.integration.control_plane.watching import A, B, C, Watched
 from tests.small_table import SmallTable, base_file, log_file
 
@@ -41,6 +44,30 @@ def test_the_snapshot_shows_how_the_table_stands(watched: Watched, tmp_path: Pat
     assert found.partitions[0].freed_bytes == 0
     assert found.since_cleaning.commits == 0
     assert found.since_cleaning.at is not None
+
+
+def test_a_first_poll_counts_its_commits_like_the_database(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t")
+    table_id = watched.register(table)
+    table.commit("001", {"p=1": {base_file(A, "001"): 100}})
+    table.commit("003", {"p=1": {log_file(A, "003"): 30}}, completed="008")
+    table.commit("005", {"p=1": {base_file(A, "005"): 120}}, action="commit", operation="COMPACT", completed="009")
+    table.commit("010", {"p=1": {log_file(A, "010"): 7}})
+    table.clean("012", ("p=1",))
+    table.commit("014")
+    watched.poll()
+    found = watched.snapshot(table_id)
+    with reading(watched.engine) as connection:
+        first, last = commit_store.first_and_last(connection, table_id)
+        counted = {run: commit_store.since_run(connection, table_id, run) for run in (COMPACTION, CLEAN, CLUSTERING)}
+    assert first is not None
+    assert last is not None
+    assert found.first_commit_at == first.completed_at
+    assert (found.last_commit, found.last_commit_at) == (last.requested_time, last.completed_at)
+    assert found.since_compaction == counted[COMPACTION]
+    assert found.since_cleaning == counted[CLEAN]
+    assert found.since_clustering == counted[CLUSTERING]
+    assert (found.since_compaction.commits, found.since_cleaning.commits) == (2, 0)
 
 
 def test_only_the_partitions_that_were_touched_are_listed_again(watched: Watched, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from jobs.storage.stores import store_of
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.events.notifier import Notifier
 from service.lake.active_timeline import read_active_timeline
 from service.lake.reader_pool import ReaderPool
@@ -68,7 +69,7 @@ def test_a_table_on_a_remote_storage_is_watched(
         table_store.register(connection, Registration("t", f"{lake.uri}/trips", "trips", clock(), clock()))
         table_store.register(connection, Registration("gone", f"{lake.uri}/gone", "gone", clock(), clock()))
     read = TableReader(sqlite, options, 1)
-    parts = {"read": read, "glance": Glance(options), "notifier": Notifier()}
+    parts = {"read": read, "quiet": read.quiet, "glance": Glance(options), "notifier": Notifier()}
     observer = Observer(sqlite, clock, Random(1), PollRequests(), ObserverConfig(), **parts)
 
     def poll() -> None:
@@ -84,7 +85,7 @@ def test_a_table_on_a_remote_storage_is_watched(
     upload()
     poll()
     with reading(sqlite) as connection:
-        found = commit_store.page(connection, limit=10).items
+        found = commit_store.page(connection, PageRequest(10)).items
         snapshot = snapshot_store.get(connection, "t")
         before = watch_store.get(connection, "t")
         assert watch_store.get(connection, "gone").failures > 0

@@ -34,7 +34,15 @@ def observer(app_context: AppContext, clock: FakeClock) -> Observer:
     read = TableReader(engine, {}, 100 * 1024 * 1024)
     requests, notifier = app_context.lake.poll_requests, app_context.database.notifier
     return Observer(
-        engine, clock, Random(1), requests, ObserverConfig(), read=read, glance=Glance({}), notifier=notifier
+        engine,
+        clock,
+        Random(1),
+        requests,
+        ObserverConfig(),
+        read=read,
+        quiet=read.quiet,
+        glance=Glance({}),
+        notifier=notifier,
     )
 
 

@@ -16,7 +16,7 @@ from service.db.engine import reading
 from service.delivery import lineage_webhook, webhook_store
 from service.delivery.guard import Guard
 from service.delivery.webhooks import disable
-from service.events.notifier import Notifier
+from service.events.database import Database
 from service.model.errors import SettingsError
 from tests.integration.control_plane.open_lineage import check
 from tests.integration.control_plane.protocol_worker import Worker
@@ -169,7 +169,7 @@ def test_the_webhook_of_the_settings_follows_them(engine: sa.Engine, clock: Fake
     assert first is not None
     clock.advance(60)
     assert ensured("https://example.com/lineage") == first
-    disable(engine, Notifier(), LINEAGE, because="410", now=clock())
+    disable(Database(engine, clock), LINEAGE, because="410")
     assert ensured("https://example.com/lineage") is None
     changed = ensured("https://example.com/lineage", "a key")
     assert changed is not None

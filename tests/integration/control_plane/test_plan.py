@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 
 from jobs.contract import BucketIndex, JobKind, Outcome, WriterEngine
 from service.access.secret_cipher import SecretCipher
@@ -26,8 +27,6 @@ from service.scheduling.scheduler import SchedulerResult
 from tests.integration.control_plane.planning import CLEANING, COMPACTION, Service, ask, save_look
 
 if TYPE_CHECKING:
-    import sqlalchemy as sa
-
     from tests.integration.control_plane.conftest import FakeClock
 
 
@@ -79,6 +78,24 @@ def test_the_same_decision_again_and_again_is_one_row_with_the_latest_figures(
     assert (decision.verdict, decision.code, decision.count) == (Verdict.SKIP, "not-yet", 4)
     assert decision.because == "4 commits and no compaction yet, threshold 5"
     assert (decision.first_at, decision.last_at) == (begin, clock() - timedelta(seconds=60))
+
+
+def test_a_decision_does_not_ask_the_database_for_each_kind_of_job(service: Service, clock: FakeClock) -> None:
+    """Twelve kinds are decided about, several times a second on a service with very many tables."""
+    service.look(commits=1)
+    service.plan()
+    clock.advance(5)
+    service.look(commits=2)
+    executed: list[str] = []
+
+    @sa.event.listens_for(service.engine, "before_cursor_execute")
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        executed.append(statement)
+
+    assert service.plan().tables == 1
+    of_decisions = [each for each in executed if "decisions" in each]
+    assert len(of_decisions) == 2, of_decisions
+    assert len(executed) < 25, executed
 
 
 def test_cleaning_waits_for_compaction(service: Service, clock: FakeClock) -> None:

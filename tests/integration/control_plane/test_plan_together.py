@@ -121,6 +121,17 @@ def test_tables_are_decided_about_in_the_order_in_which_they_became_due(engine: 
         assert all(decision_store.latest(connection, name) for name in names)
 
 
+def test_a_round_that_has_used_its_time_leaves_the_other_tables_to_the_next(
+    engine: sa.Engine, clock: FakeClock
+) -> None:
+    service = Service(engine, clock)
+    service.config = SchedulerConfig(seconds_at_once=0.0)
+    for name in ("a", "b", "c"):
+        service.register(name)
+        service.look(name)
+    assert [service.plan().tables for _ in range(4)] == [1, 1, 1, 0]
+
+
 def test_tables_of_a_full_worker_group_wait_and_the_others_do_not(engine: sa.Engine, clock: FakeClock) -> None:
     service = Service(engine, clock, per_group={"large": 1})
     for name in ("big_1", "big_2", "small"):

@@ -94,7 +94,7 @@ def tables(engine: sa.Engine, clock: FakeClock, numbers: range) -> None:
 def warn(connection: sa.Connection, table_id: str, clock: FakeClock, warning: str | None = "A plan harms.") -> None:
     now = clock()
     decision = Decision(JobKind.CLEANING, Verdict.SKIP, "off", "it is off", now, now, warning=warning)
-    decision_store.record(connection, table_id, decision, None)
+    decision_store.record(connection, table_id, [decision], {})
 
 
 def pause(engine: sa.Engine, clock: FakeClock, days: float = 2) -> None:

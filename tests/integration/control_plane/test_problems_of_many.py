@@ -55,9 +55,9 @@ def ill(engine: sa.Engine, clock: FakeClock, numbers: range, partitions: int = 3
             table_store.register(connection, Registration(table_id, f"/lake/{number}", f"t{number}", now, now))
             save_look(connection, _snapshot(table_id, clock, partitions))
             decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", "somebody has paused it", now, now)
-            decision_store.record(connection, table_id, _changed(decision, wanted_since=now - timedelta(hours=7)), None)
+            decision_store.record(connection, table_id, [_changed(decision, wanted_since=now - timedelta(hours=7))], {})
             decision = Decision(JobKind.CLEANING, Verdict.SKIP, "off", "it is off", now, now, warning="A plan harms.")
-            decision_store.record(connection, table_id, decision, None)
+            decision_store.record(connection, table_id, [decision], {})
             incident = Incident(
                 f"inc_{number}", table_id, IncidentKind.STALE_WRITE, "001", IncidentState.OPEN, now, "UPSERT"
             )

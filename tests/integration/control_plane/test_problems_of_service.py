@@ -254,7 +254,7 @@ def test_a_webhook_whose_receiver_refuses_is_listed_until_it_accepts(
 
 def test_a_disabled_webhook_is_listed_until_it_is_enabled(operated: Operated, post: Post, receiver: Receiver) -> None:
     hook = post.webhook(receiver.url).webhook.id
-    flows.disable(post.engine, post.notifier, hook, because="The receiver answered 410 Gone.", now=post.clock())
+    flows.disable(post.database, hook, because="The receiver answered 410 Gone.")
     found = operated.one("webhook-disabled")
     assert "410 Gone" in found["detail"]
     operated.press(found, 200)
@@ -283,7 +283,7 @@ def test_a_failed_test_of_a_webhook_is_no_delivery_that_was_given_up(
 ) -> None:
     hook = post.webhook(receiver.url).webhook.id
     receiver.answer = Reply(500)
-    flows.test(post.engine, post.notifier, post.clock, hook)
+    flows.test(post.database, hook)
     post.deliver()
     assert post.states(hook) == ["dead"]
     assert operated.problems() == []

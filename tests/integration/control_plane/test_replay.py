@@ -20,12 +20,12 @@ from tests.integration.receiver import Receiver, Reply
 def test_a_test_is_sent_once_and_past_what_is_held_up(post: Post) -> None:
     with Receiver(Reply(500)) as receiver:
         webhook = post.webhook(receiver.url, types=("job.*",)).webhook
-        delivery = flows.test(post.engine, post.notifier, post.clock, webhook.id)
+        delivery = flows.test(post.database, webhook.id)
         post.deliver()
         [attempt] = post.attempts(delivery.id)
         assert (attempt.answer.status, attempt.retry_at) == (500, None)
         receiver.answer = Reply()
-        flows.test(post.engine, post.notifier, post.clock, webhook.id)
+        flows.test(post.database, webhook.id)
         post.deliver()
         assert post.states(webhook.id) == ["dead", "delivered"]
         assert {got.event["type"] for got in receiver.received} == {"webhook.test"}
@@ -42,7 +42,7 @@ def test_a_dead_letter_is_sent_when_it_is_replayed(post: Post) -> None:
         assert post.states(webhook.id) == ["dead"]
         receiver.answer = Reply()
         [delivery] = post.deliveries(webhook.id)
-        again = flows.replay_one(post.engine, post.notifier, post.clock, delivery.id)
+        again = flows.replay_one(post.database, delivery.id)
         assert (again.state, again.tries) == ("pending", 0)
         post.deliver()
         assert post.states(webhook.id) == ["delivered"]
@@ -59,7 +59,7 @@ def test_a_replay_of_a_time_sends_what_is_missing_in_order_and_repeats_nothing(p
 
     def replay(**more: Any) -> flows.Replayed:
         wanted = {"since": since, "until": None, "with_delivered": False, **more}
-        return flows.replay(post.engine, post.notifier, post.clock, webhook.id, **wanted)
+        return flows.replay(post.database, webhook.id, **wanted)
 
     post.clock.advance(60)
     assert replay() == flows.Replayed(3, is_complete=True)
@@ -73,7 +73,7 @@ def test_a_replay_of_a_time_sends_what_is_missing_in_order_and_repeats_nothing(p
     assert replay(since=early[0].event.at, until=since).count == 2
     post.deliver()
     assert receiver.ids[-2:] == ids(early)
-    flows.disable(post.engine, post.notifier, webhook.id, because="a test", now=post.clock())
+    flows.disable(post.database, webhook.id, because="a test")
     with pytest.raises(WebhookDisabledError):
         replay()
 
@@ -89,9 +89,7 @@ def test_a_replay_is_bounded_and_goes_on_when_it_is_repeated(
     counts = []
     for _ in range(3):
         replayed = flows.replay(
-            post.engine,
-            post.notifier,
-            post.clock,
+            post.database,
             webhook.id,
             since=published[0].event.at,
             until=None,
@@ -112,14 +110,14 @@ def test_a_delivery_that_holds_others_up_is_named_with_them_and_can_be_skipped(p
         [(blocked, behind)] = delivery_store.blocking(connection, webhook.id, 20)
     assert (blocked.event_id, blocked.tries, behind) == (first.event.id, 1, 2)
     receiver.answer = Reply()
-    skipped = flows.skip(post.engine, post.notifier, post.clock, blocked.id)
+    skipped = flows.skip(post.database, blocked.id)
     assert (skipped.state, skipped.ended_at) == (DeliveryState.DEAD, post.clock())
     post.deliver()
     assert receiver.ids == [first.event.id, *ids(others)]
     with pytest.raises(DeliveryEndedError, match="is dead"):
-        flows.skip(post.engine, post.notifier, post.clock, blocked.id)
+        flows.skip(post.database, blocked.id)
     with reading(post.engine) as connection:
         assert delivery_store.blocking(connection, webhook.id, 20) == []
-    flows.replay_one(post.engine, post.notifier, post.clock, blocked.id)
+    flows.replay_one(post.database, blocked.id)
     post.deliver()
     assert receiver.ids[-1] == first.event.id

@@ -13,6 +13,7 @@ from jobs.contract import DEFAULT_GROUP, TABLE_LOCKED, Heartbeat, JobKind, Outco
 from service.catalog import table_store
 from service.catalog.registration import Registration, Writers
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.model.job_errors import JobConflictError, JobNotFoundError, LeaseLostError
 from service.model.table_errors import TableAlreadyRegisteredError, TableNotFoundError
 from service.queue import held_store, job_store, lease_store
@@ -277,7 +278,7 @@ def test_pages_neither_repeat_nor_leave_out_a_job(
     cursor: str | None = None
     for _ in range(10):
         with reading(engine) as connection:
-            page = job_store.page(connection, limit=2, cursor=cursor)
+            page = job_store.page(connection, PageRequest(2, cursor))
         seen += [job.id for job in page.items]
         # What is added meanwhile is newer, so it is on no later page.
         submit(engine, new_job(JobKind.AUDIT, dry_run=True))
@@ -294,11 +295,11 @@ def test_pages_can_be_narrowed(
     compaction = submit(engine, new_job(JobKind.COMPACTION))
     take(engine, clock())
     with reading(engine) as connection:
-        assert [job.id for job in job_store.page(connection, limit=9, kinds=[JobKind.AUDIT]).items] == [audit.id]
-        assert [job.id for job in job_store.page(connection, limit=9, states=[JobState.QUEUED]).items] == [
+        assert [job.id for job in job_store.page(connection, PageRequest(9), kinds=[JobKind.AUDIT]).items] == [audit.id]
+        assert [job.id for job in job_store.page(connection, PageRequest(9), states=[JobState.QUEUED]).items] == [
             compaction.id
         ]
-        assert job_store.page(connection, limit=9, table_id="tbl_none").items == []
+        assert job_store.page(connection, PageRequest(9), table_id="tbl_none").items == []
 
 
 def race(count: int, act: Callable[[int], object]) -> list[object]:
@@ -400,7 +401,7 @@ def test_a_table_is_not_unregistered_under_a_job_that_is_submitted_that_moment(
 
     got = race(2, act)
     with reading(engine) as connection:
-        left = job_store.page(connection, limit=9, table_id=a_table.id).items
+        left = job_store.page(connection, PageRequest(9), table_id=a_table.id).items
     if isinstance(got[0], Job):  # The job came first: then the table is still there.
         assert isinstance(got[1], Exception)
         assert [each.id for each in left] == [job.id]

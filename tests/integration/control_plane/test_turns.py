@@ -37,7 +37,15 @@ class Queue:
                 now = self.clock()
                 table_store.register(connection, Registration(name, f"/lake/{name}", name, now, now))
 
-    def add(self, table_id: str, *, priority: int = 0, number: int = 1, group: str = DEFAULT_GROUP) -> None:
+    def add(
+        self,
+        table_id: str,
+        *,
+        priority: int = 0,
+        number: int = 1,
+        group: str = DEFAULT_GROUP,
+        reason: str | None = None,
+    ) -> None:
         """Dry runs, of which a table may have many at once."""
         with writing(self.engine) as connection:
             for _ in range(number):
@@ -45,13 +53,13 @@ class Queue:
                 self.clock.advance(0.001)
                 now = self.clock()
                 job = Job(f"job_{self._made:05}", table_id, JobKind.COMPACTION, now, now, dry_run=True)
-                job_store.submit(connection, job.evolve(priority=priority, worker_group=group))
+                job_store.submit(connection, job.evolve(priority=priority, worker_group=group, reason=reason))
 
-    def take(self, worker: str = "w1", group: str = DEFAULT_GROUP) -> Job | None:
+    def take(self, worker: str = "w1", group: str = DEFAULT_GROUP, *, only_submitted: bool = False) -> Job | None:
         now = self.clock()
-        deadline = now + timedelta(seconds=30)
+        lease = {"worker_id": worker, "group": group, "now": now, "deadline": now + timedelta(seconds=30)}
         with writing(self.engine) as connection:
-            return lease_store.take(connection, worker_id=worker, group=group, now=now, deadline=deadline)
+            return lease_store.take(connection, **lease, only_submitted=only_submitted)  # type: ignore[arg-type]
 
     def finish(self, job: Job) -> None:
         with writing(self.engine) as connection:
@@ -137,3 +145,18 @@ def test_under_load_every_table_gets_its_share(queue: Queue) -> None:
     # same moment may see the same turn.
     assert all(1 <= first[name] <= 2 for name in names), first
     assert 8 <= first["hot"] <= 12, first
+
+
+def test_a_spare_slot_gets_what_somebody_has_submitted_whatever_the_priority_of_others(
+    engine: sa.Engine, clock: Clock
+) -> None:
+    queue = Queue(engine, clock)
+    queue.register("a", "b")
+    queue.add("a", priority=5, reason="12 log files")
+    assert queue.take(only_submitted=True) is None
+    queue.add("b")
+    taken = queue.take(only_submitted=True)
+    assert taken is not None
+    assert taken.table_id == "b"
+    assert queue.take(only_submitted=True) is None
+    assert queue.take() is not None

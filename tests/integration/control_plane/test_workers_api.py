@@ -17,6 +17,7 @@ INFO = {
     "version": "0.1.0",
     "master": "spark://host:7077",
     "slots": 2,
+    "spare_slots": 1,
     "driver_memory": "2g",
     "group": "large",
     "state": "ready",
@@ -44,7 +45,8 @@ def test_a_worker_is_listed_from_its_first_call_with_what_it_says(client: TestCl
 def test_a_worker_of_an_older_version_says_nothing_of_itself(client: TestClient) -> None:
     client.post("/v1/worker/leases", json={"worker_id": "w1"})
     [worker] = client.get("/v1/workers").json()["items"]
-    assert {name: worker[name] for name in INFO} == {**dict.fromkeys(INFO), "group": "default", "spark_conf": {}}
+    nothing = {**dict.fromkeys(INFO), "group": "default", "spark_conf": {}, "spare_slots": 0}
+    assert {name: worker[name] for name in INFO} == nothing
 
 
 def test_a_worker_that_takes_no_jobs_yet_is_listed_with_its_state_at_once(

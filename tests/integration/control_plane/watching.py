@@ -9,6 +9,7 @@ from jobs.contract import BucketIndex
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.catalog.registration import Registration
 from service.db.engine import reading, writing
+from service.db.page import PageRequest
 from service.delivery import outbox
 from service.events.notifier import Notifier
 from service.incidents import store
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.commit import Commit
     from service.lake.snapshot import TableSnapshot
-    from service.observation.poll import ReadTable
+    from service.observation.poll import FindQuiet, ReadTable
     from tests.integration.control_plane.conftest import FakeClock
 
 A, B, C = bucket_id(0), bucket_id(1), bucket_id(2)
@@ -45,11 +46,13 @@ class Watched:
         *,
         at_once: int = 4,
         read: ReadTable | None = None,
+        quiet: FindQuiet | None = None,
         glance: Callable[[str], str] | None = None,
     ) -> None:
         self.engine = engine
         self.clock = clock
         self.poll_requests = PollRequests()
+        reader = TableReader(engine, {}, 100 * 1024 * 1024)
         self.observer = Observer(
             engine,
             clock,
@@ -59,7 +62,8 @@ class Watched:
                 at_once=at_once,
                 backoff=BackOff(first=10, most=3600),
             ),
-            read=read or TableReader(engine, {}, 100 * 1024 * 1024),
+            read=read or reader,
+            quiet=quiet or reader.quiet,
             glance=glance or Glance({}),
             notifier=Notifier(),
         )
@@ -82,7 +86,7 @@ class Watched:
     def commits(self, table_id: str) -> list[Commit]:
         """In the order in which they were recorded."""
         with reading(self.engine) as connection:
-            return list(reversed(commit_store.page(connection, limit=500, table_id=table_id).items))
+            return list(reversed(commit_store.page(connection, PageRequest(500), table_id=table_id).items))
 
     def instants(self, table_id: str) -> list[str]:
         return [commit.requested_time for commit in self.commits(table_id)]
@@ -100,7 +104,7 @@ class Watched:
     def incidents(self, table_id: str) -> list[Incident]:
         """In the order in which they were found."""
         with reading(self.engine) as connection:
-            return list(reversed(store.page(connection, limit=500, table_id=table_id).items))
+            return list(reversed(store.page(connection, PageRequest(500), table_id=table_id).items))
 
     def watch(self, table_id: str) -> Watch:
         with reading(self.engine) as connection:

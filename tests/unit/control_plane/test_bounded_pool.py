@@ -16,7 +16,9 @@ class Hands:
         self.at_once = 0
         self.most_at_once = 0
         self._guard = threading.Lock()
-        self.pool: BoundedPool[str] = BoundedPool(self._work, key=lambda name: name, size=size, on_idle=self._on_idle)
+        self.pool: BoundedPool[str] = BoundedPool(
+            self._work, keys=lambda name: (name,), size=size, on_idle=self._on_idle
+        )
 
     def _on_idle(self) -> None:
         self.idle += 1
@@ -49,6 +51,27 @@ def test_quick_work_is_done_one_after_the_other() -> None:
         hands.pool.add(str(number))
     assert hands.pool.wait(10)
     assert hands.most_at_once == 1
+
+
+def test_what_is_left_of_an_item_is_done_by_itself_and_stays_busy() -> None:
+    busy: list[frozenset[str]] = []
+    done: list[str] = []
+
+    def work(names: str) -> list[str]:
+        busy.append(pool.busy)
+        if len(names) > 1:
+            return list(names[1:])
+        done.append(names)
+        return []
+
+    pool: BoundedPool[str] = BoundedPool(work, keys=list, size=2)
+    pool.add("abc")
+    assert pool.wait(10)
+    assert sorted(done) == ["b", "c"]
+    assert busy[0] == {"a", "b", "c"}
+    assert "a" not in busy[1]
+    assert {"b", "c"} & busy[1]
+    assert pool.busy == frozenset()
 
 
 def test_work_that_waits_is_done_at_once_and_takes_capacity() -> None:

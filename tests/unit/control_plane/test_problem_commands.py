@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from jobs.contract import JobKind
 from service.api.params import JobIn
-from service.api.policy_requests import PolicyIn
+from service.api.policy_models import PolicyIn
 from service.cli.client import policies
 from service.cli.client.arguments import values
 from service.cli.main import app

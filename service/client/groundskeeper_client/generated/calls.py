@@ -933,9 +933,9 @@ def list_decisions(
     *,
     kind: list[JobKind] | None = None,
     verdict: list[Verdict] | None = None,
+    current: bool | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
-    current: bool | None = None,
     limit: int | None = None,
     cursor: str | None = None,
 ) -> Call[DecisionPage]:
@@ -948,11 +948,11 @@ def list_decisions(
 
     `verdict`: May be repeated. Default: any
 
+    `current`: Only the current decisions: the last of each kind
+
     `since`: At this time or later
 
     `until`: Before this time
-
-    `current`: Only the current decisions: the last of each kind
 
     `limit`: Maximum number of items on a page
 
@@ -968,9 +968,9 @@ def list_decisions(
         query={
             "kind": kind,
             "verdict": verdict,
+            "current": current,
             "since": since,
             "until": until,
-            "current": current,
             "limit": limit,
             "cursor": cursor,
         },
@@ -993,7 +993,7 @@ def list_delegated_plans(
 
     `table_id`: Id of the table
 
-    `state`: May be repeated. Default: any state
+    `state`: May be repeated. Default: any
 
     `since`: At this time or later
 
@@ -1075,7 +1075,7 @@ def list_incidents(
 
     `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
 
-    `state`: May be repeated. Default: any state
+    `state`: May be repeated. Default: any
 
     `since`: At this time or later
 
@@ -1117,7 +1117,7 @@ def list_incidents_of_table(
 
     `kind`: `late-files`: files of a fenced write; `damage`: found by a diagnosis. May be repeated
 
-    `state`: May be repeated. Default: any state
+    `state`: May be repeated. Default: any
 
     `since`: At this time or later
 
@@ -1219,7 +1219,7 @@ def list_problems(
 
     `table_id`: Only the problems of this table
 
-    `kind`: May be repeated. Default: any kind
+    `kind`: May be repeated. Default: any
 
     `severity`: May be repeated. Default: any
 

@@ -2304,11 +2304,11 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     """Whether DELETE would break it now"""
     refusal: RefusalOut | None
     """Why not; null if it is breakable"""
-    writers: list[WriterBesideOut]
+    writers: list[WriterHeartbeatOut]
     """The last heartbeats first; at most 100"""
     pending: list[PendingOut]
     """Pending instants of the table"""
-    jobs: list[JobBesideOut]
+    jobs: list[LockJobOut]
     """Jobs of this service that may hold it or wait for it"""
 
 
@@ -2436,23 +2436,6 @@ class IndexOut(Model, frozen=True, kw_only=True):
     """Number of buckets; 0 without a bucket index"""
     hash_fields: list[str]
     """Fields whose hash decides the bucket"""
-
-
-class JobBesideOut(Model, frozen=True, kw_only=True):
-    """A job of this table that a worker has, or that the lock keeps in the queue."""
-
-    id: str
-    """Id"""
-    kind: JobKind
-    """Kind of job"""
-    state: JobState
-    """State"""
-    holds: bool
-    """Whether it has signed the lock. Known of a filesystem lock only"""
-    waits: bool
-    """Whether it waits for the lock, at its worker or in the queue"""
-    step: str | None
-    """Of its worker"""
 
 
 class JobDetail(Model, frozen=True, kw_only=True):
@@ -2718,6 +2701,23 @@ class LockIn(Model, frozen=True, kw_only=True):
     """How long a job waits for the lock while others hold it; then it goes back to the queue. Default:
     GROUNDSKEEPER_LOCK_WAIT_SECONDS
     """
+
+
+class LockJobOut(Model, frozen=True, kw_only=True):
+    """A job of this table that a worker has, or that the lock keeps in the queue."""
+
+    id: str
+    """Id"""
+    kind: JobKind
+    """Kind of job"""
+    state: JobState
+    """State"""
+    holds: bool
+    """Whether it has signed the lock. Known of a filesystem lock only"""
+    waits: bool
+    """Whether it waits for the lock, at its worker or in the queue"""
+    step: str | None
+    """Of its worker"""
 
 
 class LockOut(Model, frozen=True, kw_only=True):
@@ -4669,6 +4669,8 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     """Spark master"""
     slots: int | None
     """Jobs that it runs at once"""
+    spare_slots: int
+    """Submitted jobs that it runs beside when all its slots are taken"""
     driver_memory: str | None
     """Memory of its driver"""
     group: str
@@ -4722,7 +4724,18 @@ class WorkersCheck(Model, frozen=True, kw_only=True):
     """The group `default`, and all that have queued jobs, or workers that were seen within a minute"""
 
 
-class WriterBesideOut(Model, frozen=True, kw_only=True):
+class WriterEngine(Word):
+    """An engine that writes a table.
+
+    `SPARK_SQL` means statements that carry row locations: `UPDATE`, `DELETE`, some `MERGE`s.
+    """
+
+    SPARK = "spark"
+    SPARK_SQL = "spark-sql"
+    FLINK = "flink"
+
+
+class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
 
     instant: str
@@ -4735,17 +4748,6 @@ class WriterBesideOut(Model, frozen=True, kw_only=True):
     """Whether it is less than five minutes old"""
     job_id: str | None
     """The job of this service whose instant it is"""
-
-
-class WriterEngine(Word):
-    """An engine that writes a table.
-
-    `SPARK_SQL` means statements that carry row locations: `UPDATE`, `DELETE`, some `MERGE`s.
-    """
-
-    SPARK = "spark"
-    SPARK_SQL = "spark-sql"
-    FLINK = "flink"
 
 
 class WriterOptionsOut(Model, frozen=True, kw_only=True):

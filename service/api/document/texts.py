@@ -1,4 +1,5 @@
-"""Descriptions of members and parameters that mean the same wherever they occur, each with an example."""
+"""Descriptions of members and parameters that have none beside their model, each with an example: of those that mean
+the same wherever they occur, and of what is stored as JSON and shown as it is."""
 
 from __future__ import annotations
 
@@ -72,6 +73,24 @@ COMMON: Final[dict[str, tuple[str, Any]]] = {
     "limit": ("Maximum number of items on a page", 100),
     "cursor": ("`next_cursor` of the previous page", None),
     "pattern": ("Glob for names of tables", "orders_*"),
+    "type": ("Type of the index", "bucket"),
+    "hash_fields": ("Fields whose hash decides the bucket", ["id"]),
+    "rest_url": ("Address of the cluster's REST API", "http://flink-jobmanager:8081"),
+    "attempts": ("All attempts, first to last", None),
+    "token_id": ("Id of the token; null without one", "4f0c9d2b71aa"),
+    "step": ("What the job does now", "executing 20260101120000000"),
+    "tasks_done": ("Tasks of Spark that have ended", 3),
+    "tasks_total": ("Tasks of Spark in this step, as far as known", 8),
+    "bytes_done": ("Bytes that have been worked off", 52428800),
+    "bytes_total": ("Bytes of this step; 0 if not known", 104857600),
+    "watch": ("State of the polling of the table", None),
+    "url": ("Where the events are sent: https, or a Kafka topic", "https://hooks.example.com/lake"),
+    "types": ("Types of events that are sent; `*` matches anything", ["commit.published"]),
+    "tables": ("Ids of tables or patterns of their names; empty for all", ["orders*"]),
+    "headers": ("Headers sent with every message; the values are masked", {"Authorization": "***"}),
+    "version": ("Version of Groundskeeper", "0.1.0"),
+    "master": ("Spark master", "local[2,4]"),
+    "driver_memory": ("Memory of its driver", "2g"),
 }
 
 PARAMETERS: Final[dict[str, str]] = {
@@ -87,4 +106,60 @@ PARAMETERS: Final[dict[str, str]] = {
     "object_type": "Type of the object that was changed, such as `table`. May be repeated. Default: any",
     "object_id": "Id of the object that was changed",
     "outcome": "`done`, `refused` (status 400 to 499) or `failed` (500 and above). May be repeated. Default: any",
+}
+
+OF_STORED: Final[dict[str, dict[str, tuple[str, Any]]]] = {
+    "BucketLayout": {
+        "kind": ("What the names of the files indicate", "simple"),
+        "highest_bucket": ("Highest number of a bucket; null without files", 3),
+        "keys_checked": ("Sampled record keys that were found in their buckets", 40),
+        "fixed_file_ids": ("Whether the file ids are those of non-blocking concurrency control", False),
+        "hashing_config": ("Instant of the hashing config in force; null without one", None),
+    },
+    "Column": {
+        "name": ("Name of the column", "id"),
+        "type": ("Its type, as Arrow spells it", "int64"),
+    },
+    "Table": {
+        "writers_hudi_version": ("Declared Hudi version of the writers", "1.2.0"),
+        "writers_stopped": ("Declared: no writer is running", False),
+        "writers_retry_conflicts": ("Declared: writers retry conflicts", False),
+        "writers_engines": ("Engines that are declared or were seen", ["spark"]),
+        "writers_query_pruning_off": ("Declared: pruning by buckets is off", False),
+        "readers_hudi_version": ("Declared Hudi version of the oldest reader", None),
+    },
+    "TableLock": {
+        "provider": ("`filesystem`, `zookeeper`, or a LockProvider class", "filesystem"),
+        "options": ("The provider's options", {}),
+        "wait_seconds": ("How long the job waits for it; null for the default", None),
+    },
+    "TableProfile": {
+        "table_type": ("Type of the table", "MERGE_ON_READ"),
+        "table_version": ("Version of the table", 9),
+        "timeline_layout": ("1, or 2 from table version 8 on", 2),
+        "timeline_path": ("Folder of the timeline, relative to the base path", ".hoodie/timeline"),
+        "bucket_layout": ("The bucket index that the file groups indicate", None),
+        "partition_fields": ("Fields of the partition path", ["region"]),
+        "record_key_fields": ("Fields of the record key", ["id"]),
+        "ordering_fields": ("Fields that order rows of the same key", ["ts"]),
+        "key_generator": ("Class or type of the key generator; null if not stored", None),
+        "metadata_partitions": ("Partitions of the metadata table", ["files"]),
+        "base_file_format": ("Format of the base files", "PARQUET"),
+        "populates_meta_fields": ("Whether rows have Hudi's meta columns", True),
+        "drops_partition_columns": ("Whether files lack the partition columns", False),
+        "hive_style_partitioning": ("Whether paths are like `region=eu`", True),
+        "url_encoded_partitions": ("Whether paths are URL-encoded", False),
+        "columns": ("Columns besides Hudi's; empty until the table has data", None),
+        "pending_instants": ("Instants that had not completed", 0),
+        "warnings": ("Sentences for the owner", []),
+    },
+    "WorkOrder": {
+        "table": ("What the table itself does not record", None),
+        "params": ("Parameters of the kind", {}),
+        "earlier_instants": ("Instants of earlier attempts", []),
+        "writers_stopped": ("Whether the writers were stopped for this job", False),
+        "timeout_seconds": ("Time limit of the attempt", 3600),
+        "version": ("Version of this contract", 1),
+        "traceparent": ("The trace of the job (W3C Trace Context); null without one", None),
+    },
 }

@@ -1,0 +1,268 @@
+"""Response models of jobs: their state, attempts and forecast, and the lines of their log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from jobs.contract import JobKind, LogLevel, Problem
+from service.api.problems import document
+from service.api.shown import Shown, made
+from service.model.flink_restart import FlinkRestart
+from service.model.hand_over import HandOverState
+from service.queue.breaker import Breaker, BreakerState
+from service.queue.durations import Basis
+from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict, Spent
+from service.queue.job_log import LogPage
+from service.queue.outlook import HeldBack, Outlook
+from service.queue.waiting import Wait
+
+
+class JobProblem(BaseModel):
+    type: str = Field(description="The type of the problem", examples=["/problems/table-locked"])
+    title: str
+    detail: str
+    hint: str
+    retriable: bool
+
+    @classmethod
+    def of(cls, problem: Problem | None) -> JobProblem | None:
+        return cls.model_validate(document(problem)) if problem else None
+
+
+class BreakerOut(BaseModel):
+    """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a tenth of
+    the slots while others wait."""
+
+    state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: it may start")
+    failures: int = Field(description="Failed attempts in a row", examples=[2])
+    slot_seconds: float = Field(description="Seconds for which they had a slot", examples=[12.5])
+    since: datetime = Field(description="End of the first of them")
+    next_try_at: datetime = Field(description="From then on an attempt may start")
+    error: JobProblem | None = Field(description="Error of the last of them")
+
+    @classmethod
+    def of(cls, breaker: Breaker | None, now: datetime) -> BreakerOut | None:
+        if breaker is None:
+            return None
+        error = JobProblem.of(breaker.error)
+        return made(cls, breaker, state=breaker.state(now), slot_seconds=breaker.seconds, error=error)
+
+
+class AttemptOut(BaseModel):
+    attempt: int
+    worker_id: str
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: AttemptOutcome | None = Field(description="How it ended; null until then", examples=["succeeded"])
+    error: JobProblem | None
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> AttemptOut:
+        return made(cls, attempt, error=JobProblem.of(attempt.error))
+
+
+class SpentOut(BaseModel):
+    """Seconds from the submission of the job to its end, or until now."""
+
+    waited_seconds: float = Field(description="Before its first attempt and between attempts", examples=[41.0])
+    worked_seconds: float = Field(description="In all of its attempts together", examples=[19.5])
+    took_seconds: float = Field(description="Both together", examples=[60.5])
+
+    @classmethod
+    def of(cls, spent: Spent) -> SpentOut:
+        waited, worked = round(spent.waited, 3), round(spent.worked, 3)
+        return cls(waited_seconds=waited, worked_seconds=worked, took_seconds=round(waited + worked, 3))
+
+
+@dataclass(frozen=True)
+class Prospects:
+    """What jobs wait for, by job id, and what is expected of them."""
+
+    waits: Mapping[str, Wait] = field(default_factory=dict)
+    outlook: Outlook | None = None
+
+
+class ForecastOut(BaseModel):
+    """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
+
+    starts_at: datetime | None = Field(
+        description="Expected start of a queued job; null while its group has no ready worker, or its writers must stop"
+    )
+    ends_at: datetime | None = Field(description="Expected end of its attempt; null if the start is not known")
+    seconds: float = Field(description="How long an attempt takes", examples=[12.5])
+    learned_from: Basis = Field(
+        description="Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all"
+        " of this `kind`; or nothing (`default`)",
+        examples=["table"],
+    )
+    is_guess: bool = Field(description="Whether no job of this kind has ended on this table")
+    held_back_by: HeldBack | None = Field(description="Why a queued job is not due; null if it is")
+    text: str = Field(description="The same in words", examples=["starts in about 8 min"])
+
+    @classmethod
+    def of(cls, job: Job, outlook: Outlook | None) -> ForecastOut | None:
+        found = outlook.jobs.get(job.id) if outlook is not None and job.state.is_active else None
+        # The job may have been leased or put back since.
+        if outlook is None or found is None or found.is_held != job.state.is_held:
+            return None
+        return cls(
+            starts_at=_after(outlook.as_of, found.start),
+            ends_at=_after(outlook.as_of, found.end),
+            seconds=round(found.duration.seconds, 3),
+            learned_from=found.duration.basis,
+            is_guess=found.is_guess,
+            held_back_by=found.held_back,
+            text=found.text,
+        )
+
+
+def _after(moment: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else moment + timedelta(seconds=round(seconds, 3))
+
+
+class ProgressOut(BaseModel):
+    step: str
+    tasks_done: int
+    tasks_total: int
+    bytes_done: int
+    bytes_total: int
+
+
+class HandOverOut(BaseModel):
+    state: HandOverState = Field(
+        description="`draining`: a user has to stop the writers; `stopping`: the service is stopping them",
+        examples=["draining"],
+    )
+    since: datetime
+    deadline: datetime = Field(description="If the writers are not stopped by then, the job fails without any change")
+    by: str | None = Field(description="The caller that stopped them, or `groundskeeper`", examples=["groundskeeper"])
+    savepoint: str | None = Field(
+        description="The savepoint with which the Flink job was stopped",
+        examples=["s3://lake/savepoints/savepoint-1f2e3d"],
+    )
+    restart: FlinkRestart = Field(description="How Flink has to be started afterwards", examples=["from-savepoint"])
+    detail: str = Field(description="What is waited for, or what came of it", examples=["Waits for orders-ingest."])
+
+
+class JobOut(BaseModel):
+    id: str = Field(description="Id of the job", examples=["job_4be1c0d2f6a89b37"])
+    table_id: str
+    kind: JobKind
+    params: dict[str, Any] = Field(
+        description="Parameters of the kind, with all defaults", examples=[{"limit_bytes": 10_737_418_240}]
+    )
+    dry_run: bool
+    state: JobState = Field(
+        description="`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell",
+        examples=["succeeded"],
+    )
+    attempt: int = Field(description="Number of leases so far")
+    max_attempts: int = Field(description="Attempts after which the job fails", examples=[3])
+    cancel_requested: bool = Field(description="Whether somebody has asked to cancel it", examples=[False])
+    priority: int = Field(description="Jobs with a higher one start first", examples=[0])
+    worker_group: str = Field(description="Only workers of this group get the job")
+    timeout_seconds: int | None = Field(description="Time limit of one attempt; null: the service's setting")
+    requested_by: str | None = Field(
+        description="The caller that submitted it, or `policy`", examples=["ada (4f0c9d2b71aa)"]
+    )
+    reason: str | None = Field(
+        description="The reason, if a policy submitted it",
+        examples=["6 commits since the last compaction, threshold 5"],
+    )
+    retry_of: str | None = Field(description="The job that it repeats; that may have been deleted")
+    worker_id: str | None
+    progress: ProgressOut | None = Field(description="What it does now; null before it runs")
+    instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
+    result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan", examples=[{}])
+    verdict: JobVerdict | None = Field(
+        description="Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has"
+        " `nothing_to_do`. Of another job only that it was refused, or had nothing to do",
+        examples=["refused"],
+    )
+    error: JobProblem | None = Field(description="Error of the last attempt")
+    created_at: datetime
+    not_before: datetime = Field(description="No worker gets it earlier", examples=["2026-01-01T12:00:00Z"])
+    leased_at: datetime | None = Field(
+        description="When a worker last took it; null before", examples=["2026-01-01T12:00:00Z"]
+    )
+    started_at: datetime | None
+    finished_at: datetime | None
+    lease_deadline: datetime | None = Field(description="When the lease expires without a heartbeat")
+    hand_over: HandOverOut | None = Field(
+        description="Set if the job waits, or has waited, until the writers are stopped"
+    )
+    waits_for: str | None = Field(
+        None,
+        description="What keeps a queued job from a worker, or the step of a running one from going on. It reads after"
+        " the words `waits for`. Null if the job waits for nothing",
+        examples=["a free slot: 1 worker of the group default, all busy"],
+    )
+    forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
+
+    breaker: BreakerOut | None = Field(
+        None, description="Of a queued job: set while the attempts of jobs of this kind fail on the table"
+    )
+
+    @classmethod
+    def of(cls, job: Job, prospects: Prospects) -> JobOut:
+        return made(cls, job, **expected(job, prospects))
+
+
+class JobDetail(JobOut):
+    attempts: list[AttemptOut]
+    spent: SpentOut = Field(description="How long it waited and worked; the two add up to what it took")
+
+    @classmethod
+    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
+        shown = [AttemptOut.of(attempt) for attempt in attempts]
+        spent = SpentOut.of(job.spent(attempts, now))
+        return made(cls, job, **expected(job, prospects), attempts=shown, spent=spent)
+
+
+def expected(job: Job, prospects: Prospects) -> dict[str, Any]:
+    """Returns the members of a job that do not stand in its row."""
+    wait = prospects.waits.get(job.id)
+    return {
+        "waits_for": wait.what if wait else None,
+        "breaker": BreakerOut.of(wait.breaker, wait.at) if wait else None,
+        "forecast": ForecastOut.of(job, prospects.outlook),
+        "error": JobProblem.of(job.error),
+    }
+
+
+class LogLineOut(Shown):
+    at: datetime = Field(description="By the clock of the worker", examples=["2026-11-23T23:57:04.120Z"])
+    level: LogLevel = Field(description="How serious it is", examples=[LogLevel.WARNING])
+    logger: str = Field(description="The module of the worker, or the Java class", examples=["jobs.hudi.lock"])
+    message: str = Field(
+        description="With the stack trace, if there is one; without secrets",
+        examples=["job_4be1c0d2f6a89b37/1: planning"],
+    )
+    attempt: int = Field(description="The attempt that wrote it", examples=[1])
+
+
+class JobLog(Shown):
+    """Lines of the log of a job, the oldest first."""
+
+    items: list[LogLineOut]
+    next_cursor: str | None = Field(
+        description="Cursor of the next page, null if these are the last lines so far", examples=["1.499"]
+    )
+    position: str = Field(
+        description="Cursor behind the last of these lines: pass it later to get only the lines that came since",
+        examples=["1.499"],
+    )
+
+
+def as_text(page: LogPage) -> str:
+    """Returns the lines as a log file has them."""
+    return "".join(
+        f"{line.at:%Y-%m-%dT%H:%M:%S}.{line.at.microsecond // 1000:03}Z {line.level:<8} [{line.attempt}]"
+        f" {line.logger}: {line.message}\n"
+        for line in page.items
+    )

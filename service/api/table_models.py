@@ -1,0 +1,181 @@
+"""Response models of tables: their declarations, their engines, and the clock of their writers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from jobs.contract import WriterEngine
+from service.api.shown import Shown, made
+from service.catalog.registration import Registration, Writers
+from service.catalog.table_secrets import masked
+from service.incidents.incident import IncidentState
+from service.lake.engine_sighting import Sightings
+from service.model.flink_restart import FlinkRestart
+
+
+class ClockDisagreementOut(BaseModel):
+    """Two clocks by which writers name instants in turn."""
+
+    one_seconds: float = Field(description="From UTC to the one clock", examples=[0.2])
+    other_seconds: float = Field(description="From UTC to the other", examples=[-28800.4])
+    since: datetime = Field(examples=["2026-01-01T12:00:00Z"])
+
+
+class ClockSetBackOut(BaseModel):
+    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+
+    instant: str = Field(examples=["20260101115508123"])
+    after: str = Field(description="The one that had completed before", examples=["20260101120003456"])
+    seconds: float = Field(description="By so much it is earlier", examples=[295.3])
+    since: datetime = Field(description="When the first one appeared", examples=["2026-01-01T12:00:08Z"])
+    instants: int = Field(description="How many there are", examples=[1])
+
+
+class ClockOut(BaseModel):
+    """The clock by which the writers name instants, as the last poll that found the timeline changed has measured it.
+    It counts writers' commits of two days, at most 100."""
+
+    utc_offset_seconds: float | None = Field(
+        description="From UTC to the clock, zone included; null if no file of the timeline tells of it",
+        examples=[-28860.2],
+    )
+    zone_seconds: int | None = Field(description="What looks like a time zone in it", examples=[-28800])
+    ahead_seconds: float | None = Field(description="The rest: by this much the clock is ahead", examples=[-60.2])
+    since: datetime | None = Field(
+        description="When the first of the latest commits by this clock appeared", examples=["2026-01-01T12:00:08Z"]
+    )
+    samples: int = Field(description="Commits by this clock", examples=[3])
+    disagreement: ClockDisagreementOut | None = Field(
+        description="Two clocks, if writers name instants by both in turn: then jobs that write are refused"
+    )
+    set_back: ClockSetBackOut | None = Field(
+        default=None, description="A clock that went back in the last two days, if one did: rows may be lost"
+    )
+
+
+class IndexOut(BaseModel):
+    type: Literal["bucket"] = "bucket"
+    num_buckets: int
+    hash_fields: list[str]
+
+
+class LockOut(BaseModel):
+    provider: str = Field(description="`filesystem`, `zookeeper`, or a LockProvider class", examples=["filesystem"])
+    options: dict[str, str] = Field(description="The provider's options, secrets masked", examples=[{}])
+    wait_seconds: float | None = Field(description="How long a job waits for it; null for the service's setting")
+
+
+class FlinkOut(Shown):
+    rest_url: str
+    job: str = Field(description="Name or id of the job", examples=["orders-ingest"])
+    savepoint_folder: str | None = Field(description="Folder of its savepoints; null for the cluster's own")
+    restart: FlinkRestart = Field(description="How it is started again after each stop", examples=["from-savepoint"])
+
+
+class SightingOut(Shown):
+    """The detection of an engine."""
+
+    first_seen: datetime
+    last_seen: datetime
+    instant: str | None = Field(
+        description="The latest instant with evidence; null if the evidence is in the table itself"
+    )
+    evidence: str = Field(
+        description="What shows that the engine writes the table", examples=["flink checkpoint in the commit"]
+    )
+
+
+class WritersOut(BaseModel):
+    hudi_version: str | None
+    stopped: bool = Field(description="Declared: no writer is running", examples=[False])
+    retry_conflicts: bool = Field(
+        description="Declared: all writers write a batch again when it conflicts", examples=[False]
+    )
+    query_pruning_off: bool = Field(
+        description="Declared: Hudi's pruning by buckets is off wherever SQL reads the table", examples=[False]
+    )
+    engines: list[WriterEngine] | None = Field(description="As declared; null if not declared")
+    flink: FlinkOut | None = Field(description="The Flink job that writes the table; null if not declared")
+    detected: dict[WriterEngine, SightingOut] = Field(
+        description="Detected on the table since `engines` was last declared", examples=[{}]
+    )
+
+    @classmethod
+    def of(cls, writers: Writers, sightings: Sightings) -> WritersOut:
+        return made(cls, writers, detected=writers.detected(sightings))
+
+
+class ReadersOut(BaseModel):
+    hudi_version: str | None
+
+
+class IncidentCounts(BaseModel):
+    """Counts of unresolved incidents; `GET /v1/tables/{id}/incidents` lists them."""
+
+    open: int = Field(0, description="Open incidents", examples=[0])
+    suspected: int = Field(0, description="Suspected incidents", examples=[0])
+
+    @classmethod
+    def of(cls, counts: Mapping[IncidentState, int]) -> IncidentCounts:
+        return cls(open=counts.get(IncidentState.OPEN, 0), suspected=counts.get(IncidentState.SUSPECTED, 0))
+
+
+class TableOut(BaseModel):
+    """A registered table. Values of options that look like secrets, by their names or by themselves, are masked."""
+
+    id: str = Field(description="Id of the table", examples=["tbl_0f3c2a9d5e7b1c44"])
+    name: str
+    base_path: str = Field(description="Canonical: absolute, links and `..` resolved")
+    index: IndexOut | None
+    lock: LockOut
+    writers: WritersOut
+    readers: ReadersOut
+    hudi_options: dict[str, str]
+    profile: dict[str, Any] = Field(description="Detected when the table was last examined")
+    incidents: IncidentCounts = Field(description="Unresolved incidents")
+    clock: ClockOut | None = Field(description="The writers' clock; null before the first poll")
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(
+        cls,
+        table: Registration,
+        sightings: Sightings,
+        counts: Mapping[IncidentState, int] | None = None,
+        clock: Mapping[str, Any] | None = None,
+    ) -> TableOut:
+        """`sightings` are those of the table's engines, `counts` those of its unresolved incidents; `clock` is that of
+        its snapshot."""
+        lock = table.lock
+        return made(
+            cls,
+            table,
+            lock=LockOut(provider=lock.provider, options=masked(lock.options), wait_seconds=lock.wait_seconds),
+            writers=WritersOut.of(table.writers, sightings),
+            hudi_options=masked(table.hudi_options),
+            incidents=IncidentCounts.of(counts or {}),
+            clock=clock or None,
+        )
+
+
+class TableDetected(BaseModel):
+    """The findings of a registration with the same body."""
+
+    name: str = Field(examples=["orders"])
+    base_path: str = Field(description="Canonical: absolute, links and `..` resolved", examples=["s3a://lake/orders"])
+    index: IndexOut | None = Field(description="The bucket index that sampled record keys prove, or the one given")
+    profile: dict[str, Any] = Field(
+        description="Type, version, partitioning, keys and columns, as in GET /v1/tables/{id}",
+        examples=[{"table_type": "MERGE_ON_READ", "table_version": 9, "warnings": []}],
+    )
+    registered_as: str | None = Field(description="The table that is registered at this path already", examples=[None])
+
+
+class PollOut(BaseModel):
+    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    is_new: bool = Field(description="False if a poll was already about to begin")

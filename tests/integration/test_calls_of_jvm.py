@@ -1,0 +1,66 @@
+"""What a job saves in calls of the JVM: it reads no commit twice, and all that it drops is removed by few calls."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+from tests.integration import tables
+from tests.integration.run import hudi_table, run_job
+from tests.integration.tables import INDEX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from pyspark.sql import SparkSession
+
+
+def test_an_open_table_sees_what_others_do_to_its_timeline(spark: SparkSession, tmp_path: Path) -> None:
+    base, other = tmp_path / "trips", tmp_path / "other" / "trips"
+    options = tables.write_table(spark, base, count=30, partitioned=False)
+    table = hudi_table(spark, base, INDEX)
+    (first,) = table.commits()
+    savepoint = run_job(spark, base, "savepoint").details["savepoint"]
+
+    tables.upsert(tables.rows(spark, 0, 10, ts=1), base, options)
+    kept, second = table.commits()
+    assert kept.rows is first.rows  # it was not read again
+    assert sum(second.rows.values()) == 10
+
+    run_job(spark, base, "restore", {"savepoint": savepoint, "table_name": "test"}, writers_stopped=True)
+    assert table.commits() == [first]
+
+    tables.write_table(spark, other, count=40, partitioned=False)
+    shutil.rmtree(base)
+    shutil.copytree(other, base)
+    (found,) = table.commits()
+    assert sum(found.rows.values()) == 40
+
+
+def test_objects_that_python_drops_leave_the_map_of_py4j(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write_table(spark, tmp_path / "trips", count=30, partitioned=False)
+    paths = hudi_table(spark, tmp_path / "trips", INDEX).jvm.hudi.storage.StoragePath
+    gateway: Any = spark.sparkContext._gateway
+    known = gateway.java_gateway_server.getGateway().getBindings()
+    sent: list[str] = []
+    send = gateway._gateway_client.send_command
+
+    def send_command(command: str, *args: Any, **kwargs: Any) -> Any:
+        sent.append(command)
+        return send(command, *args, **kwargs)
+
+    monkeypatch.setattr(gateway._gateway_client, "send_command", send_command)
+    kept, begun = paths("/kept"), int(known.size())
+    for number in range(300):
+        paths(f"/{number}")
+    deadline = time.monotonic() + 30
+    while known.size() > begun + 50 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert known.size() <= begun + 50
+    # py4j's own way to remove one object.
+    assert not any(command.startswith("m\nd\n") for command in sent)
+    assert str(kept.toString()) == "/kept"

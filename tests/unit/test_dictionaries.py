@@ -1,0 +1,81 @@
+"""Columns come as Arrow dictionaries only if few texts stand in all of their rows, whatever the file's codec hides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.storage.dictionaries import columns_with_small_ones
+from jobs.storage.paths import Storage, batches_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COUNT = 40_000
+COLUMNS = {
+    "city": pa.array([f"city {row % 100}" for row in range(COUNT)]),
+    "bytes": pa.array([b"%d" % (row % 100) for row in range(COUNT)]),
+    "nulls": pa.array([None if row % 3 else f"{row % 50}" for row in range(COUNT)]),
+    "none": pa.array([None] * COUNT, pa.string()),
+    # The writer gives these dictionaries up and leaves them in the file: small ones, since all texts begin alike.
+    "sequence": pa.array([f"20261125100000000_3_{row}" for row in range(COUNT)]),
+    "late": pa.array([f"20261125100000000_{0 if row < COUNT - 5000 else row}" for row in range(COUNT)]),
+    # The dictionaries of these stay within the writer's limit.
+    "many": pa.array([f"{row % 5000}" for row in range(COUNT)]),
+    "long": pa.array(["x" * 4000 + str(row % 20) for row in range(COUNT)]),
+    "number": pa.array([row % 10 for row in range(COUNT)]),
+    "list": pa.array([[f"{row % 10}"] for row in range(COUNT)]),
+}
+SMALL = ["city", "bytes", "nulls", "none"]
+
+
+def write(path: Path, names: list[str] | None = None, **options: Any) -> pa.Table:
+    table = pa.table(COLUMNS).select(names or list(COLUMNS))
+    settings = {"compression": "zstd", "dictionary_pagesize_limit": 100_000, "row_group_size": 30_000, **options}
+    pq.write_table(table, path, store_schema=False, **settings)
+    return table
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "none"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_columns_of_few_texts_come_as_dictionaries_and_others_as_texts(
+    tmp_path: Path, codec: str, version: str
+) -> None:
+    path = tmp_path / "file.parquet"
+    table = write(path, compression=codec, data_page_version=version)
+    with Storage(str(tmp_path)).read_parquet(str(path), plain=("bytes",), rows=True) as reader:
+        assert columns_with_small_ones(pa.OSFile(str(path)), reader.metadata) == SMALL
+        encoded = [field.name for field in reader.schema_arrow if pa.types.is_dictionary(field.type)]
+        assert encoded == [name for name in SMALL if name != "bytes"]
+        batches = list(batches_of(reader))
+    assert pa.Table.from_batches(batches).cast(table.schema).equals(table)
+
+
+def test_the_dictionary_that_was_given_up_looks_small_by_its_compressed_size(tmp_path: Path) -> None:
+    """So the test above means something."""
+    write(tmp_path / "file.parquet", ["sequence", "late"])
+    group = pq.read_metadata(tmp_path / "file.parquet").row_group(0)
+    for number in range(2):
+        chunk = group.column(number)
+        assert chunk.has_dictionary_page
+        assert chunk.data_page_offset - chunk.dictionary_page_offset < 16 * 1024
+
+
+def test_a_column_without_a_dictionary_in_one_row_group_comes_as_texts(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    schema = pa.schema([("a", pa.string())])
+    with pq.ParquetWriter(path, schema, dictionary_pagesize_limit=1000) as writer:
+        writer.write_table(pa.table({"a": ["x"] * 5000}))
+        writer.write_table(pa.table({"a": [f"text {row}" for row in range(5000)]}))
+    assert columns_with_small_ones(pa.OSFile(str(path)), pq.read_metadata(path)) == []
+
+
+def test_no_offset_of_a_footer_is_taken_on_trust(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    write(path, ["city"])
+    other = tmp_path / "other.parquet"
+    other.write_bytes(b"PAR1" + b"\xff" * 10)
+    assert columns_with_small_ones(pa.OSFile(str(other)), pq.read_metadata(path)) == []

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from jobs.worker import slots
+from jobs.worker.slots import Slots
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slots, "SPARE_AFTER_SECONDS", 0.2)
+    may_begin, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+    asked_beside: list[float] = []
+    are_done = threading.Barrier(3)
+
+    def take(only_submitted: bool) -> None:
+        if only_submitted:
+            asked_beside.append(time.monotonic())
+            time.sleep(0.01)
+            return
+        may_begin.wait(10)
+        with both.taken():
+            may_end.wait(10)
+        are_done.wait(10)
+        ended.wait(10)
+
+    both = Slots(2, 1, take=take, takes_no_more=ended.is_set)
+    both.start()
+    time.sleep(0.3)
+    assert asked_beside == []
+    taken = time.monotonic()
+    may_begin.set()
+    while not asked_beside and time.monotonic() < taken + 10:
+        time.sleep(0.01)
+    assert asked_beside[0] >= taken + 0.2
+    may_end.set()
+    are_done.wait(10)
+    # Both are idle from now on, and the spare slot is as well after its last job.
+    time.sleep(0.1)
+    number = len(asked_beside)
+    time.sleep(0.2)
+    assert len(asked_beside) == number
+    ended.set()
+    both.join(10)
+    assert not both.is_any_alive()
