@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -26,6 +24,7 @@ from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
 from tests.dashboard.conftest import browser, faults, faults_of, new_page, page
 from tests.integration.control_plane.databases import open_sqlite
+from tests.integration.serving import Serving
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
 if TYPE_CHECKING:
@@ -139,25 +138,10 @@ def url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
         decision = Decision(JobKind.COMPACTION, Verdict.WAIT, "paused", because, now, now, warning="A plan is old.")
         decision_store.record(connection, "tbl_1", [decision], {})
     engine.dispose()
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("GROUNDSKEEPER_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "service.cli", "serve", "--workers", "0", "--port", "0"],
-        cwd=tmp_path,
-        env={**clean, "GROUNDSKEEPER_AUTOMATIC": automatic},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        match = re.search(r"ready at (http://\S+)", process.stdout.readline())
-        assert match
-        _refuse_one_job_and_queue_another(match.group(1))
-        _wait_for(f"{match.group(1)}/v1/tables/tbl_2/snapshot")
-        yield match.group(1)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+    with Serving(tmp_path, AUTOMATIC=automatic) as serving:
+        _refuse_one_job_and_queue_another(serving.url)
+        _wait_for(f"{serving.url}/v1/tables/tbl_2/snapshot")
+        yield serving.url
 
 
 def _trips(folder: Path) -> Path:
