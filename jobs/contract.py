@@ -8,7 +8,9 @@ changes its meaning.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -25,6 +27,8 @@ else:
     # What travels.
     Given = TypeVar("Given", covariant=True, bound=Mapping[str, Any])
 
+Converted = TypeVar("Converted")
+
 VERSION = 1
 
 Json = dict[str, Any]
@@ -40,6 +44,25 @@ def json_of(value: object) -> Any:
         return json.loads(text.encode(errors="replace"))
 
 
+def converted(value: object, kind: type[Converted], *, strict: bool = True) -> Converted:
+    """Returns a value as this struct or dataclass. Raises msgspec.ValidationError.
+
+    msgspec 0.22 describes a type to itself when it first meets it. A second thread that meets it meanwhile reads what
+    is half made, which ends the interpreter; so one thread at a time shows it a new type.
+    """
+    if kind not in _described:
+        with _describing, suppress(msgspec.ValidationError):
+            try:
+                msgspec.convert({}, kind)
+            finally:
+                _described.add(kind)
+    return msgspec.convert(value, kind, strict=strict)
+
+
+_described: set[type] = set()
+_describing = threading.Lock()
+
+
 class JsonMapped:
     """A dataclass with a JSON form: an object with the names of its fields."""
 
@@ -51,7 +74,7 @@ class JsonMapped:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Ignores unknown keys, and sets the defaults of missing ones. Raises ValueError."""
-        return msgspec.convert(data, cls, strict=False)
+        return converted(data, cls, strict=False)
 
 
 class JobKind(StrEnum):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from jobs.contract import converted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -52,4 +54,4 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Returns the parameters of a work order. Raises ValueError; ignores unknown keys."""
-        return msgspec.convert(given, cls, strict=False)
+        return converted(given, cls, strict=False)

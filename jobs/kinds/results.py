@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar, get_
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from jobs.contract import Problem, json_of
+from jobs.contract import Problem, converted, json_of
 from jobs.kinds.parameters import Spec
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         """Returns what a worker of whatever version has sent. A member of another type counts as missing. Raises
         msgspec.ValidationError if a member is missing that has no default."""
         try:
-            return msgspec.convert(given, cls)
+            return converted(given, cls)
         except msgspec.ValidationError:
             known = given if isinstance(given, dict) else {}
-            return msgspec.convert(dict(_readable(cls, known)), cls)
+            return converted(dict(_readable(cls, known)), cls)
 
 
 def _readable(form: type[Part], given: dict[str, Any]) -> Iterator[tuple[str, Any]]:

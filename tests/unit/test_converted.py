@@ -1,0 +1,33 @@
+"""Conversions of new types by several threads at once, which end the interpreter where nothing orders them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_PROGRAM = """
+import dataclasses, sys, threading
+from jobs.contract import converted
+
+sys.setswitchinterval(0.00001)
+members = [(f"f{number}", dict | None, dataclasses.field(default=None)) for number in range(20)]
+for number in range(300):
+    inner = dataclasses.make_dataclass(f"Inner{number}", members)
+    outer = dataclasses.make_dataclass(f"Outer{number}", [*members, ("inner", inner | None, None)])
+    together = threading.Barrier(4)
+
+    def convert():
+        together.wait()
+        assert converted({"f1": {"a": 1}, "inner": {"f2": {}}}, outer).inner.f2 == {}
+
+    threads = [threading.Thread(target=convert) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+"""
+
+
+def test_threads_that_meet_a_new_type_at_once_get_its_values() -> None:
+    ended = subprocess.run([sys.executable, "-c", _PROGRAM], check=False, capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, b"")
