@@ -119,7 +119,7 @@ class BloomFilter:
         if kind.code != DYNAMIC or FilterKind.of(serialized, DYNAMIC) != kind:
             raise UnknownFilterError(f"not a filter of {kind}")
         restored = cls.stored(serialized, DYNAMIC)
-        _, in_row, rows = _ROWS.unpack_from(base64.b64decode(serialized), _HEADER.size)
+        _, in_row, rows = _ROWS.unpack_from(base64.b64decode(serialized[:_HEADERS_IN_BASE64]), _HEADER.size)
         is_full = rows == kind.most_rows
         if rows < 1 or in_row < 0 or rows != len(restored._rows) or (in_row > kind.keys_per_row and not is_full):
             raise UnknownFilterError(f"{len(restored._rows)} of {rows} rows, of which the last has {in_row} keys")

@@ -11,6 +11,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobs.hudi.java_view import names
 from jobs.logs import log_context
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def mark(context: SparkContext, attempt: str | None) -> None:
     context.setLocalProperty(f"mdc.{ATTEMPT}", attempt)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
     if context._jvm is None:
         return
-    of_thread: Any = context._jvm.org.apache.logging.log4j.ThreadContext
+    # The names are looked up once: for each part of one the JVM searches all jars for a class.
+    of_thread = names(context._jvm).org.apache.logging.log4j.ThreadContext
     if attempt is None:
         of_thread.remove(ATTEMPT)
     else:

@@ -25,9 +25,7 @@ from service.api import (
     health_problems,
     incidents,
     jobs,
-    lineage,
     locks,
-    metrics,
     middleware,
     overview,
     policies,
@@ -105,7 +103,6 @@ _PARTS = (
     jobs,
     webhooks,
     events,
-    lineage,
     writers,
     delegation,
     workers,
@@ -114,7 +111,6 @@ _PARTS = (
     session,
     health,
     problem_pages,
-    metrics,
 )
 
 

@@ -11,11 +11,11 @@ from pydantic import Field, StringConstraints
 from service.access import audit_store
 from service.access.audit_entry import Outcome
 from service.access.token import Role
+from service.api.answers import PageOf, Shown
 from service.api.dependencies import DatabaseDep
 from service.api.query_parameters import Asked
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import PageOf, Shown
 from service.db.engine import reading
 
 router = Routes(prefix="/v1", tags=["audit"])

@@ -8,6 +8,7 @@ from fastapi import Depends, Query
 from pydantic import StringConstraints
 
 from service.access.token import Role
+from service.api.answers import PageOf
 from service.api.dependencies import DatabaseDep, LakeDep, needs
 from service.api.observed import (
     BucketsOfPartition,
@@ -21,7 +22,6 @@ from service.api.observed import (
 from service.api.query_parameters import Asked, OfTable
 from service.api.requests import ACTION, Moment
 from service.api.routes import Routes
-from service.api.shown import PageOf
 from service.api.tables import TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch

@@ -9,11 +9,11 @@ from fastapi import Path, Response
 from pydantic import BaseModel, Field, StringConstraints
 
 from service.access.token import Role
+from service.api.answers import ListOf, made
 from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.requests import COMMIT_TIME, NAME, Request
 from service.api.routes import Routes
-from service.api.shown import ListOf, made
 from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import consumer_store, decision_times, table_store

@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from service.access.token import Role
+from service.api.answers import PageOf
 from service.api.dependencies import DatabaseDep, QueueDep, needs
 from service.api.policy_models import DecisionOut, EvaluationOut
 from service.api.query_parameters import AnyOf, Asked, OfKinds
 from service.api.routes import Routes
-from service.api.shown import PageOf
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading

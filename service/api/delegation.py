@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
+from service.api.answers import PageOf, made
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
 from service.api.query_parameters import TOLERANT, AnyOf, Asked
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import PageOf, made
 from service.api.statuses import ACCEPTED
 from service.db.engine import reading
 from service.delegation import inbox, plan_store

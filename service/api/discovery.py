@@ -13,13 +13,13 @@ from jobs.contract import Problem
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
 from service.api import tables
+from service.api.answers import made
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.errors import ServiceBusyError
 from service.api.problems import problem_uri
 from service.api.query_parameters import Glob
 from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
 from service.api.routes import Routes
-from service.api.shown import made
 from service.catalog import table_store
 from service.db import audit_record
 from service.db.engine import reading

@@ -1,4 +1,4 @@
-"""/v1/events, as a stream or as pages, and /v1/event-types"""
+"""/v1/events, as a stream or as pages, /v1/event-types, and the schema of the facet of our own in OpenLineage events"""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from service.access import session_store, token_store
 from service.access.token import Role
 from service.api import event_schemas
+from service.api.answers import ListOf
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep
 from service.api.event_catalogue import CATALOGUE, Entry
 from service.api.query_parameters import OfTable, Since, Until
 from service.api.routes import Routes
-from service.api.shown import ListOf
 from service.api.webhook_forms import EventTypeOut
 from service.db.engine import reading
-from service.delivery import outbox
+from service.delivery import lineage_facet, outbox
 from service.delivery.cloud_event import cloud_event
 from service.events.database import Database
 from service.events.event import Event, EventType, Published, event_id
 from service.model import errors
 
-router = Routes(prefix="/v1", tags=["webhooks"])
-
+router = Routes(tags=["webhooks"])
 _STREAM = "text/event-stream"
 _AT_ONCE = 100
 # A notification of another replica may be lost, and without a relay none arrives.
@@ -83,7 +82,7 @@ class Streams:
 
 
 @router.on(
-    "GET /events",
+    "GET /v1/events",
     "Stream the events",
     errors.TooManyStreamsError,
     role=Role.READER,
@@ -194,7 +193,7 @@ async def _stream(
                 await listener.wait(_RELAYED_POLL_SECONDS if database.notifier.relay else _POLL_SECONDS)
 
 
-@router.on("GET /event-types", "List the types of events", role=Role.READER)
+@router.on("GET /v1/event-types", "List the types of events", role=Role.READER)
 def list_event_types(exposure: ExposureDep) -> ListOf[EventTypeOut]:
     """Returns each type with the JSON Schema of its `data` and an example of the whole event."""
     return ListOf[EventTypeOut].of(CATALOGUE.items(), lambda each: _described(*each, exposure.event_source))
@@ -236,3 +235,12 @@ def _read(database: Database, caller: Caller, seq: int | None) -> tuple[list[Pub
 def _message(published: Published, source: str) -> str:
     data = json.dumps(cloud_event(published, source), separators=(",", ":"))
     return f"id: {published.seq}\nevent: {published.event.type}\ndata: {data}\n\n"
+
+
+# The call needs no token: the readers of the events have none.
+@router.on(
+    f"GET /openlineage/{lineage_facet.NAME}.json", "Read the JSON Schema of the OpenLineage facet `groundskeeper_job`"
+)
+async def get_lineage_facet_schema() -> dict[str, Any]:
+    """The `_schemaURL` of the facet is the `$id` of this schema."""
+    return lineage_facet.schema()

@@ -1,4 +1,4 @@
-"""Liveness and readiness: what the service needs to do its work. These calls need no token."""
+"""Liveness and readiness, which need no token, and the metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import Request
+from fastapi import Depends, Request, Response
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel, Field
 from sqlalchemy import Engine
 
 from jobs.contract import DEFAULT_GROUP
-from service.api.dependencies import MonitoringDep
+from service.access.token import Role
+from service.api.dependencies import METRICS_PATH, ExposureDep, MonitoringDep, bearer, caller_of, needs
 from service.api.routes import Routes
 from service.db.engine import reading
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
@@ -26,6 +28,7 @@ from service.queue import demand_store, worker_store
 log = logging.getLogger(__name__)
 
 router = Routes(tags=["health"])
+
 _SECONDS = 5.0
 _REST_SECONDS = 1.0
 
@@ -175,3 +178,40 @@ def _of_scheduler(tasks: TaskHealth) -> GroundskeeperError | None:
             hint="See the service's log, and restart the service if it lasts.",
         )
     return None
+
+
+_EXAMPLE = """# HELP groundskeeper_tables Registered tables
+# TYPE groundskeeper_tables gauge
+groundskeeper_tables 12.0
+"""
+
+
+async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annotated[object, Depends(bearer)]) -> None:
+    """Raises ForbiddenError unless the caller may read, or the settings let anybody scrape."""
+    if not exposure.open_metrics:
+        await needs(Role.READER)(await caller_of(request, None))
+
+
+# No thread of the pool is needed, so scrapes are answered also when calls that wait for tables take all.
+@router.on(
+    f"GET {METRICS_PATH}",
+    "Show the metrics in the text format of Prometheus",
+    NotReadyError,
+    responses={
+        200: {
+            "description": "Metrics; `groundskeeper_database_up` is 0 if those of the database could not be read",
+            "content": {"text/plain": {"schema": {"type": "string"}, "example": _EXAMPLE}},
+        }
+    },
+    dependencies=[Depends(may_scrape)],
+    response_class=Response,
+)
+async def get_metrics(request: Request) -> Response:
+    """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
+    callers in between get the last one."""
+    made = asyncio.wrap_future(request.app.state.scrapes.latest())
+    # Unlike `wait_for` this does not cancel it, since other callers may wait for it.
+    await asyncio.wait([made], timeout=_SECONDS)
+    if not made.done():
+        raise NotReadyError(f"The database did not answer within {_SECONDS:g} s.")
+    return Response(made.result(), media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -9,11 +9,11 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from service.access.token import Role
+from service.api.answers import Shown
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.query_parameters import AnyOf, Asked
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import Shown
 from service.health import problems
 from service.health.problem import ObjectType, ProblemKind, Severity
 from service.health.problem_search import look

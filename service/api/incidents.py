@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.kinds.words import NO_NUL
 from service.access.token import Role
+from service.api.answers import PageOf, made
 from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.query_parameters import AnyOf, Asked, OfTable
 from service.api.requests import SOME_TEXT, Request
 from service.api.routes import Routes
-from service.api.shown import PageOf, made
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading

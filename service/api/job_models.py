@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind, LogLevel, Problem
+from service.api.answers import Shown, made
 from service.api.problems import document
-from service.api.shown import Shown, made
 from service.model.flink_restart import FlinkRestart
 from service.model.hand_over import HandOverState
 from service.queue.breaker import Breaker, BreakerState

@@ -12,6 +12,7 @@ from fastapi.responses import PlainTextResponse
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
 from service.access.token import Role
+from service.api.answers import PageOf
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
 from service.api.job_models import JobDetail, JobLog, JobOut, Prospects, as_text
@@ -20,7 +21,6 @@ from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.query_parameters import Asked, Limit, OfKinds, OfTable
 from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
-from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, REPEATED
 from service.api.tables import TableId
 from service.catalog.errors import MetastoreForbiddenError

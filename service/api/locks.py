@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
 from service.access.token import Role
+from service.api.answers import made
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
 from service.api.requests import A_REASON, SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import made
 from service.api.tables import TableId
 from service.events.database import Database
 from service.locks import errors as reasons

@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.api.shown import Shown, made
+from service.api.answers import Shown, made
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
 from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, TableSnapshot

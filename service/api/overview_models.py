@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
+from service.api.answers import Shown, made
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.job_models import JobOut, Prospects, expected
 from service.api.policy_models import PauseOut
-from service.api.shown import Shown, made
 from service.api.table_models import IncidentCounts
 from service.delivery.webhook import DeliveryState
 from service.health import overview

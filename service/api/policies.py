@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Body, Path, Response
 
 from service.access.token import Role
+from service.api.answers import ListOf
 from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.policy_models import (
@@ -20,7 +21,6 @@ from service.api.policy_models import (
 )
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import ListOf
 from service.api.statuses import CREATED, NOTHING
 from service.api.tables import TableId
 from service.catalog import table_store

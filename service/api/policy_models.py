@@ -19,9 +19,9 @@ from jobs.contract import JobKind
 from jobs.kinds.parameters import Spec
 from jobs.kinds.registry import KINDS
 from jobs.kinds.words import NO_NUL
+from service.api.answers import Shown, made
 from service.api.params import as_model
 from service.api.requests import TIME_OF_DAY, Request, Word
-from service.api.shown import Shown, made
 from service.policies.policy import GROUP_PATTERN, MOST_TIMEOUT_SECONDS, SECTIONS, Pause
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section

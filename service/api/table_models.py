@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.api.shown import Shown, made
+from service.api.answers import Shown, made
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState

@@ -13,12 +13,12 @@ from jobs.contract import TableLock
 from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError
 from service.access.token import Role
+from service.api.answers import PageOf
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
 from service.api.query_parameters import Asked, Glob
 from service.api.requests import SOME_TEXT, ReadersIn, TableChange, TableIn, WritersIn
 from service.api.routes import Routes
-from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
 from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut
 from service.catalog import snapshot_store, table_store, watch_store

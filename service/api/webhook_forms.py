@@ -14,8 +14,8 @@ from jobs.kinds.words import NO_NUL
 from jobs.redaction import MASK
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
+from service.api.answers import made
 from service.api.requests import EVENT_TYPE, Moment, Request, Word
-from service.api.shown import made
 from service.delivery.open_lineage import SCHEME
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
 from service.events.event import EventType

@@ -10,12 +10,12 @@ from sqlalchemy import Connection
 
 from service.access import errors as secret_errors
 from service.access.token import Role
+from service.api.answers import PageOf
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, GuardDep
 from service.api.entity_tags import set_tag
 from service.api.query_parameters import AnyOf, Asked, Glob
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.shown import PageOf
 from service.api.statuses import ACCEPTED, CREATED, NOTHING
 from service.api.webhook_forms import (
     BlockedOut,

@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
 from service.access.token import Role
+from service.api.answers import ListOf
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.job_models import JobProblem
 from service.api.query_parameters import AnyOf, Since, Until
 from service.api.routes import Routes
-from service.api.shown import ListOf
 from service.db.engine import reading
 from service.policies.policy import GROUP_PATTERN
 from service.queue import demand, demand_store, worker_store

@@ -6,6 +6,7 @@ none of which commits.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.exc import (
     ArgumentError,
@@ -37,8 +39,19 @@ if TYPE_CHECKING:
 
 _WRITES = "groundskeeper_writes"
 _BUSY_TIMEOUT_MS = 10_000
+
+
+def _decoded(document: str | bytes) -> Any:
+    """Decodes a JSON column. Python's own decoder takes several times as long, but knows what it has written for names
+    that are not UTF-8, and for numbers that are none."""
+    try:
+        return msgspec.json.decode(document)
+    except msgspec.MsgspecError:
+        return json.loads(document)
+
+
 # Neither errors nor the log at DEBUG may contain what statements carry.
-_OPTIONS: dict[str, Any] = {"hide_parameters": True}
+_OPTIONS: dict[str, Any] = {"hide_parameters": True, "json_deserializer": _decoded}
 # The connection that was used last has the newest pages in its cache.
 _OF_SQLITE = {"pool_size": 10, "max_overflow": 30, "pool_use_lifo": True}
 _CONNECTIONS = 15

@@ -84,6 +84,13 @@ def test_a_registered_table_is_read_back_as_it_was_written(
         assert table_store.get(connection, a_table.id) == changed
 
 
+def test_documents_with_any_name_and_number_are_read_back(sqlite: sa.Engine, a_table: Registration) -> None:
+    profile = {"not UTF-8": "\udcff", "very large": 2**70, "none": float("inf"), "😀": [1, 1.0, None, {"a": {}}]}
+    with writing(sqlite) as connection:
+        table_store.register(connection, a_table.evolve(id="tbl_2", base_path="/lake/other", profile=profile))
+        assert table_store.get(connection, "tbl_2").profile == profile
+
+
 def test_a_base_path_is_registered_once(engine: sa.Engine, a_table: Registration) -> None:
     with writing(engine) as connection:
         with pytest.raises(TableAlreadyRegisteredError) as caught:
