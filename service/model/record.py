@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, Self, TypeVar
@@ -45,7 +47,23 @@ def read(kind: type[T], row: Row) -> T:
     known = {
         field.name: value for field in fields if (value := values[field.name]) is not None or field.default is None
     }
+    if kind not in _prepared:
+        _prepare(kind)
     return msgspec.convert(known, kind, strict=False)
+
+
+# msgspec describes a dataclass to itself when it first meets it. A second thread that meets it meanwhile reads a
+# half-made description, which ends the interpreter.
+_prepared: set[type] = set()
+_preparing = threading.Lock()
+
+
+def _prepare(kind: type) -> None:
+    with _preparing, suppress(msgspec.MsgspecError):
+        try:
+            msgspec.convert({}, kind)
+        finally:
+            _prepared.add(kind)
 
 
 def _plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -363,8 +363,10 @@ def _cpu_seconds(daemon: Daemon) -> float:
     """Returns the CPU time of the process and all below it, ended children included."""
     total = 0
     for each in process_tree.tree(daemon.process.pid):
-        fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        total += sum(map(int, fields[11:15]))
+        # It may have ended since it was listed.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15]))
     return total / _TICKS
 
 
