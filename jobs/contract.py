@@ -44,7 +44,7 @@ def json_of(value: object) -> Any:
         return json.loads(text.encode(errors="replace"))
 
 
-def converted(value: object, kind: type[Converted], *, strict: bool = True) -> Converted:
+def converted(value: object, kind: type[Converted], *, strict: bool = True, from_attributes: bool = False) -> Converted:
     """Returns a value as this struct or dataclass. Raises msgspec.ValidationError.
 
     msgspec 0.22 describes a type to itself when it first meets it. A second thread that meets it meanwhile reads what
@@ -56,7 +56,7 @@ def converted(value: object, kind: type[Converted], *, strict: bool = True) -> C
                 msgspec.convert({}, kind)
             finally:
                 _described.add(kind)
-    return msgspec.convert(value, kind, strict=strict)
+    return msgspec.convert(value, kind, strict=strict, from_attributes=from_attributes)
 
 
 _described: set[type] = set()

@@ -15,9 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
-from jobs.contract import Outcome, Result
+from jobs.contract import Outcome, Result, converted
 from jobs.dataplane.rewrite_job import rewrite_slices
 from jobs.dataplane.split_writer import Rewrite
 from jobs.errors import DeletesLostError, FilesGoneError, RefusedError, StaleWriterError, WritersActiveError, refuse
@@ -71,7 +69,7 @@ class Repaired:
     instants: tuple[str, ...] = ()
 
     def result(self) -> RepairResult:
-        return msgspec.convert(self, RepairResult, from_attributes=True)
+        return converted(self, RepairResult, from_attributes=True)
 
 
 def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result[RepairResult]:

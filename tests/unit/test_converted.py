@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _PROGRAM = """
 import dataclasses, sys, threading
 from jobs.contract import converted
@@ -28,6 +30,31 @@ for number in range(300):
 """
 
 
-def test_threads_that_meet_a_new_type_at_once_get_its_values() -> None:
-    ended = subprocess.run([sys.executable, "-c", _PROGRAM], check=False, capture_output=True, timeout=60)
+# The client is a distribution of its own, and so has a function of its own for this.
+_PROGRAM_OF_CLIENT = """
+import sys, threading
+import msgspec
+from groundskeeper_client.call import Call
+
+sys.setswitchinterval(0.00001)
+for number in range(300):
+    inner = msgspec.defstruct(f"Inner{number}", [(f"f{each}", dict | None, None) for each in range(20)])
+    outer = msgspec.defstruct(f"Outer{number}", [("inner", inner | None, None), ("others", list[inner], [])])
+    call, together = Call("GET", "/", outer), threading.Barrier(4)
+
+    def parse():
+        together.wait()
+        assert call.parsed(b'{"inner": {"f2": {}}}', "it").inner.f2 == {}
+
+    threads = [threading.Thread(target=parse) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+"""
+
+
+@pytest.mark.parametrize("program", [_PROGRAM, _PROGRAM_OF_CLIENT], ids=["service", "client"])
+def test_threads_that_meet_a_new_type_at_once_get_its_values(program: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, b"")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import UNSET
 
+from jobs.contract import converted
 from jobs.errors import JobError
 from jobs.format.file_names import parse_base_file_name, parse_log_file_name
 from jobs.hudi.client import WriteClient
@@ -47,7 +47,7 @@ class Finding:
 
     def result(self, check: str | UnsetType = UNSET) -> DamageFound:
         """Returns what a job's result says of it. `check` is the check that found it."""
-        return msgspec.convert(self, DamageFound, from_attributes=True).having(check=check)
+        return converted(self, DamageFound, from_attributes=True).having(check=check)
 
 
 class Examined:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from groundskeeper_client.errors import NoAnswerError
+from groundskeeper_client.model import described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +71,7 @@ class Call(Generic[T_co]):
         if answer is str:
             return content.decode("utf-8", "replace")  # type: ignore[return-value]  # the type is str
         try:
-            return msgspec.json.decode(content, type=self.answer)
+            return msgspec.json.decode(content, type=described(self.answer))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise NoAnswerError(f"{where} answered what its document does not promise: {error}") from error
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from groundskeeper_client.errors import NoAnswerError
-from groundskeeper_client.model import Model
+from groundskeeper_client.model import Model, described
 
 _LONGEST = 16 * 1024 * 1024
 
@@ -65,6 +65,6 @@ class Messages:
             return None
         try:
             document = msgspec.json.decode(data)
-            return msgspec.structs.replace(msgspec.convert(document, Event), document=document)
+            return msgspec.structs.replace(msgspec.convert(document, described(Event)), document=document)
         except msgspec.DecodeError as error:
             raise NoAnswerError(f"The stream had what is no event of Groundskeeper: {error}") from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,6 +17,25 @@ class Model(msgspec.Struct, frozen=True):
 
 
 M = TypeVar("M", bound=Model)
+Known = TypeVar("Known")
+
+_described: set[Any] = set()
+_describing = threading.Lock()
+
+
+def described(kind: type[Known]) -> type[Known]:
+    """Returns this type of an answer, when msgspec knows it.
+
+    msgspec 0.22 describes a type to itself when it first meets it. A second thread that meets it meanwhile reads what
+    is half made, which ends the interpreter; so one thread at a time shows it a new type.
+    """
+    if kind not in _described:
+        with _describing, suppress(msgspec.DecodeError):
+            try:
+                msgspec.json.decode(b"null", type=kind)
+            finally:
+                _described.add(kind)
+    return kind
 
 
 def typed(model: type[M], value: object) -> M:
@@ -23,7 +44,7 @@ def typed(model: type[M], value: object) -> M:
     Raises NoAnswerError if it is not one.
     """
     try:
-        return msgspec.convert(value, model)
+        return msgspec.convert(value, described(model))
     except msgspec.ValidationError as error:
         raise NoAnswerError(f"This is no {model.__name__}: {error}") from error
 
