@@ -363,7 +363,7 @@ def _cpu_seconds(daemon: Daemon) -> float:
     """Returns the CPU time of the process and all below it, ended children included."""
     total = 0
     for each in process_tree.tree(daemon.process.pid):
-        # It may have ended since it was listed.
+        # A process may have ended since it was listed.
         with suppress(FileNotFoundError, ProcessLookupError):
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
             total += sum(map(int, fields[11:15]))
