@@ -31,7 +31,12 @@ def _by_hudi(table: HudiTable) -> set[FileSlice]:
         jvm.engine_context, meta, config
     )
     paths = jvm.hudi.common.fs.FSUtils.getAllPartitionPaths(jvm.engine_context, meta, table.is_listed_by_metadata)
-    return {file_slice_of(each) for each in json.loads(jvm.reads.slices(view, paths))}
+    as_json, transfer = jvm.hudi.common.util.JsonUtils.toString, jvm.hudi.common.table.timeline.dto.FileSliceDTO
+    return {
+        file_slice_of(json.loads(as_json(transfer.fromFileSlice(each))))
+        for path in paths
+        for each in jvm.items(view.getLatestFileSlices(path))
+    }
 
 
 @pytest.mark.parametrize("metadata", [True, False], ids=["metadata-table", "listing"])
