@@ -141,7 +141,7 @@ def _compact(spark: SparkSession, base: Path, shape: Shape, engine: str, codec: 
     steps.step("opening")
     order = WorkOrder("benchmark", 1, JobKind.COMPACTION, declared, params)
     result = RUN[order.kind](HudiTable(Jvm(spark), declared), typed(order), steps)
-    if result.outcome is not Outcome.SUCCEEDED or result.details["engines"][0]["engine"] != engine:
+    if result.outcome is not Outcome.SUCCEEDED or result.details.to_json()["engines"][0]["engine"] != engine:
         raise RuntimeError(f"the compaction ended as {result}")
     return steps.seconds()
 

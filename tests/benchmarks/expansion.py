@@ -123,7 +123,8 @@ class Bench:
         if variant == OURS:
             index = BucketIndex(self._shape.buckets, variants.INDEX_FIELDS)
             plan = WorkOrder("benchmark", 1, JobKind.AUDIT, Table(str(base), "trips", index))
-            found = RUN[plan.kind](HudiTable(Jvm(self._spark), plan.table), typed(plan), JobContext()).details
+            audit = RUN[plan.kind](HudiTable(Jvm(self._spark), plan.table), typed(plan), JobContext())
+            found = audit.details.to_json()
             if not found["clean"]:
                 raise AssertionError(f"the audit found {found}")
 

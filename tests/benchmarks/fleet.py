@@ -165,6 +165,7 @@ def options(base: Path, shape: Small, *, has_index: bool = True) -> dict[str, st
         "hoodie.table.name": "trips",
         "hoodie.parquet.compression.codec": "gzip",
         "hoodie.bulkinsert.shuffle.parallelism": str(shape.buckets * shape.partitions),
+        **trips.HUDIS_FILTERS,
     }
     return writer_options(base, num_buckets=shape.buckets if has_index else None) | more
 

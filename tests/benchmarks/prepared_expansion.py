@@ -113,7 +113,8 @@ def _run(spark: SparkSession, base: Path, buckets: int, kind: JobKind, params: d
     plan = WorkOrder("benchmark", 1, kind, declared, params)
     result = RUN[kind](HudiTable(Jvm(spark), declared), typed(plan), JobContext())
     _require(result.outcome is Outcome.SUCCEEDED, f"{kind} ended as {result.outcome}: {result.error}")
-    return bool(result.details["files_copied"] == result.details["files_written"])
+    files = result.details.to_json()
+    return bool(files["files_copied"] == files["files_written"])
 
 
 def _require(holds: bool, message: str) -> None:
