@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = 64 * 1024  # not compressed
 _MOST_VALUES = 4096
 
+# A second of CPU for each MB; columns that need its encodings are then read without dictionaries.
+_MOST_FOOTER_BYTES = 256 * 1024
 _TAIL = 8  # the footer's length and the magic bytes
 _HEADER_BYTES = 1024  # more than the header of a dictionary takes
 _ROW_GROUPS, _COLUMNS, _META, _ENCODINGS = 4, 1, 3, 13  # the way to the encodings of a chunk's pages
@@ -46,14 +48,12 @@ def columns_with_small_ones(source: pa.NativeFile, metadata: pq.FileMetaData) ->
     ]
     if not columns:
         return []
+    certain = [n for n in columns if not any(_has_plain_pages(group.column(n)) for group in groups)]
     try:
-        chunks = _chunks(metadata)
-        return [
-            paths[number]
-            for number in columns
-            if all(_is_in_all_pages(chunks[group][number]) for group in range(len(groups)))
-            and all(_is_small(source, each.column(number)) for each in groups)
-        ]
+        if len(certain) < len(columns) and metadata.serialized_size <= _MOST_FOOTER_BYTES:
+            chunks = _chunks(metadata)
+            certain = [n for n in columns if n in certain or all(_is_in_all_pages(each[n]) for each in chunks)]
+        return [paths[n] for n in certain if all(_is_small(source, group.column(n)) for group in groups)]
     except (ThriftError, KeyError, IndexError, AttributeError, TypeError):  # Then the reader will say what is wrong.
         return []
 
@@ -62,6 +62,12 @@ def _may_be_small(chunk: pq.ColumnChunkMetaData) -> bool:
     # Old writers' offsets are not reliable.
     offset = chunk.dictionary_page_offset or 0
     return bool(chunk.has_dictionary_page and 0 < offset < chunk.data_page_offset <= offset + _MOST_BYTES)
+
+
+def _has_plain_pages(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Returns whether some pages are plain. One of them may be that of the dictionary, as writers of format 2 call it;
+    Hudi's writer calls it otherwise, so its footers need no second look."""
+    return "PLAIN" in chunk.encodings
 
 
 def _chunks(metadata: pq.FileMetaData) -> list[list[Struct]]:

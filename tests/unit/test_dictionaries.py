@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from jobs.storage import dictionaries
 from jobs.storage.dictionaries import columns_with_small_ones
 from jobs.storage.paths import Storage, batches_of
 
@@ -79,3 +81,16 @@ def test_no_offset_of_a_footer_is_taken_on_trust(tmp_path: Path) -> None:
     other = tmp_path / "other.parquet"
     other.write_bytes(b"PAR1" + b"\xff" * 10)
     assert columns_with_small_ones(pa.OSFile(str(other)), pq.read_metadata(path)) == []
+
+
+@pytest.mark.parametrize(("version", "footer_is_read"), [("1.0", False), ("2.6", True)])
+def test_a_footer_is_read_only_if_the_encodings_leave_doubts(
+    monkeypatch: pytest.MonkeyPatch, version: str, *, footer_is_read: bool
+) -> None:
+    """Reading a footer in Python takes a second of CPU for each MB. Format 1 is what Hudi's files have."""
+    content = io.BytesIO()
+    pq.write_table(pa.table({"city": ["Ulm", "Bern"] * 50}), content, version=version)
+    source, metadata = pa.BufferReader(content.getvalue()), pq.ParquetFile(content).metadata
+    assert columns_with_small_ones(source, metadata) == ["city"]
+    monkeypatch.setattr(dictionaries, "_MOST_FOOTER_BYTES", 0)
+    assert columns_with_small_ones(source, metadata) == ([] if footer_is_read else ["city"])
