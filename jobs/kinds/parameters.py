@@ -1,9 +1,7 @@
-"""The parameters of a kind of job, as a type: names, types, defaults, and for people one sentence each.
-
-They are `msgspec` structs, since a worker already has `msgspec`, and pydantic would make its start slower. The service
-makes its models of requests from them (`service.api.params`) and is strict. A worker is not: a service of another
-version may leave out parameters or send unknown ones, and bounds are not for it to check.
-"""
+"""The parameters of a kind of job, as a type: names, types, defaults, and a sentence of documentation each. They are
+`msgspec` structs, because a worker needs `msgspec` anyway, and pydantic would make its start slower. The service
+derives the models of requests from them (`service.api.params`), which check everything. A worker does not check bounds,
+and accepts missing and unknown parameters, because the service may be of another version."""
 
 from __future__ import annotations
 
@@ -20,10 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Spec:
-    """Metadata of a type (`Annotated`): a sentence for people, and the bounds that a request has to keep.
-
-    The bounds are those of JSON Schema, by pydantic's names. `distinct`: a list may not contain a value twice.
-    """
+    """Metadata of a type (`Annotated`): a sentence of documentation, and the bounds of values in requests. The bounds
+    are those of JSON Schema, with pydantic's names. `distinct`: a list must not contain a value twice."""
 
     description: str | None = None
     ge: float | None = None
@@ -37,7 +33,7 @@ class Spec:
     distinct: bool = False
 
     def bounds(self) -> dict[str, Any]:
-        """Returns what is set, except `distinct`."""
+        """Returns the bounds that are set, except `distinct`."""
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "distinct"}
         if self.examples is not None:
             given["examples"] = list(self.examples)

@@ -40,7 +40,8 @@ GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
 
 @dataclass(frozen=True)
 class Window:
-    """A period in which jobs may start, in the policy's time zone. `days` are those on which it opens, all if empty.
+    """A period in which jobs may start, in the policy's time zone. `days` are the days on which the window opens; empty
+    means every day.
 
     An `end` that is not after `start` is on the next day.
     """
@@ -60,8 +61,8 @@ class Window:
 @dataclass(frozen=True)
 class Policy:
     """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
-    time. Only workers of `worker_group` get the table's jobs. `timeout_seconds` limits an attempt of a job that has no
-    limit of its own, None leaves that to the service's setting."""
+    time. Only workers of `worker_group` get the table's jobs. `timeout_seconds` limits each attempt of a job that has
+    no limit of its own; None means the service's setting."""
 
     paused: bool = False
     priority: int = 0
