@@ -19,10 +19,10 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.access import session_store, token_store
 from service.access.token import Role
-from service.api import event_schemas
 from service.api.answers import ListOf
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep
 from service.api.event_catalogue import CATALOGUE, Entry
+from service.api.event_schemas import STREAM, EventPage
 from service.api.query_parameters import OfTable, Since, Until
 from service.api.routes import Routes
 from service.api.webhook_forms import EventTypeOut
@@ -89,10 +89,8 @@ class Streams:
     responses={
         200: {
             "description": "Server-sent events, each a CloudEvent; with `Accept: application/json` a page of them",
-            "content": {
-                _STREAM: {"schema": {"type": "string"}, "example": event_schemas.STREAM},
-                "application/json": {"schema": event_schemas.PAGE},
-            },
+            "content": {_STREAM: {"schema": {"type": "string"}, "example": STREAM}},
+            "model": EventPage,
         }
     },
     response_class=Response,

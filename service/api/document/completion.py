@@ -10,7 +10,6 @@ from pydantic import TypeAdapter
 
 from jobs.contract import WorkOrder
 from jobs.kinds.registry import KINDS
-from service.api import event_schemas
 from service.api.document.struct_schemas import schemas as schemas_of_structs
 from service.api.document.texts import COMMON, OF_STORED, PARAMETERS
 from service.lake.table import TableProfile
@@ -95,10 +94,9 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
             schemas.setdefault(inner, each)
         # Versions before and after may have fewer or more members.
         schemas[name] = {**schema, "required": []}
-    schemas["CloudEvent"] = event_schemas.CLOUD_EVENT
     for name, schema in schemas.items():
         for member, each in schema.get("properties", {}).items():
-            _describe(name, member, each)
+            describe(name, member, each)
     # Results describe themselves: words such as `engine` and `partitions` mean something else there.
     schemas |= schemas_of_structs()
     _refer(schemas)
@@ -148,7 +146,7 @@ def _refer(schemas: dict[str, Any]) -> None:
         ("DecisionOut", "params", {"anyOf": params}),
         ("EffectivePolicyOut", "policy", _relaxed(schemas["PolicyIn"], schemas)),
         ("IncidentOut", "details", {"$ref": _REF.format(model="IncidentDetails")}),
-        ("EventTypeOut", "example", event_schemas.REFERENCE),
+        ("EventTypeOut", "example", {"$ref": _REF.format(model="CloudEvent")}),
         ("TableOut", "profile", {"$ref": _REF.format(model="TableProfile")}),
         ("TableDetected", "profile", {"$ref": _REF.format(model="TableProfile")}),
         ("LeaseOut", "plan", {"$ref": _REF.format(model="WorkOrder")}),
@@ -185,7 +183,8 @@ def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, An
     return {"type": [schema["type"], "null"]}
 
 
-def _describe(model: str, member: str, schema: dict[str, Any]) -> None:
+def describe(model: str, member: str, schema: dict[str, Any]) -> None:
+    """Adds the text and the example of a member that has none beside its model."""
     own = OF_STORED.get(model, {}).get(member)
     text, example = own or COMMON.get(member, ("", None))
     if text:
