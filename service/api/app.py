@@ -44,7 +44,7 @@ from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.document.completion import complete
 from service.api.health import WorkerCheck
-from service.api.job_waits import JobWaits
+from service.api.held_calls import JobWaits
 from service.api.problems import ProblemDocument
 from service.api.query_parameters import only_known
 from service.api.request_ids import RequestIds

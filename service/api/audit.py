@@ -73,7 +73,7 @@ class AuditEntryOut(Shown):
 class AuditPage(PageOf[AuditEntryOut]): ...
 
 
-@router.on("GET /audit", "List who changed what, newest first", role=Role.ADMIN)
+@router.admin("GET /audit", "List who changed what, newest first")
 def list_audit_entries(
     database: DatabaseDep,
     *,

@@ -10,7 +10,6 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
-from service.access.token import Role
 from service.api.answers import PageOf, made
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
 from service.api.query_parameters import TOLERANT, AnyOf, Asked
@@ -80,9 +79,7 @@ class PlanOut(BaseModel):
 @router.on(
     f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     "Delegate the pending plans of a table (called by Hudi's writers)",
-    responses={
-        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
-    },
+    also={ACCEPTED: "The database is unavailable, and nothing was stored"},
     openapi_extra=TOLERANT,
 )
 def delegate_plans(
@@ -134,7 +131,7 @@ def delegate_plans(
     return DelegationOut(table_id=received.table_id, stored=list(received.new))
 
 
-@router.on("GET /delegated-plans", "List the plans that writers have delegated, newest first", role=Role.READER)
+@router.reader("GET /delegated-plans", "List the plans that writers have delegated, newest first")
 def list_delegated_plans(
     database: DatabaseDep,
     *,

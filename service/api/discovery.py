@@ -11,7 +11,6 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from jobs.contract import Problem
 from jobs.kinds.words import NO_NUL
-from service.access.token import Role
 from service.api import tables
 from service.api.answers import made
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
@@ -148,12 +147,8 @@ class DiscoveryOut(BaseModel):
     )
 
 
-@router.on(
-    "POST /discover",
-    "Find the tables below a folder, and register them",
-    *tables.REGISTRATION_ERRORS,
-    ServiceBusyError,
-    role=Role.ADMIN,
+@router.admin(
+    "POST /discover", "Find the tables below a folder, and register them", *tables.REGISTRATION_ERRORS, ServiceBusyError
 )
 def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> DiscoveryOut:
     """Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops none of

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from service.access.token import Role
 from service.api.answers import Shown
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.query_parameters import AnyOf, Asked
@@ -91,7 +90,7 @@ class HealthProblemPage(BaseModel):
     next_cursor: str | None
 
 
-@router.on("GET /problems", "List what is wrong now, the most serious first", role=Role.READER)
+@router.reader("GET /problems", "List what is wrong now, the most serious first")
 def list_problems(
     database: DatabaseDep,
     monitoring: MonitoringDep,

@@ -9,7 +9,6 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
-from service.access.token import Role
 from service.api.answers import made
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
@@ -161,14 +160,14 @@ def desk_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockD
     return LockDesk(database, lake, queue.lock_break_after)
 
 
-@router.on("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *_READING, role=Role.READER)
+@router.reader("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *_READING)
 def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: QueueDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
     desk = desk_of(database, lake, queue)
     return HeldLockOut.of(desk.look(table_id), desk)
 
 
-@router.on(
+@router.operator(
     "DELETE /{table_id}/lock",
     "Break a lock that a dead writer has left",
     *_READING,
@@ -179,7 +178,6 @@ def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: Que
     reasons.LockHeldByJobError,
     reasons.WritersAliveError,
     reasons.LockChangedError,
-    role=Role.OPERATOR,
 )
 def break_lock(
     table_id: TableId,

@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import Query
 
 from jobs.kinds.words import NO_NUL
-from service.access.token import Role
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.job_models import Prospects
@@ -49,7 +48,7 @@ _JOBS_OF_TABLE = 20
 _SUGGESTIONS = 20
 
 
-@router.on("GET /overview", "Show the state of everything, and a page of tables with their last jobs", role=Role.READER)
+@router.reader("GET /overview", "Show the state of everything, and a page of tables with their last jobs")
 def get_overview(
     database: DatabaseDep,
     monitoring: MonitoringDep,

@@ -9,7 +9,6 @@ from typing import Any
 from fastapi import Request, Response
 
 from service.access.errors import SecretUnreadableError
-from service.access.token import Role
 from service.api import entity_tags, tables
 from service.api.audit_objects import look
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
@@ -30,12 +29,11 @@ from service.registration import registry
 router = Routes(prefix="/v1/tables", tags=["tables"])
 
 
-@router.on(
+@router.admin(
     "PUT /by-path",
     "Register a table, or change it to these declarations",
     *tables.REGISTRATION_ERRORS,
-    role=Role.ADMIN,
-    responses={int(CREATED): {"model": TableOut, "description": "No table was registered with this base path before"}},
+    also={CREATED: "No table was registered with this base path before"},
 )
 def put_table_by_path(
     wanted: TableIn, *, database: DatabaseDep, lake: LakeDep, caller: CallerDep, request: Request, response: Response

@@ -12,14 +12,13 @@ from sqlalchemy import Connection
 from jobs.contract import TableLock
 from jobs.storage.location import plain
 from service.access.errors import SecretKeyMissingError
-from service.access.token import Role
 from service.api.answers import PageOf
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import set_tag
 from service.api.query_parameters import Asked, Glob
 from service.api.requests import SOME_TEXT, ReadersIn, TableChange, TableIn, WritersIn
 from service.api.routes import Routes
-from service.api.statuses import ACCEPTED, CREATED, NOTHING
+from service.api.statuses import ACCEPTED, CREATED
 from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut
 from service.catalog import snapshot_store, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
@@ -51,12 +50,11 @@ EXAMINATION_ERRORS = (
 REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
 
 
-@router.on(
+@router.admin(
     "POST ",
     "Register a Hudi table",
     *REGISTRATION_ERRORS,
     table_errors.TableAlreadyRegisteredError,
-    role=Role.ADMIN,
     operation_id="registerTable",
     status_code=CREATED,
 )
@@ -67,7 +65,7 @@ def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Call
     return shown(database, table)
 
 
-@router.on("POST /detect", "Show what a registration would find", *EXAMINATION_ERRORS, role=Role.ADMIN)
+@router.admin("POST /detect", "Show what a registration would find", *EXAMINATION_ERRORS)
 def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
     declared = _declarations(wanted, database, lake)
@@ -82,7 +80,7 @@ def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: 
     )
 
 
-@router.on("GET ", "List the registered tables, in the order of their registration", role=Role.READER)
+@router.reader("GET ", "List the registered tables, in the order of their registration")
 def list_tables(
     database: DatabaseDep,
     *,
@@ -109,14 +107,14 @@ def list_tables(
     return PageOf[TableOut](items=items, next_cursor=page.next_cursor)
 
 
-@router.on("GET /{table_id}", "Show a table", role=Role.READER)
+@router.reader("GET /{table_id}", "Show a table")
 def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> TableOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "table", table_id)
         return _outs(connection, [table_store.get(connection, table_id)])[0]
 
 
-@router.on(
+@router.admin(
     "PATCH /{table_id}",
     "Change the declarations of a table",
     SecretKeyMissingError,
@@ -127,7 +125,6 @@ def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> T
     table_errors.BucketIndexContradictedError,
     storage_errors.StorageError,
     storage_errors.ReadersBusyError,
-    role=Role.ADMIN,
 )
 def change_table(
     table_id: TableId, wanted: TableChange, database: DatabaseDep, lake: LakeDep, caller: CallerDep
@@ -141,7 +138,7 @@ def change_table(
     return shown(database, table)
 
 
-@router.on("POST /{table_id}/poll", "Have a table polled now", role=Role.OPERATOR, status_code=ACCEPTED)
+@router.operator("POST /{table_id}/poll", "Have a table polled now", status_code=ACCEPTED)
 def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
     """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
     has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
@@ -153,9 +150,7 @@ def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollO
     return PollOut(table_id=table_id, is_new=lake.poll_requests.ask(table_id, insists=True))
 
 
-@router.on(
-    "DELETE /{table_id}", "Unregister a table", table_errors.TableBusyError, role=Role.ADMIN, status_code=NOTHING
-)
+@router.admin("DELETE /{table_id}", "Unregister a table", table_errors.TableBusyError)
 def unregister_table(table_id: TableId, database: DatabaseDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""
     registry.unregister(database.engine, table_id)

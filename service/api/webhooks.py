@@ -16,7 +16,7 @@ from service.api.entity_tags import set_tag
 from service.api.query_parameters import AnyOf, Asked, Glob
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.statuses import ACCEPTED, CREATED, NOTHING
+from service.api.statuses import ACCEPTED, CREATED
 from service.api.webhook_forms import (
     BlockedOut,
     DeliveryOut,
@@ -50,11 +50,10 @@ _FORM_ERRORS = (
 )
 
 
-@router.on(
+@router.admin(
     "POST /webhooks",
     "Create a webhook: send events to a URL, or write them to a Kafka topic",
     *_FORM_ERRORS,
-    role=Role.ADMIN,
     status_code=CREATED,
 )
 def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: Response) -> WebhookCreated:
@@ -73,7 +72,7 @@ def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, re
     return WebhookCreated.with_secret(created.webhook, database.cipher, {}, created.secret)
 
 
-@router.on("GET /webhooks", "List the webhooks", role=Role.READER)
+@router.reader("GET /webhooks", "List the webhooks")
 def list_webhooks(
     database: DatabaseDep,
     caller: CallerDep,
@@ -93,7 +92,7 @@ def list_webhooks(
     return PageOf[WebhookOut].of_page(page, lambda each: _out(each, database, caller, counts.get(each.id, {})))
 
 
-@router.on("GET /webhooks/{webhook_id}", "Show a webhook", role=Role.READER)
+@router.reader("GET /webhooks/{webhook_id}", "Show a webhook")
 def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep, response: Response) -> WebhookDetail:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "webhook", webhook_id)
@@ -107,7 +106,7 @@ def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep,
     return WebhookDetail(**shown.model_dump(), blocked=blocked)
 
 
-@router.on("PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS, role=Role.ADMIN)
+@router.admin("PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS)
 def change_webhook(
     webhook_id: WebhookId, wanted: WebhookChange, database: DatabaseDep, guard: GuardDep, caller: CallerDep
 ) -> WebhookOut:
@@ -119,14 +118,12 @@ def change_webhook(
         return _shown(connection, database, caller, webhook)
 
 
-@router.on("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries", role=Role.ADMIN, status_code=NOTHING)
+@router.admin("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries")
 def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
     flows.remove(database, webhook_id)
 
 
-@router.on(
-    "POST /webhooks/{webhook_id}/enable", "Enable a webhook, and retry pending deliveries at once", role=Role.OPERATOR
-)
+@router.operator("POST /webhooks/{webhook_id}/enable", "Enable a webhook, and retry pending deliveries at once")
 def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
     webhook = flows.enable(database, webhook_id)
@@ -134,18 +131,17 @@ def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerD
         return _shown(connection, database, caller, webhook)
 
 
-@router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", role=Role.OPERATOR)
+@router.operator("POST /webhooks/{webhook_id}/disable", "Disable a webhook")
 def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     webhook = flows.disable(database, webhook_id, because=f"{caller.name} disabled it.")
     with reading(database.engine) as connection:
         return _shown(connection, database, caller, webhook)
 
 
-@router.on(
+@router.operator(
     "POST /webhooks/{webhook_id}/test",
     "Send a test event to a webhook",
     delivery_errors.WebhookDisabledError,
-    role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
@@ -153,11 +149,8 @@ def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
     return _delivery(database, flows.test(database, webhook_id))
 
 
-@router.on(
-    "POST /webhooks/{webhook_id}/rotate-secret",
-    "Give a webhook a new secret",
-    secret_errors.SecretKeyMissingError,
-    role=Role.ADMIN,
+@router.admin(
+    "POST /webhooks/{webhook_id}/rotate-secret", "Give a webhook a new secret", secret_errors.SecretKeyMissingError
 )
 def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""
@@ -169,11 +162,10 @@ def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> Webho
     )
 
 
-@router.on(
+@router.operator(
     "POST /webhooks/{webhook_id}/replay",
     "Send missed events to a webhook",
     delivery_errors.WebhookDisabledError,
-    role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
@@ -185,7 +177,7 @@ def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDe
     return ReplayOut(replayed=replayed.count, is_complete=replayed.is_complete)
 
 
-@router.on("GET /webhooks/{webhook_id}/deliveries", "List the deliveries to a webhook, newest first", role=Role.READER)
+@router.reader("GET /webhooks/{webhook_id}/deliveries", "List the deliveries to a webhook, newest first")
 def list_deliveries(
     webhook_id: WebhookId,
     database: DatabaseDep,
@@ -201,18 +193,17 @@ def list_deliveries(
     return PageOf[DeliveryOut].of_page(page, lambda each: DeliveryOut.of(each, attempts.get(each.id, [])))
 
 
-@router.on("GET /deliveries/{delivery_id}", "Show a delivery and its attempts", role=Role.READER)
+@router.reader("GET /deliveries/{delivery_id}", "Show a delivery and its attempts")
 def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     with reading(database.engine) as connection:
         delivery = delivery_store.get(connection, delivery_id)
     return _delivery(database, delivery)
 
 
-@router.on(
+@router.operator(
     "POST /deliveries/{delivery_id}/replay",
     "Send an event again",
     delivery_errors.WebhookDisabledError,
-    role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
@@ -220,11 +211,10 @@ def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryO
     return _delivery(database, flows.replay_one(database, delivery_id))
 
 
-@router.on(
+@router.operator(
     "POST /deliveries/{delivery_id}/skip",
     "Give up a delivery that holds others up",
     delivery_errors.DeliveryEndedError,
-    role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:

@@ -47,7 +47,7 @@ _POLL_SECONDS = 1.0
 _VERIFICATION_SECONDS = 5.0
 
 
-@router.on("POST /announcements", "Say what a worker is and waits for", status_code=NOTHING)
+@router.on("POST /announcements", "Say what a worker is and waits for")
 def announce_worker(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
     """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
     The token must be made for the worker's group."""

@@ -10,7 +10,6 @@ from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
-from service.access.token import Role
 from service.api.answers import ListOf
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.job_models import JobProblem
@@ -111,7 +110,7 @@ class DemandByGroup(BaseModel):
     )
 
 
-@router.on("GET ", "List the workers, most recently seen first", role=Role.READER)
+@router.reader("GET ", "List the workers, most recently seen first")
 def list_workers(
     database: DatabaseDep,
     *,
@@ -135,7 +134,7 @@ def list_workers(
     return ListOf[WorkerOut].of(wanted, WorkerOut.of)
 
 
-@router.on("GET /demand", "Show what each worker group needs, for a scaler", role=Role.READER)
+@router.reader("GET /demand", "Show what each worker group needs, for a scaler")
 def get_demand(
     database: DatabaseDep,
     monitoring: MonitoringDep,

@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
 from service.access import token_store
-from service.access.token import Role
 from service.api.dependencies import CALLBACK_PATH, DatabaseDep, Exposure, ExposureDep, LakeDep, caller_of
 from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.query_parameters import TOLERANT
@@ -88,7 +87,7 @@ def hudi_callback(
     return CallbackOut(table_id=received.table_id, is_new=received.is_new)
 
 
-@router.on("GET /tables/{table_id}/writer-options", "Show the options that a writer of a table needs", role=Role.READER)
+@router.reader("GET /tables/{table_id}/writer-options", "Show the options that a writer of a table needs")
 def get_writer_options(
     table_id: TableId,
     database: DatabaseDep,
@@ -116,7 +115,7 @@ def get_writer_options(
     return _shown(target, engine, database, exposure, request, delegates=services == "delegated")
 
 
-@router.on("GET /writer-options", "Show the options for a table that does not exist yet", role=Role.READER)
+@router.reader("GET /writer-options", "Show the options for a table that does not exist yet")
 def get_writer_options_of_new_table(
     database: DatabaseDep,
     exposure: ExposureDep,
