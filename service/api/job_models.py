@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
@@ -209,30 +209,23 @@ class JobOut(BaseModel):
     )
 
     @classmethod
-    def of(cls, job: Job, prospects: Prospects) -> JobOut:
-        return made(cls, job, **expected(job, prospects))
+    def of(cls, job: Job, prospects: Prospects, **more: Any) -> Self:
+        """`more` are the members that only a further model has."""
+        wait = prospects.waits.get(job.id)
+        return made(
+            cls,
+            job,
+            waits_for=wait.what if wait else None,
+            breaker=BreakerOut.of(wait.breaker, wait.at) if wait else None,
+            forecast=ForecastOut.of(job, prospects.outlook),
+            error=JobProblem.of(job.error),
+            **more,
+        )
 
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
     spent: SpentOut = Field(description="How long it waited and worked; the two add up to what it took")
-
-    @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
-        shown = [AttemptOut.of(attempt) for attempt in attempts]
-        spent = SpentOut.of(job.spent(attempts, now))
-        return made(cls, job, **expected(job, prospects), attempts=shown, spent=spent)
-
-
-def expected(job: Job, prospects: Prospects) -> dict[str, Any]:
-    """Returns the members of a job that do not stand in its row."""
-    wait = prospects.waits.get(job.id)
-    return {
-        "waits_for": wait.what if wait else None,
-        "breaker": BreakerOut.of(wait.breaker, wait.at) if wait else None,
-        "forecast": ForecastOut.of(job, prospects.outlook),
-        "error": JobProblem.of(job.error),
-    }
 
 
 class LogLineOut(Shown):

@@ -15,7 +15,7 @@ from service.api.answers import PageOf
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
 from service.api.held_calls import MOST_SECONDS, JobWaits
-from service.api.job_models import JobDetail, JobLog, JobOut, Prospects, as_text
+from service.api.job_models import AttemptOut, JobDetail, JobLog, JobOut, Prospects, SpentOut, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.query_parameters import Asked, Limit, OfKinds, OfTable
 from service.api.requests import SOME_TEXT, WritersStopped
@@ -142,7 +142,12 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
         job = job_store.get(connection, job_id)
         waits = waits_of(connection, [job], now)
         attempts = job_store.attempts(connection, job_id)
-    return JobDetail.with_attempts(job, attempts, _prospects(database, monitoring, [job], waits), now)
+    return JobDetail.of(
+        job,
+        _prospects(database, monitoring, [job], waits),
+        attempts=[AttemptOut.of(attempt) for attempt in attempts],
+        spent=SpentOut.of(job.spent(attempts, now)),
+    )
 
 
 @router.operator("POST /jobs/{job_id}/cancel", "Cancel a job", job_errors.JobNotCancellableError, status_code=ACCEPTED)

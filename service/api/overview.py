@@ -120,7 +120,7 @@ def get_overview(
             leased=activity.jobs.get(JobState.LEASED, 0),
             running=activity.jobs.get(JobState.RUNNING, 0),
             forecast={name: group.summary for name, group in outlook.groups.items() if group.queued},
-            items=[ActiveJob.named(job, name, prospects) for job, name in jobs],
+            items=[ActiveJob.of(job, prospects, table_name=name) for job, name in jobs],
         ),
         incidents=IncidentCounts.of(incidents),
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],

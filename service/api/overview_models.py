@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from jobs.contract import JobKind
 from service.api.answers import Shown, made
 from service.api.health_problems import HealthProblemOut, SeverityCounts
-from service.api.job_models import JobOut, Prospects, expected
+from service.api.job_models import JobOut
 from service.api.policy_models import PauseOut
 from service.api.table_models import IncidentCounts
 from service.delivery.webhook import DeliveryState
@@ -21,7 +21,7 @@ from service.health.overview import Health, ListedTable, TableState
 from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
 from service.health.problem import ProblemKind, Severity
 from service.incidents.incident import IncidentState
-from service.queue.job import Job, JobState, JobVerdict
+from service.queue.job import JobState, JobVerdict
 
 _MOST_WARNINGS = 10
 _MOST_PROBLEMS = 5
@@ -139,10 +139,6 @@ class ProblemsNow(BaseModel):
 
 class ActiveJob(JobOut):
     table_name: str = Field(examples=["orders"])
-
-    @classmethod
-    def named(cls, job: Job, table_name: str, prospects: Prospects) -> ActiveJob:
-        return made(cls, job, **expected(job, prospects), table_name=table_name)
 
 
 class ActiveJobs(BaseModel):

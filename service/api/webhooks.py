@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import Path, Query, Response
-from sqlalchemy import Connection
 
 from service.access import errors as secret_errors
 from service.access.token import Role
@@ -69,7 +67,7 @@ def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, re
         description=wanted.description,
     )
     response.headers["Location"] = f"/v1/webhooks/{created.webhook.id}"
-    return WebhookCreated.with_secret(created.webhook, database.cipher, {}, created.secret)
+    return WebhookCreated.of(created.webhook, database.cipher, {}, is_whole=True, secret=created.secret)
 
 
 @router.reader("GET /webhooks", "List the webhooks")
@@ -89,21 +87,26 @@ def list_webhooks(
     with reading(database.engine) as connection:
         page = webhook_store.page(connection, asked, description=description, enabled=enabled, failing=failing)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
-    return PageOf[WebhookOut].of_page(page, lambda each: _out(each, database, caller, counts.get(each.id, {})))
+    is_whole = caller.may(Role.ADMIN)
+    return PageOf[WebhookOut].of_page(
+        page, lambda each: WebhookOut.of(each, database.cipher, counts.get(each.id, {}), is_whole=is_whole)
+    )
 
 
 @router.reader("GET /webhooks/{webhook_id}", "Show a webhook")
 def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep, response: Response) -> WebhookDetail:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "webhook", webhook_id)
-        shown = _shown(connection, database, caller, webhook_store.get(connection, webhook_id))
+        webhook = webhook_store.get(connection, webhook_id)
+        counts = delivery_store.open_counts(connection, [webhook_id])
         blocking = delivery_store.blocking(connection, webhook_id, _MOST_BLOCKED)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery, _ in blocking])
     blocked = [
         BlockedOut(delivery=DeliveryOut.of(delivery, attempts.get(delivery.id, [])), waiting_behind=behind)
         for delivery, behind in blocking
     ]
-    return WebhookDetail(**shown.model_dump(), blocked=blocked)
+    is_whole = caller.may(Role.ADMIN)
+    return WebhookDetail.of(webhook, database.cipher, counts.get(webhook_id, {}), is_whole=is_whole, blocked=blocked)
 
 
 @router.admin("PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS)
@@ -114,8 +117,7 @@ def change_webhook(
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
     webhook = flows.change(database, guard, webhook_id=webhook_id, changes=changes)
-    with reading(database.engine) as connection:
-        return _shown(connection, database, caller, webhook)
+    return _shown(webhook, database, caller)
 
 
 @router.admin("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries")
@@ -127,15 +129,13 @@ def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
 def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
     webhook = flows.enable(database, webhook_id)
-    with reading(database.engine) as connection:
-        return _shown(connection, database, caller, webhook)
+    return _shown(webhook, database, caller)
 
 
 @router.operator("POST /webhooks/{webhook_id}/disable", "Disable a webhook")
 def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     webhook = flows.disable(database, webhook_id, because=f"{caller.name} disabled it.")
-    with reading(database.engine) as connection:
-        return _shown(connection, database, caller, webhook)
+    return _shown(webhook, database, caller)
 
 
 @router.operator(
@@ -157,8 +157,8 @@ def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> Webho
     created = flows.rotate_secret(database, webhook_id)
     with reading(database.engine) as connection:
         counts = delivery_store.open_counts(connection, [webhook_id])
-    return WebhookCreated.with_secret(
-        created.webhook, database.cipher, dict(counts.get(webhook_id, {})), created.secret
+    return WebhookCreated.of(
+        created.webhook, database.cipher, counts.get(webhook_id, {}), is_whole=True, secret=created.secret
     )
 
 
@@ -223,13 +223,10 @@ def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut
     return _delivery(database, flows.skip(database, delivery_id))
 
 
-def _shown(connection: Connection, database: Database, caller: Caller, webhook: Webhook) -> WebhookOut:
-    counts = delivery_store.open_counts(connection, [webhook.id])
-    return _out(webhook, database, caller, counts.get(webhook.id, {}))
-
-
-def _out(webhook: Webhook, database: Database, caller: Caller, counts: Mapping[DeliveryState, int]) -> WebhookOut:
-    return WebhookOut.of(webhook, database.cipher, dict(counts), is_whole=caller.may(Role.ADMIN))
+def _shown(webhook: Webhook, database: Database, caller: Caller) -> WebhookOut:
+    with reading(database.engine) as connection:
+        counts = delivery_store.open_counts(connection, [webhook.id])
+    return WebhookOut.of(webhook, database.cipher, counts.get(webhook.id, {}), is_whole=caller.may(Role.ADMIN))
 
 
 def _delivery(database: Database, delivery: Delivery) -> DeliveryOut:
