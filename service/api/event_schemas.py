@@ -49,9 +49,9 @@ def part(model: type[BaseModel], *names: str, **further: Schema) -> Schema:
     """Returns the schema of an object with these members of a model, and further ones. All are required."""
     whole = model.model_json_schema(mode="serialization")
     named = {model.__name__: whole, **whole.get("$defs", {})}
-    for of_model, schema in named.items():
+    for schema in named.values():
         for member, each in schema.get("properties", {}).items():
-            describe(of_model, member, each)
+            describe(member, each)
     return object_of(**{name: _inlined(whole["properties"][name], named) for name in names}, **further)
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from jobs.contract import WorkOrder
 from jobs.kinds.registry import KINDS
 from service.api.document.struct_schemas import schemas as schemas_of_structs
-from service.api.document.texts import COMMON, OF_STORED, PARAMETERS
+from service.api.document.texts import COMMON, PARAMETERS
 from service.lake.table import TableProfile
 
 _MOMENT = "2026-01-01T12:00:00Z"
@@ -94,9 +94,9 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
             schemas.setdefault(inner, each)
         # Versions before and after may have fewer or more members.
         schemas[name] = {**schema, "required": []}
-    for name, schema in schemas.items():
+    for schema in schemas.values():
         for member, each in schema.get("properties", {}).items():
-            describe(name, member, each)
+            describe(member, each)
     # Results describe themselves: words such as `engine` and `partitions` mean something else there.
     schemas |= schemas_of_structs()
     _refer(schemas)
@@ -183,14 +183,13 @@ def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, An
     return {"type": [schema["type"], "null"]}
 
 
-def describe(model: str, member: str, schema: dict[str, Any]) -> None:
+def describe(member: str, schema: dict[str, Any]) -> None:
     """Adds the text and the example of a member that has none beside its model."""
-    own = OF_STORED.get(model, {}).get(member)
-    text, example = own or COMMON.get(member, ("", None))
+    text, example = COMMON.get(member, ("", None))
     if text:
         schema.setdefault("description", text)
-    # An object has the examples of its members, unless it has one here; a word that is given needs none.
-    if example is not None and (own or not ("$ref" in str(schema) or {"const", "enum"} & schema.keys())):
+    # An object has the examples of its members; a word that is given needs none.
+    if example is not None and not ("$ref" in str(schema) or {"const", "enum"} & schema.keys()):
         schema.setdefault("examples", [example])
 
 

@@ -772,11 +772,8 @@ class BucketIndexKind(Word):
 class BucketLayout(Model, frozen=True, kw_only=True):
     """The bucket index that the file groups indicate.
 
-    `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` counts the
-    sampled record keys that were found in the bucket that the registered index computes for them (0: there was
-    nothing to check, or there is no index). `fixed_file_ids`: the file ids are those of non-blocking
-    concurrency control, the same in each partition. `hashing_config` is the instant of the hashing config in
-    force: the config, not the writers' options, sets each partition's number of buckets.
+    `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` are the same in
+    each partition. A `hashing_config`, not the writers' options, sets each partition's number of buckets.
     """
 
     kind: BucketIndexKind
@@ -4264,9 +4261,8 @@ class TablePage(Model, frozen=True, kw_only=True):
 class TableProfile(Model, frozen=True, kw_only=True):
     """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
-    `timeline_path` is relative to the base path. `ordering_fields` are called precombine field up to table
-    version 6. `columns` is empty until the table has data. `pending_instants` counts requested and inflight
-    ones. `warnings` are sentences for the owner.
+    `ordering_fields` are called precombine field up to table version 6. `pending_instants` counts requested and
+    inflight ones.
     """
 
     table_type: TableType | UnsetType = UNSET
@@ -4276,7 +4272,7 @@ class TableProfile(Model, frozen=True, kw_only=True):
     timeline_layout: int | UnsetType = UNSET
     """1, or 2 from table version 8 on"""
     timeline_path: str | UnsetType = UNSET
-    """Folder of the timeline, relative to the base path"""
+    """Folder of the timeline below the base path"""
     bucket_layout: BucketLayout | UnsetType = UNSET
     """The bucket index that the file groups indicate"""
     partition_fields: list[str] | UnsetType = UNSET
@@ -4284,11 +4280,11 @@ class TableProfile(Model, frozen=True, kw_only=True):
     record_key_fields: list[str] | UnsetType = UNSET
     """Fields of the record key"""
     ordering_fields: list[str] | UnsetType = UNSET
-    """Fields that order rows of the same key"""
+    """Fields that order rows of a key"""
     key_generator: str | UnsetType | None = UNSET
     """Class or type of the key generator; null if not stored"""
     metadata_partitions: list[str] | UnsetType = UNSET
-    """Partitions of the metadata table"""
+    """Parts of the metadata table"""
     base_file_format: str | UnsetType = UNSET
     """Format of the base files"""
     populates_meta_fields: bool | UnsetType = UNSET
