@@ -22,7 +22,7 @@ from service.api.observed import (
 from service.api.query_parameters import Asked, OfTable
 from service.api.requests import ACTION, Moment
 from service.api.routes import Routes
-from service.api.tables import TableId
+from service.api.tables import STORAGE_ERRORS, TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
 from service.db.engine import reading
@@ -55,9 +55,7 @@ def list_commits(
     "GET /tables/{table_id}/timeline",
     "Show a table's active timeline",
     storage_errors.PathNotFoundError,
-    storage_errors.PathForbiddenError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
+    *STORAGE_ERRORS,
 )
 def get_timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""

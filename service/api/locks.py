@@ -14,12 +14,11 @@ from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
 from service.api.requests import A_REASON, SOME_TEXT
 from service.api.routes import Routes
-from service.api.tables import TableId
+from service.api.tables import READING_ERRORS, TableId
 from service.events.database import Database
 from service.locks import errors as reasons
 from service.locks.held_lock import HeldLock, Writer, refusal
 from service.locks.lock_breaking import LockDesk
-from service.model import storage_errors, table_errors
 from service.model.lock_state import LockState
 from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
@@ -28,17 +27,6 @@ from service.scheduling.queue_settings import QueueSettings
 router = Routes(prefix="/v1/tables", tags=["tables"])
 
 MOST_WRITERS = 100
-
-_READING = (
-    table_errors.OptionNotAllowedError,
-    storage_errors.PathForbiddenError,
-    storage_errors.PathNotFoundError,
-    table_errors.NotAHudiTableError,
-    table_errors.TableUnsupportedError,
-    storage_errors.StorageUnsupportedError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
-)
 
 
 class WriterHeartbeatOut(BaseModel):
@@ -160,7 +148,7 @@ def desk_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockD
     return LockDesk(database, lake, queue.lock_break_after)
 
 
-@router.reader("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *_READING)
+@router.reader("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *READING_ERRORS)
 def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: QueueDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
     desk = desk_of(database, lake, queue)
@@ -170,7 +158,7 @@ def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: Que
 @router.operator(
     "DELETE /{table_id}/lock",
     "Break a lock that a dead writer has left",
-    *_READING,
+    *READING_ERRORS,
     reasons.LockFreeError,
     reasons.LockNotRemovableError,
     reasons.LockEndsError,

@@ -37,20 +37,22 @@ from service.registration import registry
 router = Routes(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0f3c2a9d5e7b1c44"])]
-EXAMINATION_ERRORS = (
+STORAGE_ERRORS = (storage_errors.PathForbiddenError, storage_errors.StorageError, storage_errors.ReadersBusyError)
+READING_ERRORS = (
     table_errors.OptionNotAllowedError,
-    table_errors.LockUnavailableError,
     storage_errors.PathNotFoundError,
     table_errors.NotAHudiTableError,
     table_errors.TableUnsupportedError,
     storage_errors.StorageUnsupportedError,
-    storage_errors.PathForbiddenError,
+    *STORAGE_ERRORS,
+)
+_DECLARATION_ERRORS = (
+    table_errors.LockUnavailableError,
     table_errors.FlinkHostNotAllowedError,
     table_errors.BucketIndexContradictedError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
 )
-REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
+_EXAMINATION_ERRORS = (*READING_ERRORS, *_DECLARATION_ERRORS)
+REGISTRATION_ERRORS = (*_EXAMINATION_ERRORS, SecretKeyMissingError)
 
 
 @router.admin(
@@ -68,7 +70,7 @@ def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Call
     return shown(database, table)
 
 
-@router.admin("POST /detect", "Show what a registration would find", *EXAMINATION_ERRORS)
+@router.admin("POST /detect", "Show what a registration would find", *_EXAMINATION_ERRORS)
 def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
     declared = registry.Declarations(**_declared(wanted, Writers(), database, lake))
@@ -170,12 +172,8 @@ def _changed(
     "Change the declarations of a table",
     SecretKeyMissingError,
     table_errors.OptionNotAllowedError,
-    table_errors.LockUnavailableError,
-    storage_errors.PathForbiddenError,
-    table_errors.FlinkHostNotAllowedError,
-    table_errors.BucketIndexContradictedError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
+    *_DECLARATION_ERRORS,
+    *STORAGE_ERRORS,
 )
 def change_table(
     table_id: TableId, wanted: TableChange, database: DatabaseDep, lake: LakeDep, caller: CallerDep

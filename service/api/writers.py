@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
 from service.access import token_store
+from service.api.answers import made
 from service.api.dependencies import CALLBACK_PATH, DatabaseDep, Exposure, ExposureDep, LakeDep, caller_of
 from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.query_parameters import TOLERANT
@@ -174,10 +175,4 @@ def _shown(
     # An HTTP client of Hudi's sends credentials only from here, and only when asked for them.
     delegation_url = url.replace("://", f"://writer:{secret}@", 1) if secret else url
     found = writer_options(target, engine, callback=callback, manager=delegation_url if delegates else "")
-    return WriterOptionsOut(
-        engine=engine,
-        options=dict(found.options),
-        session_conf=dict(found.session_conf),
-        sql=dict(found.sql),
-        notes=list(found.notes),
-    )
+    return made(WriterOptionsOut, found, engine=engine)

@@ -71,7 +71,7 @@ class TableProfile(JsonMapped):
     base_file_format: Annotated[str, Spec("Format of the base files", examples=("PARQUET",))] = "PARQUET"
     populates_meta_fields: Annotated[bool, Spec("Whether rows have Hudi's meta columns")] = True
     drops_partition_columns: Annotated[bool, Spec("Whether files lack the partition columns")] = False
-    hive_style_partitioning: Annotated[bool, Spec("Whether paths are like `region=eu`")] = False
+    hive_style_partitioning: Annotated[bool, Spec("Whether paths are like `region=eu`", examples=(True,))] = False
     url_encoded_partitions: Annotated[bool, Spec("Whether paths are URL-encoded")] = False
     columns: Annotated[tuple[Column, ...], Spec("Columns besides Hudi's; empty until the table has data")] = ()
     pending_instants: Annotated[int, Spec("Instants that had not completed", examples=(0,))] = 0
