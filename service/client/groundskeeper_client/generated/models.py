@@ -3232,7 +3232,7 @@ class PlanState(Word):
 
 
 class PolicyIn(Model, frozen=True, kw_only=True):
-    """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
+    """Members that differ from the previous level: defaults, then patterns of names, then the table."""
 
     paused: bool | UnsetType = UNSET
     """No job starts automatically; running jobs go on"""
