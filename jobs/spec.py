@@ -1,4 +1,4 @@
-"""What is said of a member beside its type, once for all: for people, for requests and for the documents made of it."""
+"""The metadata of members of types: a sentence for people, bounds for requests, and examples for documents."""
 
 from __future__ import annotations
 
