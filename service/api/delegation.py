@@ -101,9 +101,9 @@ def delegate_plans(
     execution_engine: _Wish = "",
     username: _Wish = "",
 ) -> DelegationOut:
-    """Stores the plans, and answers. A repeated request changes nothing, and a lost one is made up for by the next:
-    each names all pending plans. Credentials go into the URI of the writer's option, as `http://writer:<token>@...`:
-    the callback key if the service has one, otherwise any token."""
+    """Stores the plans, and answers. A repeated request changes nothing. After a lost request the next one is enough,
+    since each names all pending plans. Credentials go into the URI of the writer's option, as
+    `http://writer:<token>@...`: the callback key if the service has one, otherwise any token."""
     try:
         instants = instants_of(instant)
     except ValueError as error:

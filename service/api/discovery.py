@@ -108,8 +108,8 @@ class FoundTable(BaseModel):
 
     base_path: str = Field(description="Canonical, as in a registration", examples=["s3a://lake/shop/orders"])
     name: str | None = Field(description="The name in its properties; null if they were not read", examples=["orders"])
-    table_type: str | None = Field(description="As in its properties", examples=["MERGE_ON_READ"])
-    table_version: int | None = Field(description="As in its properties", examples=[9])
+    table_type: str | None = Field(description="Type in its properties", examples=["MERGE_ON_READ"])
+    table_version: int | None = Field(description="Version in its properties", examples=[9])
     state: FoundState = Field(description="Whether it is, or can be, registered", examples=["registered"])
     is_new: bool = Field(description="Whether this call has registered it", examples=[True])
     table_id: str | None = Field(description="Null unless it is registered", examples=["tbl_0f3c2a9d5e7b1c44"])

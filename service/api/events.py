@@ -1,4 +1,4 @@
-"""/v1/events, as a stream or as pages, /v1/event-types, and the schema of the facet of our own in OpenLineage events"""
+"""/v1/events, as a stream or as pages, /v1/event-types, and the schema of this service's own facet in OpenLineage events"""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def stream_events(
     last_event_id: Annotated[int | None, Header(ge=0, le=2**62, description="Takes precedence over `after`")] = None,
 ) -> Response:
     """A broken stream resumes with `Last-Event-ID`, which every browser sends by itself, as far back as events are
-    kept. A page starts at the oldest event. `since` moves the start of either forward."""
+    kept. A page starts at the oldest event. `since` moves the start of a stream or page forward."""
     is_stream = _wants_stream(request)
     if is_stream and until is not None:
         raise errors.ParamsInvalidError.of("until", "is for pages only: send `Accept: application/json`")

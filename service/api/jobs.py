@@ -210,9 +210,9 @@ def get_job_log(
         Query(max_length=32, description="`next_cursor` or `position` of an earlier answer", examples=["1.499"]),
     ] = None,
 ) -> JobLog | Response:
-    """Lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM. A worker
-    sends them with its heartbeats, so of one that was killed the last second may be missing. The newest MiB of a job is
-    kept, for as long as the job."""
+    """Returns the lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM.
+    A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The newest MiB of
+    lines is kept as long as the job."""
     with reading(database.engine) as connection:
         job_store.get(connection, job_id)
         page = job_log.page(connection, job_id, limit=limit, cursor=cursor, level=level)

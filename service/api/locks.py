@@ -32,7 +32,7 @@ MOST_WRITERS = 100
 class WriterHeartbeatOut(BaseModel):
     """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
 
-    instant: str = Field(description="Of the write", examples=["20260101120000000"])
+    instant: str = Field(description="Instant of the write", examples=["20260101120000000"])
     heartbeat_at: datetime = Field(description="Time of the last one")
     heartbeat_age_seconds: float = Field(description="Seconds since then", examples=[42.0])
     is_alive: bool = Field(description="Whether it is less than five minutes old")
@@ -54,7 +54,7 @@ class LockJobOut(BaseModel):
     state: JobState = Field(examples=["running"])
     holds: bool = Field(description="Whether it has signed the lock. Known of a filesystem lock only")
     waits: bool = Field(description="Whether it waits for the lock, at its worker or in the queue")
-    step: str | None = Field(description="Of its worker", examples=["planning"])
+    step: str | None = Field(description="What its worker does now", examples=["planning"])
 
     @classmethod
     def of(cls, job: Job, lock: HeldLock) -> LockJobOut:
@@ -91,7 +91,7 @@ class HeldLockOut(BaseModel):
     since: datetime | None = Field(description="Time at which it was taken; null if that is not known")
     age_seconds: float | None = Field(description="Seconds since then", examples=[10800.0])
     holder: str | None = Field(
-        description="As far as the provider tells: Hudi does not sign its filesystem lock, this service does",
+        description="Who holds it, as far as the provider tells: Hudi does not sign its filesystem lock, this service does",
         examples=["a writer that did not sign it"],
     )
     ends_at: datetime | None = Field(
@@ -137,7 +137,9 @@ class BrokenLockOut(BaseModel):
     path: str | None = Field(description="The file that was removed", examples=["/data/trips/.hoodie/lock"])
     since: datetime | None = Field(description="Time at which it was taken")
     held_seconds: float | None = Field(description="For how long it was held", examples=[10800.0])
-    holder: str | None = Field(description="As far as it was known", examples=["a writer that did not sign it"])
+    holder: str | None = Field(
+        description="Who held it, as far as it was known", examples=["a writer that did not sign it"]
+    )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
         description="Jobs that waited for it. Those in the queue are due at once", examples=[["job_4be1c0d2f6a89b37"]]

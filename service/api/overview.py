@@ -48,31 +48,31 @@ _MOST_PROBLEMS = 5
 
 
 class BriefProblem(Shown):
-    """`GET /v1/problems` has the whole of it, with what to do."""
+    """A problem in short. `GET /v1/problems` has all of it, with what to do."""
 
     id: str = Field(examples=["prb_8c1d0e5f2a7b4963"])
     kind: ProblemKind = Field(examples=["compaction-behind"])
     severity: Severity = Field(description="How serious it is", examples=["warning"])
     title: str = Field(examples=["Compaction is far behind"])
-    since: datetime = Field(description="As exact as the data allows")
+    since: datetime = Field(description="When it began, as exactly as the data tells")
 
 
 class BacklogOut(Shown):
     """What the services of a table have not done yet, at the last poll that found something new."""
 
-    log_bytes: int = Field(description="Of the log files of all partitions", examples=[3328599654])
-    base_bytes: int = Field(description="Of the latest base files of all partitions", examples=[2040109465])
+    log_bytes: int = Field(description="Size of the log files of all partitions", examples=[3328599654])
+    base_bytes: int = Field(description="Size of the latest base files of all partitions", examples=[2040109465])
     commits: int = Field(description="Commits since the last compaction", examples=[21])
 
 
 class PastJobOut(Shown):
-    """One of a table's last jobs. `GET /v1/jobs/{id}` has the whole of it."""
+    """One of a table's last jobs. `GET /v1/jobs/{id}` has all of it."""
 
     id: str = Field(examples=["job_4be1c0d2f6a89b37"])
     kind: JobKind = Field(examples=["compaction"])
     state: JobState = Field(examples=["succeeded"])
     dry_run: bool = Field(description="Whether it changes nothing")
-    verdict: JobVerdict | None = Field(description="As of `GET /v1/jobs/{id}`", examples=["refused"])
+    verdict: JobVerdict | None = Field(description="The same as in `GET /v1/jobs/{id}`", examples=["refused"])
     created_at: datetime = Field(description="When it was submitted")
     started_at: datetime | None = Field(description="When its last attempt began; null before the first")
     finished_at: datetime | None = Field(description="Null while it is active")
@@ -144,7 +144,7 @@ class TableRows(BaseModel):
     items: list[TableRow]
     total: int = Field(description="All registered tables", examples=[1000])
     matching: int = Field(description="Those that the filter selects", examples=[37])
-    before: int = Field(description="Those of them that earlier pages have", examples=[0])
+    before: int = Field(description="How many of them earlier pages have", examples=[0])
     next_cursor: str | None = Field(description="For the next page, with the same filter and order; null at the end")
 
 
@@ -153,7 +153,7 @@ class ProblemsNow(BaseModel):
         description="When the problems and backlogs were computed. An answer that is older than a few seconds has"
         " started a new computation, for the next call"
     )
-    counts: SeverityCounts = Field(description="Of all problems, whatever the filter of the tables")
+    counts: SeverityCounts = Field(description="Counts of all problems, whatever the filter of the tables")
     items: list[HealthProblemOut] = Field(description="The 20 most serious ones; `GET /v1/problems` lists all")
 
 
@@ -205,7 +205,7 @@ class WebhookSummary(BaseModel):
 
 class WorkerSummary(BaseModel):
     alive: int = Field(description="Workers that were seen within a minute", examples=[2])
-    ready: int = Field(description="Those of them that take jobs", examples=[2])
+    ready: int = Field(description="How many of them take jobs", examples=[2])
     slots: int = Field(description="Jobs that the ready ones can run at once", examples=[4])
     busy: int = Field(description="Jobs that they hold", examples=[1])
 
@@ -214,7 +214,7 @@ class Overview(BaseModel):
     at: datetime = Field(description="The service's time of this answer")
     event_id: int = Field(description="The newest event then: a stream goes on here, with `after`")
     problems: ProblemsNow = Field(description="Everything that is wrong")
-    pause: PauseOut = Field(description="Of automatic jobs on all tables")
+    pause: PauseOut = Field(description="The pause of automatic jobs on all tables")
     jobs: ActiveJobs = Field(description="Jobs that have not ended")
     incidents: IncidentCounts = Field(description="Unresolved incidents of all tables")
     suggestions: list[SuggestionOut] = Field(description="At most 20")
@@ -224,7 +224,7 @@ class Overview(BaseModel):
 
 
 def _buckets(declared: int | None, profile: Mapping[str, Any]) -> int | None:
-    """Returns the writers' number of buckets; that of the files where a hashing config overrides it."""
+    """Returns the writers' number of buckets; if a hashing config overrides it, the number that the files show."""
     layout = profile.get("bucket_layout") or {}
     highest = layout.get("highest_bucket")
     if declared is not None and layout.get("hashing_config") and highest is not None:
@@ -259,15 +259,15 @@ def get_overview(
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of tables on a page")] = 50,
     cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
 ) -> Overview:
-    """All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems and
-    backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
+    """Returns all that the first page of the dashboard shows. The filter and the order apply to the tables. Problems
+    and backlogs are some seconds old. With many thousands of tables their list is too, so that a call takes
     milliseconds."""
     known = monitoring.problems.known(database.engine, database.clock)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock)
     now = database.clock()
     wanted = Filter(q, health, kind, table_type, state)
     with reading(database.engine) as connection:
-        # First: what commits in the meantime may come twice, but not be missed.
+        # The position is read first: an event that is published meanwhile may come twice, but is not missed.
         event_id = outbox.newest(connection)
     remembered = None if table_type else monitoring.problems.tables(database.engine, database.clock)
     with reading(database.engine) as connection:

@@ -161,8 +161,10 @@ EXAMPLES: dict[str, Any] = {
 
 class PatternPolicyOut(Shown):
     pattern: str = Field(examples=["orders_*"])
-    precedence: int = Field(description="Of two patterns that match, the higher one wins", examples=[0])
-    settings: dict[str, Any] = Field(description="As they were sent", examples=[{"compaction": {"commits": 10}}])
+    precedence: int = Field(description="If two patterns match, the higher value wins", examples=[0])
+    settings: dict[str, Any] = Field(
+        description="The members that were sent", examples=[{"compaction": {"commits": 10}}]
+    )
     created_at: datetime
     updated_at: datetime
 

@@ -103,8 +103,8 @@ async def explain_problem(
     request: Request,
     response: Response,
 ) -> ProblemType | Response:
-    """What it means, why it happens, what to do, and an example. The `type` of every problem document is the address of
-    such a page."""
+    """Tells what the problem means, why it happens and what to do, with an example. The `type` of every problem
+    document is the address of such a page."""
     found = every_type().get(name)
     if found is None:
         raise RouteNotFoundError(
@@ -120,7 +120,7 @@ def _shown(
     status: HTTPStatus | None = None,
     further: Mapping[str, Any] = MappingProxyType({}),
 ) -> ProblemType:
-    """`further`: members of the example beside those that every problem has."""
+    """`further` are members of the example beside those that every problem has."""
     example = {
         **further,
         "type": problem_uri(declared.type),

@@ -189,9 +189,9 @@ def change_table(
 
 @router.operator("POST /{table_id}/poll", "Have a table polled now", status_code=ACCEPTED)
 def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
-    """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
-    has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
-    snapshot and problems."""
+    """Reads the table within moments, even if its polls fail and have therefore become rare. Jobs of the table that
+    wait because earlier attempts failed are tried again. What the poll finds shows in the table's snapshot and
+    problems."""
     with writing(database.engine) as connection:
         watch_store.get(connection, table_id)
         breaker_store.mended(connection, table_id, database.clock())

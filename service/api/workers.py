@@ -67,7 +67,8 @@ class WorkerOut(BaseModel):
 
 
 class DemandOut(BaseModel):
-    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
+    """The demand in numbers, so that a scaler can take each by its path, and in a sentence. The members from
+    `work_seconds` on follow from a forecast."""
 
     queued: int = Field(description="Queued jobs, also those that nothing can start yet")
     startable: int = Field(description="Queued jobs that a free slot would take at once")
@@ -92,7 +93,7 @@ class DemandOut(BaseModel):
     def of(cls, demand: Demand, outlook: GroupOutlook) -> DemandOut:
         return cls(
             **asdict(demand),
-            # Counted a moment later.
+            # The demand was counted a moment later.
             wanted_slots=min(max(outlook.wanted_slots, demand.running), demand.running + demand.startable),
             goal_seconds=outlook.goal_seconds,
             work_seconds=round(outlook.work_seconds, 3),

@@ -47,7 +47,8 @@ class Examples:
         return schema["examples"][:1] if schema.get("examples") else None
 
     def _of_any(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """Returns an example of one of several types; an object rather than null, since its form is of interest."""
+        """Returns an example of one of several types: of an object rather than of null, because the form of the object
+        tells more."""
         choices = [each for each in schema["anyOf"] if each.get("type") != "null"]
         is_nullable = len(choices) < len(schema["anyOf"])
         if is_nullable and (depth >= _DEEPEST or not any("$ref" in each for each in choices)):
@@ -80,7 +81,7 @@ _METHODS = ("get", "put", "post", "patch", "delete")
 _JOBS = ("JobOut", "JobDetail", "ActiveJob")
 _NULL = {"type": "null"}
 _KEPT = ("title", "description", "examples")
-# Stored as JSON, and shown as it is.
+# These are stored as JSON, and shown as they are.
 _STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
 
 
@@ -118,7 +119,7 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _name_pages(document: Mapping[str, Any]) -> None:
-    """Names pages and lists as their titles do: `JobPage` is `PageOf_JobOut_` before."""
+    """Names pages and lists as their titles do: `PageOf_JobOut_` becomes `JobPage`."""
     schemas = document["components"]["schemas"]
     titles = {name: schema["title"] for name, schema in schemas.items() if name.endswith("Out_")}
     for name, title in titles.items():
@@ -201,7 +202,7 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
 
 
 def _exemplify(content: dict[str, Any], media_type: str, description: str | None, examples: Examples) -> None:
-    """Adds an example, or for an answer with problems one of each type that its description links."""
+    """Adds an example to an answer. One with problems gets an example of each type that its description links."""
     if "example" in content or "examples" in content:
         return
     if description is not None:
