@@ -32,6 +32,8 @@ class OpenedTable(TableProperties):
         self.base_path = table.base_path
         self.ignores_metadata_table = False
         self._known_version: int | None = None
+        self._properties: dict[str, str] = {}
+        self._schemas: dict[tuple[str, bool], str] = {}
         self.reload()
 
     def reload(self) -> None:
@@ -47,11 +49,13 @@ class OpenedTable(TableProperties):
                 raise
             raise TableGoneError(error.detail) from error
         # Writers may set properties.
-        self._properties = {key: str(value) for key, value in described["properties"].items()}
+        properties = {key: str(value) for key, value in described["properties"].items()}
+        if properties != self._properties:
+            self._schemas = {}
+        self._properties = properties
         self._metadata_partitions = frozenset(described["metadata partitions"])
         self.path: str = described["path"]
         self.timeline_path: str = described["timeline"]
-        self._schemas: dict[tuple[str, bool], str] = {}
         self._require_known_version()
         check_folders(self.base_path, described["folders"])
 
@@ -92,8 +96,8 @@ class OpenedTable(TableProperties):
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):
-            # Found in the commits, most of which are read for it where none has a new one.
-            key = (str(self.meta.getActiveTimeline().getTimelineHash()), with_meta_fields)
+            # Found in the properties and in the completed commits, most of which are read where none has a new one.
+            key = (str(self.jvm.reads.completed(self.meta)), with_meta_fields)
             if key not in self._schemas:
                 resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
                 self._schemas[key] = str(resolver.getTableSchema(with_meta_fields).toString())
