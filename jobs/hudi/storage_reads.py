@@ -1,8 +1,6 @@
-"""Reads of a `HoodieStorage`, a timeline and a view of files, in one call of the JVM each (Hudi 1.2.0).
-
-A call from Python costs a tenth of a millisecond on either side, and an exception, such as of a file that is not there,
-as much as twenty calls.
-"""
+"""Reads of a `HoodieStorage`, a timeline and a view of files, with one call of the JVM each (Hudi 1.2.0). A call from
+Python costs a tenth of a millisecond on each side, and an exception, such as for a missing file, as much as twenty
+calls."""
 
 from __future__ import annotations
 
@@ -83,7 +81,7 @@ public class StorageReads {
     }
   }
 
-  // Makes a file and removes it again. On a full disk there is a file, and no content.
+  // Makes a file and removes it again. The content is needed because a full disk allows empty files.
   public void probe(StorageConfiguration conf, String path, int bytes) throws IOException {
     StoragePath file = new StoragePath(path);
     HoodieStorage storage = HoodieStorageUtils.getStorage(file, conf);
@@ -108,7 +106,7 @@ public class StorageReads {
     return now;
   }
 
-  // In milliseconds since 1970; -1 without that file.
+  // Returns milliseconds since 1970; -1 if there is no such file.
   public long modified(HoodieStorage storage, String path) throws IOException {
     try {
       return storage.getPathInfo(new StoragePath(path)).getModificationTime();
@@ -117,7 +115,7 @@ public class StorageReads {
     }
   }
 
-  // The text of a list of `StoragePathInfo`; empty without that folder.
+  // The text of a list of `StoragePathInfo`; empty if there is no such folder.
   public String listed(HoodieStorage storage, String folder, boolean recursive) throws IOException {
     StoragePath path = new StoragePath(folder);
     if (!storage.exists(path)) {
@@ -174,7 +172,7 @@ public class StorageReads {
     return String.valueOf(meta.getActiveTimeline().filterCompletedInstants().getInstants());
   }
 
-  // The plan of a table service in the form of its Avro record; null if the instant is pending no more.
+  // The plan of a table service as JSON of its Avro record; null if the instant is no longer pending.
   public String plan(HoodieTableMetaClient meta, String requested) throws IOException {
     HoodieTimeline pending = meta.reloadActiveTimeline().filterInflightsAndRequested();
     for (Iterator each = pending.getInstantsAsStream().iterator(); each.hasNext();) {
