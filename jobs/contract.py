@@ -204,7 +204,7 @@ class WorkOrder(JsonMapped, Generic[Given]):
     `params` are those of the kind (the service has already checked them). `earlier_instants` are the instants that
     earlier attempts made on the table's timeline; the job first finishes them or rolls them back. `writers_stopped`:
     the writers of this table were stopped for this job. `timeout_seconds` bounds the attempt. `traceparent` is the
-    trace that the job belongs to (W3C Trace Context).
+    trace that the job belongs to (W3C Trace Context). `submitted`: somebody has asked for it, so it goes first.
     """
 
     job_id: str
@@ -216,6 +216,7 @@ class WorkOrder(JsonMapped, Generic[Given]):
     dry_run: bool = False
     earlier_instants: tuple[str, ...] = ()
     writers_stopped: bool = False
+    submitted: bool = False
     timeout_seconds: float = 3600.0
     table_id: str | None = None
     traceparent: str | None = None
