@@ -105,7 +105,7 @@ class Worker:
         self._start()
         ends_at = time.monotonic() + 3600 * self._lifetime.hours
         while not self._stopping.wait(1.0) and not self._is_old.is_set():
-            # Before the worker takes another job, which would be lost.
+            # The worker checks this before it takes another job, which it would lose.
             self._require_spark()
             if time.monotonic() > ends_at:
                 self._is_old.set()
@@ -284,7 +284,7 @@ def main(
     service = Service(services, token)
     info = WorkerInfo(_version(), master, slots, spare_slots, driver_memory, group)
     presence = Presence(service, name, info)
-    # First of all: Spark may wait for its master, and then for executors, as long as it takes.
+    # The presence is announced first, because Spark may wait for its master and for executors without limit.
     presence.start()
     logger.info("%s starts Spark on %s for %s", presence.id, master, ", ".join(services))
     jvm_log = JvmLog(attempt_logs.sole)
@@ -335,7 +335,7 @@ def main(
 
 
 def _started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> WorkerInfo:
-    """Returns what Spark really runs with: under `spark-submit` this differs from this program's arguments."""
+    """Returns the settings that Spark really uses; under `spark-submit` they differ from this program's arguments."""
     context = spark.sparkContext
     effective = dict(context.getConf().getAll())
     memory = effective.get("spark.driver.memory")
@@ -343,7 +343,7 @@ def _started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> 
 
 
 def _version() -> str | None:
-    """Returns the version; None where the files are on a cluster without having been installed."""
+    """Returns the version; None if the files were copied to a cluster instead of being installed."""
     try:
         return version("groundskeeper")
     except PackageNotFoundError:

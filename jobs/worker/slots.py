@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# A slot that has been taken for so long counts as busy: what somebody submits need not wait for it.
+# A slot that has been taken for this time counts as busy, so a submitted job need not wait for it.
 SPARE_AFTER_SECONDS = 1.0
 
 
 class Slots:
     """`number` threads that call `take(False)` until `takes_no_more`, and `spare` ones that call `take(True)`.
 
-    A spare slot takes a job only when all the others have been taken for a while, and only one that somebody has
-    submitted: so nobody has to wait for the service's own long jobs. While such a job has one of the other slots, the
-    spare slot stands in for that one, and takes any job: so the service's own jobs do not have to wait either.
+    A spare slot takes a job only when all other slots have been taken for a while, and only one that a person has
+    submitted. So nobody has to wait for long jobs of policies. While such a job has one of the other slots, the spare
+    slot stands in for that slot and takes any job. So policies do not have to wait for long submitted jobs either.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Slots:
 
     @contextlib.contextmanager
     def taken(self, *, is_submitted: bool) -> Iterator[None]:
-        """Notes that the job of the calling slot begins, and that it ends."""
+        """Records that the job of the calling slot begins, and that it ends."""
         thread = threading.current_thread()
         self._taken[threading.get_ident()] = _Taken(time.monotonic(), is_submitted, thread in self._spare)
         try:
@@ -82,7 +82,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class _Taken:
-    """A job in a slot. Otherwise than those that somebody has submitted, the service has started it by itself."""
+    """A job in a slot. If nobody has submitted it, a policy has started it."""
 
     since: float
     is_submitted: bool
