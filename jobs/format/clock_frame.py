@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ LATE_START = timedelta(seconds=20)
 0.15 make it when they have prepared their write."""
 
 _FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>\w+)(\.(requested|inflight))?")
+# The same files of a timeline are looked through several times.
+_parsed = lru_cache(4096)(_FILE.fullmatch)
 _RECENT, _MOST = timedelta(days=2), 100
 # Zones are at most 14 hours from UTC. Clocks that are off by more are not followed: our instants then come right after
 # the last one on the timeline, which is right in any frame.
@@ -152,9 +155,7 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
     named = [moment for each in listed for moment in _moments(each.name, version)]
     latest = max(named, default=None)
     samples = _samples(listed, version, ingestion)
-    completed = [
-        each for each in listed if _FILE.fullmatch(each.name) and not each.name.endswith((".requested", ".inflight"))
-    ]
+    completed = [each for each in listed if _parsed(each.name) and not each.name.endswith((".requested", ".inflight"))]
     ends = [each.written for each in completed] if version < WITH_COMPLETION_TIMES else []
     if not samples:
         # Files of a copy are newer than their instants, so the newest of them is taken for the last one.
@@ -194,7 +195,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     ours, grain = wall_clock(instant), max(_grain(listed), timedelta(seconds=1))
     found = []
     for each in listed:
-        parts = _FILE.fullmatch(each.name)
+        parts = _parsed(each.name)
         if parts is None or parts["action"] != ingestion or each.written <= max(begun + grain, cut):
             continue
         is_requested = each.name.endswith(".requested")
@@ -205,7 +206,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
 
 
 def _moments(name: str, version: int) -> list[datetime]:
-    parts = _FILE.fullmatch(name)
+    parts = _parsed(name)
     if parts is None:
         return []
     found = []
@@ -234,7 +235,7 @@ def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sam
     found = [Sample(each.ended, each.written) for each in instants if each.ended is not None and not each.is_copied]
     if version < WITH_COMPLETION_TIMES:
         for each in files:
-            parts = _FILE.fullmatch(each.name)
+            parts = _parsed(each.name)
             is_request = parts is not None and parts["action"] == ingestion and each.name.endswith(".requested")
             if parts and is_request and (at := _moment(parts["requested"])):
                 found.append(Sample(at, each.written))
@@ -262,7 +263,7 @@ def _instants_of(files: Sequence[Stamped], ingestion: str) -> list[_Completed]:
     requested: dict[str, datetime] = {}
     completed: dict[str, tuple[str | None, datetime]] = {}
     for each in files:
-        parts = _FILE.fullmatch(each.name)
+        parts = _parsed(each.name)
         if parts is None or parts["action"] != ingestion:
             continue
         if each.name.endswith(".requested"):

@@ -130,8 +130,9 @@ def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, rep
         # Two files of one instant come from different tasks; the greater name wins.
         instant, base = max(group.bases, key=lambda each: (each[0], each[1].name), default=("", None))
         logs = [entry for log, entry in group.logs if visibility.belongs_to(log, instant)]
-        latest = {entry.name for entry in logs} | ({base.name} if base else set())
-        freed += [entry for _, entry in every if entry.name not in latest]
+        latest = {entry.path for entry in logs} | ({base.path} if base else set())
+        if len(latest) < len(every):
+            freed += [entry for _, entry in every if entry.path not in latest]
         slices.append(
             FileSlice(
                 partition_path=path,
@@ -151,10 +152,11 @@ def _committed(files: Iterable[Entry], visibility: Visibility) -> dict[str, _Gro
     for entry in files:
         if entry.is_folder:
             continue
-        if (log := parse_log_file_name(entry.name)) is not None:
+        name = entry.name
+        if (log := parse_log_file_name(name)) is not None:
             if visibility.is_log_committed(log.instant):
                 groups.setdefault(log.file_id, _Group()).logs.append((log.instant, entry))
-        elif (base := parse_base_file_name(entry.name)) is not None and visibility.is_committed(base.instant):
+        elif (base := parse_base_file_name(name)) is not None and visibility.is_committed(base.instant):
             groups.setdefault(base.file_id, _Group()).bases.append((base.instant, entry))
     return groups
 

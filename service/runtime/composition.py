@@ -199,7 +199,9 @@ class Composition:
                 # While the service was down no worker could renew its lease; this gives each the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
-            Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
+            Tick(
+                "observe", _OBSERVE_SECONDS, self._observer(context.lake).run_once, notified=self.poll_requests.notified
+            ),
             Tick("locks", _LOCK_SECONDS, self._lock_watch().run_once),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
             Tick(
@@ -251,7 +253,7 @@ class Composition:
             permissions=chosen.permissions,
         )
 
-    def _observer(self) -> Observer:
+    def _observer(self, lake: LakeAccess) -> Observer:
         chosen = self.chosen
         reader = IsolatedTableReader(
             self.engine.url.render_as_string(hide_password=False),
@@ -270,6 +272,7 @@ class Composition:
             quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
             glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,
+            on_new_schema=partial(registry.detect_again, self.engine, lake),
         )
 
     def _dispatcher(self, wake: Callable[[], None]) -> Dispatcher:
