@@ -5,39 +5,16 @@ and accepts missing and unknown parameters, because the service may be of anothe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from jobs.contract import converted
+from jobs.spec import Spec as Spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-@dataclass(frozen=True, eq=False)
-class Spec:
-    """Metadata of a type (`Annotated`): a sentence of documentation, and the bounds of values in requests. The bounds
-    are those of JSON Schema, with pydantic's names. `distinct`: a list must not contain a value twice."""
-
-    description: str | None = None
-    ge: float | None = None
-    gt: float | None = None
-    le: float | None = None
-    lt: float | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    pattern: str | None = None
-    examples: tuple[Any, ...] | None = None
-    distinct: bool = False
-
-    def bounds(self) -> dict[str, Any]:
-        """Returns the bounds that are set, except `distinct`."""
-        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "distinct"}
-        if self.examples is not None:
-            given["examples"] = list(self.examples)
-        return {name: value for name, value in given.items() if value is not None}
+    from typing import Any
 
 
 class ByService:

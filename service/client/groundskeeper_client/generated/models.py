@@ -16,7 +16,7 @@ class AboutOut(Model, frozen=True, kw_only=True):
     type: ObjectType
     """What it is"""
     id: str
-    """Of a worker group its name"""
+    """Its id; that of a worker group is its name"""
     name: str
     """Its name"""
 
@@ -27,7 +27,7 @@ class ActionOut(Model, frozen=True, kw_only=True):
     label: str
     """For a button"""
     method: str
-    """Method of HTTP"""
+    """HTTP method"""
     path: str
     """Address of the call"""
     body: dict[str, Any] | None
@@ -74,8 +74,8 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
-    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
-    another job only that it was refused, or had nothing to do
+    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
+    job has a verdict only if it was refused, or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
@@ -100,7 +100,7 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
-    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
     table_name: str
     """Name of the table"""
 
@@ -254,9 +254,9 @@ class AuditEntryOut(Model, frozen=True, kw_only=True):
     role: Role | None
     """Role of the token; null without one"""
     address: str | None
-    """Of the caller; null for a command"""
+    """Address of the caller; null for a command"""
     method: str
-    """Of HTTP; `CLI` for a command"""
+    """HTTP method; `CLI` for a command"""
     route: str
     """Address of the call, with names for its variable parts"""
     operation: str
@@ -404,9 +404,9 @@ class BacklogOut(Model, frozen=True, kw_only=True):
     """What the services of a table have not done yet, at the last poll that found something new."""
 
     log_bytes: int
-    """Of the log files of all partitions"""
+    """Size of the log files of all partitions"""
     base_bytes: int
-    """Of the latest base files of all partitions"""
+    """Size of the latest base files of all partitions"""
     commits: int
     """Commits since the last compaction"""
 
@@ -443,7 +443,7 @@ class BreakerOut(Model, frozen=True, kw_only=True):
     since: datetime
     """End of the first of them"""
     next_try_at: datetime
-    """From then on an attempt may start"""
+    """When an attempt may start again"""
     error: JobProblem | None
     """Error of the last of them"""
 
@@ -456,7 +456,7 @@ class BreakerState(Word):
 
 
 class BriefProblem(Model, frozen=True, kw_only=True):
-    """`GET /v1/problems` has the whole of it, with what to do."""
+    """A problem in short. `GET /v1/problems` has all of it, with what to do."""
 
     id: str
     """Id"""
@@ -467,7 +467,7 @@ class BriefProblem(Model, frozen=True, kw_only=True):
     title: str
     """What it is, the same for every case"""
     since: datetime
-    """As exact as the data allows"""
+    """When it began, as exactly as the data tells"""
 
 
 class BrokenLockOut(Model, frozen=True, kw_only=True):
@@ -482,7 +482,7 @@ class BrokenLockOut(Model, frozen=True, kw_only=True):
     held_seconds: float | None
     """For how long it was held"""
     holder: str | None
-    """As far as it was known"""
+    """Who held it, as far as it was known"""
     reason: str
     """Why, for other users"""
     waiting_jobs: list[str]
@@ -772,11 +772,8 @@ class BucketIndexKind(Word):
 class BucketLayout(Model, frozen=True, kw_only=True):
     """The bucket index that the file groups indicate.
 
-    `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` counts the
-    sampled record keys that were found in the bucket that the registered index computes for them (0: there was
-    nothing to check, or there is no index). `fixed_file_ids`: the file ids are those of non-blocking
-    concurrency control, the same in each partition. `hashing_config` is the instant of the hashing config in
-    force: the config, not the writers' options, sets each partition's number of buckets.
+    `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` are the same in
+    each partition. A `hashing_config`, not the writers' options, sets each partition's number of buckets.
     """
 
     kind: BucketIndexKind
@@ -827,7 +824,7 @@ class BucketsOfPartition(Model, frozen=True, kw_only=True):
 
 
 class BucketsOut(Model, frozen=True, kw_only=True):
-    """Empty for a table without a simple bucket index."""
+    """The buckets of a table; none without a simple bucket index."""
 
     taken_at: datetime
     """When the service read this state of the table"""
@@ -1016,9 +1013,9 @@ class ClockDisagreementOut(Model, frozen=True, kw_only=True):
     """Two clocks by which writers name instants in turn."""
 
     one_seconds: float
-    """From UTC to the one clock"""
+    """Offset of the one clock from UTC"""
     other_seconds: float
-    """From UTC to the other"""
+    """Offset of the other clock from UTC"""
     since: datetime
     """Since when"""
 
@@ -1029,7 +1026,7 @@ class ClockOut(Model, frozen=True, kw_only=True):
     """
 
     utc_offset_seconds: float | None
-    """From UTC to the clock, zone included; null if no file of the timeline tells of it"""
+    """Offset of the clock from UTC, zone included; null if no file of the timeline tells of it"""
     zone_seconds: int | None
     """What looks like a time zone in it"""
     ahead_seconds: float | None
@@ -1045,14 +1042,16 @@ class ClockOut(Model, frozen=True, kw_only=True):
 
 
 class ClockSetBackOut(Model, frozen=True, kw_only=True):
-    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+    """A clock was set back: instants appeared that are earlier than one that had completed before. The members
+    describe the first of them.
+    """
 
     instant: str
     """Requested time of the instant"""
     after: str
     """The one that had completed before"""
     seconds: float
-    """By so much it is earlier"""
+    """How much earlier it is"""
     since: datetime
     """When the first one appeared"""
     instants: int
@@ -1664,7 +1663,9 @@ class DemandByGroup(Model, frozen=True, kw_only=True):
 
 
 class DemandOut(Model, frozen=True, kw_only=True):
-    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
+    """The demand in numbers, so that a scaler can take each by its path, and in a sentence. The members from
+    `work_seconds` on follow from a forecast.
+    """
 
     queued: int
     """Queued jobs, also those that nothing can start yet"""
@@ -2139,9 +2140,9 @@ class FoundTable(Model, frozen=True, kw_only=True):
     name: str | None
     """The name in its properties; null if they were not read"""
     table_type: str | None
-    """As in its properties"""
+    """Type in its properties"""
     table_version: int | None
-    """As in its properties"""
+    """Version in its properties"""
     state: FoundState
     """Whether it is, or can be, registered"""
     is_new: bool
@@ -2243,7 +2244,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     table_id: str | None
     """Null unless it is about a table"""
     since: datetime
-    """As exact as the data allows"""
+    """When it began, as exactly as the data tells"""
     title: str
     """What is wrong"""
     detail: str
@@ -2303,7 +2304,7 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     age_seconds: float | None
     """Seconds since then"""
     holder: str | None
-    """As far as the provider tells: Hudi does not sign its filesystem lock, this service does"""
+    """Who holds it, as far as the provider tells: Hudi does not sign its filesystem lock, this service does"""
     ends_at: datetime | None
     """Time at which it ends unless its holder renews it; null: never, or not known"""
     ending: str
@@ -2488,8 +2489,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
-    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
-    another job only that it was refused, or had nothing to do
+    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
+    job has a verdict only if it was refused, or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
@@ -2514,7 +2515,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
-    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
     spent: SpentOut
@@ -2593,8 +2594,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     result: dict[str, Any] | None
     """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
-    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
-    another job only that it was refused, or had nothing to do
+    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
+    job has a verdict only if it was refused, or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
@@ -2619,7 +2620,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
-    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
 
 
 class JobPage(Model, frozen=True, kw_only=True):
@@ -2727,7 +2728,7 @@ class LockJobOut(Model, frozen=True, kw_only=True):
     waits: bool
     """Whether it waits for the lock, at its worker or in the queue"""
     step: str | None
-    """Of its worker"""
+    """What its worker does now"""
 
 
 class LockOut(Model, frozen=True, kw_only=True):
@@ -2759,13 +2760,13 @@ class LogLevel(Word):
 
 class LogLineOut(Model, frozen=True, kw_only=True):
     at: datetime
-    """By the clock of the worker"""
+    """When it was written, by the clock of the worker"""
     level: LogLevel
     """How serious it is"""
     logger: str
     """The module of the worker, or the Java class"""
     message: str
-    """With the stack trace, if there is one; without secrets"""
+    """The text, with the stack trace if there is one; without secrets"""
     attempt: int
     """The attempt that wrote it"""
 
@@ -2884,7 +2885,7 @@ class Overview(Model, frozen=True, kw_only=True):
     problems: ProblemsNow
     """Everything that is wrong"""
     pause: PauseOut
-    """Of automatic jobs on all tables"""
+    """The pause of automatic jobs on all tables"""
     jobs: ActiveJobs
     """Jobs that have not ended"""
     incidents: IncidentCounts
@@ -3062,7 +3063,7 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
 
 
 class PastJobOut(Model, frozen=True, kw_only=True):
-    """One of a table's last jobs. `GET /v1/jobs/{id}` has the whole of it."""
+    """One of a table's last jobs. `GET /v1/jobs/{id}` has all of it."""
 
     id: str
     """Id"""
@@ -3073,7 +3074,7 @@ class PastJobOut(Model, frozen=True, kw_only=True):
     dry_run: bool
     """Whether it changes nothing"""
     verdict: JobVerdict | None
-    """As of `GET /v1/jobs/{id}`"""
+    """The same as in `GET /v1/jobs/{id}`"""
     created_at: datetime
     """When it was submitted"""
     started_at: datetime | None
@@ -3136,9 +3137,9 @@ class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
     """Glob for names of tables"""
     precedence: int
-    """Of two patterns that match, the higher one wins"""
+    """If two patterns match, the higher value wins"""
     settings: PolicyIn
-    """As they were sent"""
+    """The members that were sent"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -3245,7 +3246,7 @@ class PlanState(Word):
 
 
 class PolicyIn(Model, frozen=True, kw_only=True):
-    """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
+    """Members that differ from the previous level: defaults, then patterns of names, then the table."""
 
     paused: bool | UnsetType = UNSET
     """No job starts automatically; running jobs go on"""
@@ -3315,11 +3316,11 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     instance: str | UnsetType | None = UNSET
     """Address of the call"""
     request_id: str | UnsetType | None = UNSET
-    """As in the header `X-Request-Id`; the service's log has it"""
+    """Id of the request: that of the header `X-Request-Id` and of the service's log"""
     errors: list[FieldError] | UnsetType | None = UNSET
     """Each value that is wrong"""
     checks: Checks | UnsetType | None = UNSET
-    """Of `/readyz`"""
+    """What `/readyz` has checked"""
 
 
 class ProblemKind(Word):
@@ -3388,7 +3389,7 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     computation, for the next call
     """
     counts: SeverityCounts
-    """Of all problems, whatever the filter of the tables"""
+    """Counts of all problems, whatever the filter of the tables"""
     items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
 
@@ -3756,7 +3757,7 @@ class RowsOfReaders(Model, frozen=True, kw_only=True):
 
 
 class SampleOut(Model, frozen=True, kw_only=True):
-    """The state at one time. Between two samples nothing has changed, or they were thinned."""
+    """The state at one time. Between two samples nothing has changed, or samples in between were deleted."""
 
     at: datetime
     """When"""
@@ -4276,9 +4277,8 @@ class TablePage(Model, frozen=True, kw_only=True):
 class TableProfile(Model, frozen=True, kw_only=True):
     """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
-    `timeline_path` is relative to the base path. `ordering_fields` are called precombine field up to table
-    version 6. `columns` is empty until the table has data. `pending_instants` counts requested and inflight
-    ones. `warnings` are sentences for the owner.
+    `ordering_fields` are called precombine field up to table version 6. `pending_instants` counts requested and
+    inflight ones.
     """
 
     table_type: TableType | UnsetType = UNSET
@@ -4288,7 +4288,7 @@ class TableProfile(Model, frozen=True, kw_only=True):
     timeline_layout: int | UnsetType = UNSET
     """1, or 2 from table version 8 on"""
     timeline_path: str | UnsetType = UNSET
-    """Folder of the timeline, relative to the base path"""
+    """Folder of the timeline below the base path"""
     bucket_layout: BucketLayout | UnsetType = UNSET
     """The bucket index that the file groups indicate"""
     partition_fields: list[str] | UnsetType = UNSET
@@ -4296,11 +4296,11 @@ class TableProfile(Model, frozen=True, kw_only=True):
     record_key_fields: list[str] | UnsetType = UNSET
     """Fields of the record key"""
     ordering_fields: list[str] | UnsetType = UNSET
-    """Fields that order rows of the same key"""
+    """Fields that order rows of a key"""
     key_generator: str | UnsetType | None = UNSET
     """Class or type of the key generator; null if not stored"""
     metadata_partitions: list[str] | UnsetType = UNSET
-    """Partitions of the metadata table"""
+    """Parts of the metadata table"""
     base_file_format: str | UnsetType = UNSET
     """Format of the base files"""
     populates_meta_fields: bool | UnsetType = UNSET
@@ -4364,7 +4364,7 @@ class TableRows(Model, frozen=True, kw_only=True):
     matching: int
     """Those that the filter selects"""
     before: int
-    """Those of them that earlier pages have"""
+    """How many of them earlier pages have"""
     next_cursor: str | None
     """For the next page, with the same filter and order; null at the end"""
 
@@ -4720,7 +4720,7 @@ class WorkerSummary(Model, frozen=True, kw_only=True):
     alive: int
     """Workers that were seen within a minute"""
     ready: int
-    """Those of them that take jobs"""
+    """How many of them take jobs"""
     slots: int
     """Jobs that the ready ones can run at once"""
     busy: int
@@ -4751,7 +4751,7 @@ class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
 
     instant: str
-    """Of the write"""
+    """Instant of the write"""
     heartbeat_at: datetime
     """Time of the last one"""
     heartbeat_age_seconds: float
@@ -4806,7 +4806,7 @@ class WritersOut(Model, frozen=True, kw_only=True):
     query_pruning_off: bool
     """Declared: Hudi's pruning by buckets is off wherever SQL reads the table"""
     engines: list[WriterEngine] | None
-    """As declared; null if not declared"""
+    """The declared engines; null if not declared"""
     flink: FlinkOut | None
     """The Flink job that writes the table; null if not declared"""
     detected: dict[str, SightingOut]
