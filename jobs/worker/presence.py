@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import WorkerState
 from jobs.hudi.executors import ExecutorsUnfitError, SessionLostError
+from jobs.worker import standby
 from jobs.worker.service import ServiceUnreachableError
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ _COMPLAIN_SECONDS = 30.0
 
 
 class Presence:
-    """Keeps `info` up to date and announces it: before Spark has started, and whenever it changes.
+    """Keeps `info` up to date and announces it: before Spark has started, and whenever it changes; that of a standby
+    from when it is `called`.
 
     A worker is ready once a task has run on an executor and as long as it has executors. If executors are allocated
     dynamically, it is ready until a job has waited for executors without success (`starved`).
@@ -35,6 +37,7 @@ class Presence:
     def __init__(self, service: Service, worker_id: str, info: WorkerInfo) -> None:
         self._service = service
         self.id = worker_id
+        self.called = standby.call()
         self.info = replace(info, state=WorkerState.STARTING)
         self._executors: Executors | None = None
         self._proof: threading.Thread | None = None
@@ -93,7 +96,7 @@ class Presence:
                 now - self._waits_since,
             )
         is_silent = not self.is_ready and now - self._announced_at > _ANNOUNCE_SECONDS
-        if self.info != self._announced or is_silent:
+        if self.called.is_set() and (self.info != self._announced or is_silent):
             self._service.announce(self.id, self.info)
             self._announced, self._announced_at = self.info, now
 
