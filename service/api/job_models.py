@@ -180,8 +180,8 @@ class JobOut(BaseModel):
     instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
     result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan", examples=[{}])
     verdict: JobVerdict | None = Field(
-        description="Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`."
-        " Another job has a verdict only if it was refused, or had nothing to do",
+        description="Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has"
+        " `nothing_to_do`. Another job has a verdict only if it was refused, or had nothing to do",
         examples=["refused"],
     )
     error: JobProblem | None = Field(description="Error of the last attempt")

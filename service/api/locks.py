@@ -91,7 +91,7 @@ class HeldLockOut(BaseModel):
     since: datetime | None = Field(description="Time at which it was taken; null if that is not known")
     age_seconds: float | None = Field(description="Seconds since then", examples=[10800.0])
     holder: str | None = Field(
-        description="Who holds it, as far as the provider tells: Hudi does not sign its filesystem lock, this service does",
+        description="Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does",
         examples=["a writer that did not sign it"],
     )
     ends_at: datetime | None = Field(

@@ -29,5 +29,5 @@ class Consumer:
 
 
 def awaited(consumers: Iterable[Consumer], hours: int, now: datetime) -> list[Consumer]:
-    """Returns those that count, the one furthest behind first."""
+    """Returns the consumers that count, the one furthest behind first."""
     return sorted((each for each in consumers if not each.is_stale(hours, now)), key=lambda each: each.instant)

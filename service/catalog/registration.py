@@ -94,7 +94,7 @@ class Registration(Record):
 
     @property
     def flink_restart(self) -> FlinkRestart:
-        """The way in which Flink must start after file groups were replaced.
+        """Returns the way in which Flink must start after file groups were replaced.
 
         Hudi does not store the index of its writers, so Flink may have any, unless the owner has declared buckets or
         the file ids show them.

@@ -54,7 +54,7 @@ class Commit:
 
     @property
     def ingests(self) -> bool:
-        """True if a writer, not a table service, made the commit and it changed anything: an idle Flink job makes an
-        empty commit at each checkpoint."""
+        """Returns whether a writer, not a table service, made the commit, and it changed anything. An idle Flink job
+        makes an empty commit at each checkpoint."""
         is_from_writer = self.action in WRITING_ACTIONS and self.operation not in SERVICE_OPERATIONS
         return is_from_writer and self.file_groups > 0

@@ -97,7 +97,7 @@ class PartitionState:
 
     @property
     def place(self) -> str:
-        """The partition in a sentence."""
+        """Returns the words for the partition in a sentence."""
         return f"partition {self.path}" if self.path else "the table"
 
 

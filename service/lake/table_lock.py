@@ -40,8 +40,8 @@ _NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
 class LockFile:
     """The lock as its file or its server shows it.
 
-    `id` is another one as soon as another holder has the lock, or the same one has taken it again. `since` is when it
-    was taken; of a lock in the storage None, because its holder writes it again and again. `ends_at` is when it ends
+    `id` changes as soon as another holder has the lock, or the same one has taken it again. `since` is when it was
+    taken; it is None for a lock in the storage, because its holder writes it again and again. `ends_at` is when it ends
     unless its holder renews it, None if it never does. `job_id` is set if a worker of Groundskeeper signed it. `detail`
     says why the state is unknown, `is_silent` that its server does not answer. A lock that keeps its `id` for
     `expires_after` has ended.
@@ -61,8 +61,8 @@ class LockFile:
 
 @dataclass(frozen=True)
 class SeenLock:
-    """A lock that a poll found held. `since` is when it was taken; of a lock in the storage when a poll first saw this
-    holder."""
+    """A lock that a poll found held. `since` is when it was taken; for a lock in the storage it is when a poll first
+    saw this holder."""
 
     since: datetime
     holder: str
@@ -102,8 +102,8 @@ def seen_lock(
     *,
     before: SeenLock | None,
 ) -> SeenLock | None:
-    """Returns the lock if it has been held for a minute. For polls: it costs one request if the lock is a file, and
-    none otherwise; a lock that cannot be read is as it was `before`. `storage` is that of the table."""
+    """Returns the lock if it has been held for a minute. A poll can afford this: it costs one request if the lock is a
+    file, and none otherwise. A lock that cannot be read counts as it was `before`. `storage` is that of the table."""
     place = file_of(lock, storage.base_path)
     if place is None or (is_in_a_file(lock.provider) and place[0].startswith(_NOT_ATOMIC)):
         return None
@@ -262,8 +262,8 @@ def _is(storage: Storage, name: str, expected: str) -> bool:
 
 
 def _is_moved(storage: Storage, name: str, aside: str) -> bool:
-    """Moves the file away; returns False if it is gone. HDFS refuses a rename without a reason, and does so to one that
-    is repeated because the answer to the first was lost."""
+    """Moves the file away; returns False if it is gone. HDFS gives no reason when it refuses a rename. It also refuses
+    one that is repeated because the answer to the first was lost."""
     try:
         storage.filesystem.move(f"{storage.root}/{name}", f"{storage.root}/{aside}")
     except OSError:
@@ -283,7 +283,7 @@ def _put_back(storage: Storage, aside: str, name: str) -> None:
         storage.filesystem.move(source, target)
         return
     try:
-        os.link(source, target)  # a rename would replace the lock of another
+        os.link(source, target)  # A rename would replace the lock of another.
     except FileExistsError as error:
         raise StorageError(
             f"{target} changed hands twice while it was to be removed: two may hold it now.",

@@ -2294,7 +2294,7 @@ class HeldLockOut(Model, frozen=True, kw_only=True):
     age_seconds: float | None
     """Seconds since then"""
     holder: str | None
-    """Who holds it, as far as the provider tells: Hudi does not sign its filesystem lock, this service does"""
+    """Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does"""
     ends_at: datetime | None
     """Time at which it ends unless its holder renews it; null: never, or not known"""
     ending: str
