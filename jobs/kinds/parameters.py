@@ -1,9 +1,7 @@
-"""The parameters of a kind of job, as a type: names, types, defaults, and for people one sentence each.
-
-They are `msgspec` structs, since a worker already has `msgspec`, and pydantic would make its start slower. The service
-makes its models of requests from them (`service.api.params`) and is strict. A worker is not: a service of another
-version may leave out parameters or send unknown ones, and bounds are not for it to check.
-"""
+"""The parameters of a kind of job, as a type: names, types, defaults, and a sentence of documentation each. They are
+`msgspec` structs, because a worker needs `msgspec` anyway, and pydantic would make its start slower. The service
+derives the models of requests from them (`service.api.params`), which check everything. A worker does not check bounds,
+and accepts missing and unknown parameters, because the service may be of another version."""
 
 from __future__ import annotations
 

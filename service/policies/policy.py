@@ -43,7 +43,8 @@ GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
 
 @dataclass(frozen=True)
 class Window:
-    """A period in which jobs may start, in the policy's time zone. `days` are those on which it opens, all if empty.
+    """A period in which jobs may start, in the policy's time zone. `days` are the days on which the window opens; empty
+    means every day.
 
     An `end` that is not after `start` is on the next day.
     """

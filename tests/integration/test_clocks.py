@@ -15,6 +15,8 @@ from py4j.java_gateway import get_java_class
 from jobs.errors import ClocksDisagreeError
 from jobs.format.clock_frame import LATE_START, utc_now
 from jobs.format.instants import wall_clock
+from jobs.hudi.instant_generators import instant_generators
+from jobs.hudi.jvm import Jvm
 from tests.integration import tables
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
@@ -153,6 +155,26 @@ def test_tables_of_two_zones_are_cared_for_at_once(spark: SparkSession, tmp_path
         for writer in (behind, ahead):
             writer.write(0, 200)
             writer.check()
+
+
+def test_clocks_that_nobody_has_measured_are_waited_for_as_hudi_does(spark: SparkSession) -> None:
+    jvm = Jvm(spark)
+    generators = instant_generators(jvm)
+    clock, _ = generators.take(jvm, "/no/table", "/no/table", 5000)
+    try:
+        for is_known, least, most in ((False, 0.2, 60.0), (True, 0.0, 0.2)):
+            clock.know(is_known, 0, 0, 0)
+            quickest = min(_seconds_of_instant(clock) for _ in range(5))
+            assert least <= quickest < most
+    finally:
+        generators.give_back("/no/table", "/no/table")
+
+
+def _seconds_of_instant(clock: Any) -> float:
+    begun = time.monotonic()
+    while clock.generateTime(True) > 4_000_000_000_000:  # forgets the last one first
+        begun = time.monotonic()
+    return time.monotonic() - begun
 
 
 @pytest.mark.exhaustive
