@@ -7,43 +7,25 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.api.answers import Shown, made
+from service.api.answers import Declared, Shown, made
+from service.catalog.sample import Sample
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
-from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, TableSnapshot
+from service.lake.commit import Commit
+from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, Since, TableSnapshot
 from service.lake.table import TableType
 
 
-class CommitOut(Shown):
+class CommitOut(Shown, declared=Commit):
     """A completed instant. Counts are null where the action writes no data."""
 
-    id: int = Field(description="Number of the commit; grows in the order in which commits were seen", examples=[4711])
     table_id: str
-    requested_time: str = Field(examples=["20260101120000000"])
-    action: str = Field(description="The completed action: a compaction is a `commit`", examples=["deltacommit"])
-    completion_time: str | None = Field(description="Null before table version 8, whose timelines do not contain it")
-    completed_at: datetime = Field(description="When it completed", examples=["2026-01-01T12:00:03Z"])
-    seen_at: datetime = Field(description="When a poll saw it", examples=["2026-01-01T12:00:05Z"])
-    operation: str | None = Field(examples=["UPSERT"])
-    rows_written: int | None = Field(description="Rows that it wrote", examples=[1000])
-    rows_deleted: int | None = Field(description="Rows that it deleted", examples=[0])
-    bytes_written: int | None = Field(description="Bytes that it wrote", examples=[1048576])
-    partitions: list[str] = Field(description="Partitions that it touched", examples=[["region=eu"]])
-    file_groups: int = Field(description="File groups that it touched", examples=[4])
-    schema_changed: bool = Field(
-        description="Whether the schema differs from that of the commit before", examples=[False]
-    )
-    is_news: bool = Field(description="False for instants from before the registration")
 
 
-class PendingOut(BaseModel):
+class PendingOut(Declared, declared=Pending):
     requested_time: str
-    action: str = Field(description="Action of the instant", examples=["deltacommit"])
-    state: str = Field(description="`REQUESTED` or `INFLIGHT`", examples=["INFLIGHT"])
-    is_plan: bool = Field(description="A compaction or clustering that is scheduled and can be executed")
     requested_at: datetime | None
     age_seconds: float | None = Field(description="Time since it was requested", examples=[12.5])
-    heartbeat_at: datetime | None = Field(description="Last heartbeat of its writer, if it sends any")
     heartbeat_age_seconds: float | None = Field(
         description="Time since the last heartbeat of its writer; null without any", examples=[3.1]
     )
@@ -89,14 +71,8 @@ class TimelineOut(BaseModel):
         return made(cls, timeline, pending=pending, watch=WatchOut.of(watch))
 
 
-class SinceOut(Shown):
+class SinceOut(Shown, declared=Since):
     """Commits of writers since the last run of a table service, or since the beginning if there was none."""
-
-    commits: int = Field(description="Commits of writers", examples=[3])
-    bytes_written: int = Field(description="Bytes that they wrote", examples=[3145728])
-    at: datetime | None = Field(
-        description="When the last run completed; null if there was none", examples=["2026-01-01T11:00:00Z"]
-    )
 
 
 class FilesOut(BaseModel):
@@ -174,22 +150,10 @@ class SnapshotOut(BaseModel):
         )
 
 
-class SampleOut(Shown):
+class SampleOut(Shown, declared=Sample):
     """The state at one time. Between two samples nothing has changed, or samples in between were deleted."""
 
-    at: datetime = Field(examples=["2026-01-01T12:00:00Z"])
-    log_bytes: int = Field(description="Size of the current log files, which wait for a compaction", examples=[4096])
-    base_bytes: int = Field(description="Size of the current base files", examples=[10240])
     log_ratio: float | None = Field(description="Log bytes divided by base bytes; null without base files")
-    delta_commits: int = Field(
-        description="Commits of writers since the last compaction; 0 of a copy-on-write table", examples=[4]
-    )
-    file_groups: int = Field(examples=[8])
-    base_files: int = Field(description="Number of current base files", examples=[8])
-    small_files: int = Field(description="Base files below GROUNDSKEEPER_SMALL_FILE_BYTES", examples=[8])
-    freed_bytes: int = Field(description="Size of files in no latest slice: the most that cleaning could free")
-    timeline_commits: int = Field(description="Completed commits on the active timeline", examples=[12])
-    compacted_at: datetime | None = Field(description="Completion of the last compaction")
 
 
 class HistoryOut(Shown):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jobs.spec import Spec, Told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from service.lake.backlog import Cycle
     from service.lake.table import TableType
@@ -19,31 +21,32 @@ SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024
 
 
 @dataclass(frozen=True)
-class Since:
+class Since(Told):
     """Commits since the last run of a table service was requested, or all commits if there was no run.
 
-    `commits` counts writers' completed instants (commit, deltacommit, replacecommit of ingestion), `bytes_written` is
-    what they wrote; `at` is the completion of that last run on the table's timeline, None without one.
+    `commits` counts writers' completed instants: commit, deltacommit, and replacecommit of ingestion.
     """
 
-    commits: int = 0
-    bytes_written: int = 0
-    at: datetime | None = None
+    commits: Annotated[int, Spec("Commits of writers", examples=(3,))] = 0
+    bytes_written: Annotated[int, Spec("Bytes that they wrote", examples=(3145728,))] = 0
+    at: Annotated[
+        datetime | None, Spec("When the last run completed; null if there was none", examples=("2026-01-01T11:00:00Z",))
+    ] = None
 
 
 @dataclass(frozen=True)
-class Pending:
+class Pending(Told):
     """A requested or inflight instant. `heartbeat_at` is None if its writer sends no heartbeats.
 
     `is_plan`: a compaction, log compaction or clustering that anyone has scheduled and that can be executed.
     """
 
     requested_time: str
-    action: str
-    state: str
+    action: Annotated[str, Spec("Action of the instant", examples=("deltacommit",))]
+    state: Annotated[str, Spec("`REQUESTED` or `INFLIGHT`", examples=("INFLIGHT",))]
     requested_at: datetime | None
-    heartbeat_at: datetime | None = None
-    is_plan: bool = False
+    heartbeat_at: Annotated[datetime | None, Spec("Last heartbeat of its writer, if it sends any")] = None
+    is_plan: Annotated[bool, Spec("A compaction or clustering that is scheduled and can be executed")] = False
 
 
 @dataclass(frozen=True)
