@@ -13,7 +13,6 @@ from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
 from service.lake.commit import Commit
 from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, Since, TableSnapshot
-from service.lake.table import TableType
 
 
 class CommitOut(Shown, declared=Commit):
@@ -42,16 +41,10 @@ class CompletedOut(Shown):
     completion_time: str | None
 
 
-class WatchOut(BaseModel):
+class WatchOut(Declared, declared=Watch):
     """State of the polling of the table."""
 
-    looked_at: datetime | None = Field(description="Time of the last poll that found the timeline changed")
-    next_poll_at: datetime = Field(description="When it is polled next", examples=["2026-01-01T12:01:00Z"])
-    failures: int = Field(description="Failed polls since the last successful one", examples=[0])
     error: str | None = Field(description="Why the last poll failed; null if it did not")
-    gap_at: datetime | None = Field(
-        description="Time at which instants were last found to be archived before a poll saw them"
-    )
 
     @classmethod
     def of(cls, watch: Watch) -> WatchOut:
@@ -105,26 +98,16 @@ class SizeClassOut(BaseModel):
     files: int = Field(description="Number of files in it", examples=[12])
 
 
-class SnapshotOut(BaseModel):
+class SnapshotOut(Declared, declared=TableSnapshot):
     """The state of a table. `partitions` are the largest ones."""
 
     table_id: str
     taken_at: datetime
-    table_type: TableType = Field(description="Type of the table", examples=["MERGE_ON_READ"])
-    last_commit: str | None = Field(
-        description="The last instant that wrote rows; null without any", examples=["20260101120000000"]
-    )
-    last_commit_at: datetime | None = Field(description="When it completed", examples=["2026-01-01T12:00:03Z"])
-    first_commit_at: datetime | None = Field(
-        description="When the first known one completed", examples=["2025-12-01T12:00:03Z"]
-    )
     since_compaction: SinceOut = Field(description="Commits of writers since the last compaction")
     since_cleaning: SinceOut = Field(description="Commits of writers since the last cleaning")
     since_clustering: SinceOut = Field(description="Commits of writers since the last clustering")
     pending: list[PendingOut] = Field(description="Instants that have not completed", examples=[[]])
     num_buckets: int
-    small_file_bytes: int = Field(description="Base files below this size count as small", examples=[104857600])
-    timeline_commits: int = Field(description="Completed commits on the active timeline, which archival shortens")
     log_ratio: float | None = Field(description="Log bytes divided by base file bytes")
     total: FilesOut = Field(description="Totals of all partitions")
     base_file_sizes: list[SizeClassOut] = Field(

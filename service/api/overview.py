@@ -24,7 +24,7 @@ from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
 from service.delivery.webhook import DeliveryState
 from service.health import overview, overview_store
-from service.health.known_problems import Known
+from service.health.known_problems import Known, TableBacklog
 from service.health.overview import Filter, Health, ListedTable, Order, TableState
 from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
 from service.health.problem import ProblemKind, Severity
@@ -56,12 +56,8 @@ class BriefProblem(Shown):
     since: datetime = Field(description="When it began, as exactly as the data tells")
 
 
-class BacklogOut(Shown):
+class BacklogOut(Shown, declared=TableBacklog):
     """What the services of a table have not done yet, at the last poll that found something new."""
-
-    log_bytes: int = Field(description="Size of the log files of all partitions", examples=[3328599654])
-    base_bytes: int = Field(description="Size of the latest base files of all partitions", examples=[2040109465])
-    commits: int = Field(description="Commits since the last compaction", examples=[21])
 
 
 class PastJobOut(Shown, declared=PastJob):

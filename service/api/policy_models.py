@@ -22,7 +22,7 @@ from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.params import as_model
 from service.api.requests import TIME_OF_DAY, Request, Word
-from service.policies.policy import SECTIONS, Pause, Policy
+from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
 from service.scheduling.decision import Decision
@@ -159,12 +159,7 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-class PatternPolicyOut(Shown):
-    pattern: str = Field(examples=["orders_*"])
-    precedence: int = Field(description="If two patterns match, the higher value wins", examples=[0])
-    settings: dict[str, Any] = Field(
-        description="The members that were sent", examples=[{"compaction": {"commits": 10}}]
-    )
+class PatternPolicyOut(Shown, declared=PatternPolicy):
     created_at: datetime
     updated_at: datetime
 

@@ -18,7 +18,7 @@ from service.access.secret_cipher import SecretCipher
 from service.api.answers import Declared, made
 from service.api.requests import EVENT_TYPE, Moment, Request, Word
 from service.delivery.open_lineage import SCHEME
-from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
+from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult, Webhook
 from service.events.event import EventType
 
 
@@ -120,11 +120,9 @@ class WebhookCreated(WebhookOut):
     secret: str = Field(description="Secret for checking signatures. Not shown again", examples=["whsec_C2FVsBQIh..."])
 
 
-class DeliveryAttemptOut(BaseModel):
+class DeliveryAttemptOut(Declared, declared=SendResult):
     at: datetime
     milliseconds: int = Field(description="Until the status arrived, or the attempt was given up")
-    status: int | None = Field(description="HTTP status; null without an answer, and for Kafka", examples=[200])
-    error: str | None = Field(description="Why it failed; null for an answer of HTTP")
     response: str = Field(description="The beginning of the answer's body; for Kafka, partition and offset")
     retry_at: datetime | None = Field(description="When it is tried again; null if it is not")
 

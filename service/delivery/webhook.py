@@ -9,7 +9,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
-from jobs.spec import Spec
+from jobs.spec import Spec, Told
 from service.delivery import open_lineage
 from service.model.record import Record
 
@@ -109,12 +109,12 @@ class Delivery(Record):
 
 
 @dataclass(frozen=True)
-class SendResult:
+class SendResult(Told):
     """Result of one attempt."""
 
     seconds: float
-    status: int | None = None  # None without an answer, and for Kafka.
-    error: str | None = None  # Why there is no answer.
+    status: Annotated[int | None, Spec("HTTP status; null without an answer, and for Kafka", examples=(200,))] = None
+    error: Annotated[str | None, Spec("Why it failed; null for an answer of HTTP")] = None
     retry_after: str | None = None  # The unparsed header.
     excerpt: str = ""  # The beginning of the body.
     is_acknowledged: bool = False  # Whether Kafka has accepted it.

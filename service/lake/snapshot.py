@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jobs.spec import Spec, Told
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from service.lake.backlog import Cycle
-    from service.lake.table import TableType
-    from service.lake.table_lock import SeenLock
+from service.lake.backlog import Cycle
+from service.lake.table import TableType
+from service.lake.table_lock import SeenLock
 
 _MIB = 1024**2
 SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024))
@@ -154,7 +151,7 @@ class NotWritable:
 
 
 @dataclass(frozen=True)
-class TableSnapshot:
+class TableSnapshot(Told):
     """The result of one poll of a table. `first_commit_at` is None until something is committed.
 
     `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
@@ -174,18 +171,22 @@ class TableSnapshot:
 
     table_id: str
     taken_at: datetime
-    table_type: TableType
+    table_type: Annotated[TableType, Spec("Type of the table", examples=("MERGE_ON_READ",))]
     partitions: tuple[PartitionState, ...] = ()
     pending: tuple[Pending, ...] = ()
-    last_commit: str | None = None
-    last_commit_at: datetime | None = None
-    first_commit_at: datetime | None = None
+    last_commit: Annotated[
+        str | None, Spec("The last instant that wrote rows; null without any", examples=("20260101120000000",))
+    ] = None
+    last_commit_at: Annotated[datetime | None, Spec("When it completed", examples=("2026-01-01T12:00:03Z",))] = None
+    first_commit_at: Annotated[
+        datetime | None, Spec("When the first known one completed", examples=("2025-12-01T12:00:03Z",))
+    ] = None
     since_compaction: Since = Since()
     since_cleaning: Since = Since()
     since_clustering: Since = Since()
     num_buckets: int = 0
-    small_file_bytes: int = 0
-    timeline_commits: int = 0
+    small_file_bytes: Annotated[int, Spec("Base files below this size count as small", examples=(104857600,))] = 0
+    timeline_commits: Annotated[int, Spec("Completed commits on the active timeline, which archival shortens")] = 0
     totals: Totals = Totals()
     large: PartitionState | None = None
     skewed: PartitionState | None = None

@@ -9,11 +9,12 @@ import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from jobs.contract import Table
 from jobs.format.lock_file import Signature, StorageLock
 from jobs.format.lock_providers import file_of, is_in_a_file, seconds_to_expiry
+from jobs.spec import Spec, Told
 from jobs.storage.location import is_local
 from service.lake.location import canonical
 from service.lake.server_lock import UnreadableLockError, read_server_lock
@@ -37,23 +38,37 @@ _NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
 
 
 @dataclass(frozen=True)
-class LockFile:
+class LockFile(Told):
     """The lock as its file or its server shows it.
 
-    `id` changes as soon as another holder has the lock, or the same one has taken it again. `since` is when it was
-    taken; it is None for a lock in the storage, because its holder writes it again and again. `ends_at` is when it ends
-    unless its holder renews it, None if it never does. `job_id` is set if a worker of Groundskeeper signed it. `detail`
-    says why the state is unknown, `is_silent` that its server does not answer. A lock that keeps its `id` for
-    `expires_after` has ended.
+    `since` is None for a lock in the storage, because its holder writes it again and again. `job_id` is set if a worker
+    of Groundskeeper signed it. `detail` says why the state is unknown, `is_silent` that its server does not answer. A
+    lock that keeps its `id` for `expires_after` has ended.
     """
 
-    state: LockState
-    path: str | None = None
-    id: str | None = None
-    since: datetime | None = None
-    holder: str | None = None
+    state: Annotated[
+        LockState, Spec("`unknown`: the service has no client for this provider. A dry run of a job asks by a worker")
+    ]
+    path: Annotated[str | None, Spec("File of the lock", examples=("/data/trips/.hoodie/lock",))] = None
+    id: Annotated[
+        str | None,
+        Spec(
+            "Another one as soon as another holder has the lock, or the same one took it again",
+            examples=("5d41402abc4b2a76",),
+        ),
+    ] = None
+    since: Annotated[datetime | None, Spec("Time at which it was taken; null if that is not known")] = None
+    holder: Annotated[
+        str | None,
+        Spec(
+            "Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does",
+            examples=("a writer that did not sign it",),
+        ),
+    ] = None
     job_id: str | None = None
-    ends_at: datetime | None = None
+    ends_at: Annotated[
+        datetime | None, Spec("Time at which it ends unless its holder renews it; null: never, or not known")
+    ] = None
     detail: str = ""
     is_silent: bool = False
     expires_after: timedelta | None = None

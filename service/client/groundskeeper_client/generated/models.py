@@ -1607,14 +1607,14 @@ class DelegationOut(Model, frozen=True, kw_only=True):
 
 
 class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
-    at: datetime
-    """When"""
-    milliseconds: int
-    """Until the status arrived, or the attempt was given up"""
     status: int | None
     """HTTP status; null without an answer, and for Kafka"""
     error: str | None
     """Why it failed; null for an answer of HTTP"""
+    at: datetime
+    """When"""
+    milliseconds: int
+    """Until the status arrived, or the attempt was given up"""
     response: str
     """The beginning of the answer's body; for Kafka, partition and offset"""
     retry_at: datetime | None
@@ -2287,26 +2287,26 @@ class HeldBack(Word):
 class HeldLockOut(Model, frozen=True, kw_only=True):
     """A table's lock, and what tells whether its holder is alive."""
 
-    table_id: str
-    """Id of the table"""
-    provider: str
-    """Class of Hudi's lock provider"""
     state: LockState
     """`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"""
-    detail: str | None
-    """Why the state is unknown"""
-    id: str | None
-    """Another one as soon as another holder has the lock, or the same one took it again"""
     path: str | None
     """File of the lock"""
+    id: str | None
+    """Another one as soon as another holder has the lock, or the same one took it again"""
     since: datetime | None
     """Time at which it was taken; null if that is not known"""
-    age_seconds: float | None
-    """Seconds since then"""
     holder: str | None
     """Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does"""
     ends_at: datetime | None
     """Time at which it ends unless its holder renews it; null: never, or not known"""
+    table_id: str
+    """Id of the table"""
+    provider: str
+    """Class of Hudi's lock provider"""
+    detail: str | None
+    """Why the state is unknown"""
+    age_seconds: float | None
+    """Seconds since then"""
     ending: str
     """How a lock of this provider ends if its holder never releases it"""
     break_after_seconds: float
@@ -3136,10 +3136,10 @@ class PatternPolicyList(Model, frozen=True, kw_only=True):
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
     """Glob for names of tables"""
-    precedence: int
-    """If two patterns match, the higher value wins"""
     settings: PolicyIn
     """The members that were sent"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -3955,10 +3955,6 @@ class SlicesMerged(Model, frozen=True, kw_only=True):
 class SnapshotOut(Model, frozen=True, kw_only=True):
     """The state of a table. `partitions` are the largest ones."""
 
-    table_id: str
-    """Id of the table"""
-    taken_at: datetime
-    """When the service read this state of the table"""
     table_type: TableType
     """Type of the table"""
     last_commit: str | None
@@ -3967,6 +3963,14 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """When it completed"""
     first_commit_at: datetime | None
     """When the first known one completed"""
+    small_file_bytes: int
+    """Base files below this size count as small"""
+    timeline_commits: int
+    """Completed commits on the active timeline, which archival shortens"""
+    table_id: str
+    """Id of the table"""
+    taken_at: datetime
+    """When the service read this state of the table"""
     since_compaction: SinceOut
     """Commits of writers since the last compaction"""
     since_cleaning: SinceOut
@@ -3977,10 +3981,6 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """Instants that have not completed"""
     num_buckets: int
     """Number of buckets; 0 without a bucket index"""
-    small_file_bytes: int
-    """Base files below this size count as small"""
-    timeline_commits: int
-    """Completed commits on the active timeline, which archival shortens"""
     log_ratio: float | None
     """Log bytes divided by base file bytes"""
     total: FilesOut
@@ -4426,16 +4426,16 @@ class Verdict(Word):
 class WatchOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table."""
 
-    looked_at: datetime | None
-    """Time of the last poll that found the timeline changed"""
     next_poll_at: datetime
     """When it is polled next"""
+    looked_at: datetime | None
+    """Time of the last poll that found the timeline changed"""
+    gap_at: datetime | None
+    """Time at which instants were last found to be archived before a poll saw them"""
     failures: int
     """Failed polls since the last successful one"""
     error: str | None
     """Why the last poll failed; null if it did not"""
-    gap_at: datetime | None
-    """Time at which instants were last found to be archived before a poll saw them"""
 
 
 class Way(Word):
@@ -4754,12 +4754,12 @@ class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     """Instant of the write"""
     heartbeat_at: datetime
     """Time of the last one"""
+    job_id: str | None
+    """The job of this service whose instant it is"""
     heartbeat_age_seconds: float
     """Seconds since then"""
     is_alive: bool
     """Whether it is less than five minutes old"""
-    job_id: str | None
-    """The job of this service whose instant it is"""
 
 
 class WriterOptionsOut(Model, frozen=True, kw_only=True):
