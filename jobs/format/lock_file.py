@@ -9,7 +9,7 @@ from typing import Any
 SIGNED_BY = "groundskeeper "
 """Prefix of the owner in a file that a worker has signed; the id of its job follows."""
 
-UNSIGNED = "a writer that did not sign it"
+UNSIGNED = "a writer that Hudi's lock file does not name"
 
 _LONGEST = 100
 

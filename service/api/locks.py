@@ -105,7 +105,7 @@ class HeldLockOut(BaseModel):
     age_seconds: float | None = Field(description="Seconds since then", examples=[10800.0])
     holder: str | None = Field(
         description="As far as the provider tells: Hudi does not sign its filesystem lock, this service does",
-        examples=["a writer that did not sign it"],
+        examples=["a writer that Hudi's lock file does not name"],
     )
     ends_at: datetime | None = Field(
         description="Time at which it ends unless its holder renews it; null: never, or not known"
@@ -150,7 +150,9 @@ class BrokenLockOut(BaseModel):
     path: str | None = Field(description="The file that was removed", examples=["/data/trips/.hoodie/lock"])
     since: datetime | None = Field(description="Time at which it was taken")
     held_seconds: float | None = Field(description="For how long it was held", examples=[10800.0])
-    holder: str | None = Field(description="As far as it was known", examples=["a writer that did not sign it"])
+    holder: str | None = Field(
+        description="As far as it was known", examples=["a writer that Hudi's lock file does not name"]
+    )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
         description="Jobs that waited for it. Those in the queue are due at once", examples=[["job_4be1c0d2f6a89b37"]]

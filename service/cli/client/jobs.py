@@ -133,10 +133,16 @@ def show(service: Connection, out: Output, job: JobId) -> None:
     """Show a job, its attempts, its result or error, and what it waits for."""
     found = service.send(calls.get_job(job))
     out.document(found)
+    if not out.as_json:
+        _show(out, found, service.send(calls.get_table(found["table_id"]))["name"])
+    job_watch.show_outcome(out, found)
+
+
+def _show(out: Output, found: Json, table_name: str) -> None:
     out.pairs(
         [
             ("id", found["id"]),
-            ("table", found["table_id"]),
+            ("table", f"{table_name} ({found['table_id']})"),
             ("kind", found["kind"] + (" (dry run)" if found["dry_run"] else "")),
             ("params", compact(found["params"]) if found["params"] else None),
             ("state", job_watch.state_of(found)),
@@ -156,7 +162,6 @@ def show(service: Connection, out: Output, job: JobId) -> None:
     for attempt in found["attempts"]:
         error = f": {attempt['error']['title']}" if attempt["error"] else ""
         out.say(f"attempt {attempt['attempt']} on {attempt['worker_id']}: {attempt['outcome'] or 'running'}{error}")
-    job_watch.show_outcome(out, found)
 
 
 @app.command("cancel")
