@@ -6,7 +6,6 @@ of its other slots. A server process that has imported the data plane forks them
 
 from __future__ import annotations
 
-import gc
 import logging
 import multiprocessing
 import os
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jobs.dataplane.python_worker import prepare_process
 from jobs.storage_errors import hudi_error
 
 if TYPE_CHECKING:
@@ -135,4 +135,4 @@ def _begin(worker: Connection[Any, Any]) -> None:
 
     threading.Thread(target=watch, name="worker watch", daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()
+    prepare_process()

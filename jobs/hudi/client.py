@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 class WriteClient:
     """One Hudi client with the options of `jobs.hudi.options`; `mode` is how it shares the table with writers.
 
-    It never takes the table's lock by itself: the lock is either held around it, or passed to it by the lock bridge.
+    The client never takes the table's lock by itself: the caller holds the lock, or the lock bridge lends it.
     """
 
     def __init__(self, table: HudiTable, mode: Mapping[str, str], extra: Mapping[str, str] | None = None) -> None:
@@ -101,8 +101,8 @@ class WriteClient:
     def begin_compaction(self, instant: str) -> Any:
         """Starts to execute a plan that has no runner (`jobs.protocol.plan_owner`); the lock must be held.
 
-        Hudi first rolls back what another one has written for it. The two methods below take the returned object.
-        Raises what the firewall does.
+        Hudi first rolls back files that another runner has written for the plan. The methods below take the returned
+        object. Raises the errors of `check_compaction`.
         """
         plan_firewall.check_compaction(self._table, instant)
         with translated("beginning the compaction"):
@@ -110,12 +110,13 @@ class WriteClient:
             return self._client.compact(instant, False)
 
     def execute_compaction(self, begun: Any) -> list[WriteStat]:
-        """Writes the new base files. The long part, which needs no lock; Hudi keeps the statuses."""
+        """Writes the new base files, which takes long and needs no lock. Hudi keeps the statuses."""
         with translated("compacting"):
             return write_stats.written_by(self._jvm, self._client, begun)
 
     def take_compacted(self, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
-        """Lets the compaction be committed with files that were written without Hudi, by their statistics as JSON."""
+        """Prepares the compaction for a commit with files that were not written by Hudi. `stats` are their statistics
+        as JSON."""
         with translated("taking over the compacted files"):
             return write_stats.put(self._jvm, begun, stats)
 
@@ -129,12 +130,9 @@ class WriteClient:
             self._client.getHeartbeatClient().stop(instant)
 
     def _present_schema(self) -> str:
-        """Makes the commit carry the table's current schema, not that of when the client was opened.
-
-        Otherwise the commit would remove columns that have been added in the meantime, and writers, for which the new
-        column then has no schema, would fail. Hudi takes the configuration's schema whatever the extra metadata says
-        (`CommitUtils.buildMetadata`).
-        """
+        """Makes the commit carry the table's current schema, instead of the one from when the client was opened.
+        Otherwise the commit would remove columns that were added meanwhile, and their writers would fail. Hudi takes
+        the schema of the configuration even if the extra metadata has another one (`CommitUtils.buildMetadata`)."""
         self._table.reload()
         schema = self._table.schema()
         self._client.getConfig().setSchema(schema)
@@ -145,7 +143,7 @@ class WriteClient:
     def rollback(self, instant: str) -> None:
         """Rolls back a pending instant: its data files, its markers, its entries on the timeline, its hashing config.
 
-        Hudi would also roll back a completed instant; here it is left alone. The lock must be held, so that nothing
+        A completed instant is not rolled back here, although Hudi would do so. The lock must be held, so that nothing
         completes in between.
         """
         if self._table.state_of(instant) == "COMPLETED":
@@ -159,7 +157,8 @@ class WriteClient:
         hashing_config.remove(self._table, instant)
 
     def roll_back(self, instant: str, rollback: str) -> None:
-        """Rolls back an instant, completed or not, as instant `rollback`; or goes on with that. The lock must be held.
+        """Rolls back an instant, completed or not, as instant `rollback`; or continues that rollback. The lock must be
+        held.
 
         Hudi makes a completed instant inflight first, so an interrupted rollback leaves no completed one.
         """
@@ -186,11 +185,9 @@ class WriteClient:
             return {rollback: str(plan.getInstantToRollback().getCommitTime()) for rollback, plan in plans.items()}
 
     def finish_rollback(self, instant: str) -> None:
-        """Completes the rollback of an instant that is gone from the timeline, if it was interrupted right after that.
-
-        Hudi's own `rollback` does not find such a rollback of a replacecommit: to distinguish it from clustering, it
-        wants to read the instant that is gone (`BaseHoodieTableServiceClient.getPendingRollbackInfos`).
-        """
+        """Completes a rollback that was interrupted right after it had removed the instant from the timeline. Hudi's
+        own `rollback` does not find such a rollback of a replacecommit, because it tries to read the removed instant to
+        see whether it was a clustering (`BaseHoodieTableServiceClient.getPendingRollbackInfos`)."""
         check_plans(self._table, "rollback")
         with translated(f"finishing the rollback of {instant}"):
             meta = self._table.meta
@@ -216,7 +213,7 @@ class WriteClient:
             self._client.getHeartbeatClient().start(instant)
 
     def end_heartbeat(self, instant: str) -> None:
-        """Ends this client's own heartbeat for an instant that it gives up."""
+        """Ends this client's own heartbeat for an instant."""
         with translated("ending a heartbeat"):
             self._client.getHeartbeatClient().stop(instant)
 
@@ -232,7 +229,7 @@ class WriteClient:
     def is_dead(self, instant: str) -> bool:
         """Returns whether a writer that sends heartbeats has stopped sending them for this instant.
 
-        False for an instant without any heartbeat: see `dead_writes` in `jobs.protocol.writers`.
+        An instant without any heartbeat is not dead in this sense: see `dead_writes` in `jobs.protocol.writers`.
         """
         return has_expired(self._table, instant)
 
@@ -253,8 +250,8 @@ class WriteClient:
     def start_replacement(self, instant: str, operation: str = "CLUSTER") -> None:
         """Starts a replacecommit of this `WriteOperationType`, as REQUESTED. The lock must still be held.
 
-        CLUSTER is also that of a change of the number of buckets (see `RESCALED_KEY`). Like
-        `BaseHoodieWriteClient.startCommit`, which accepts no instant that was created (and reported) before.
+        CLUSTER is also the operation type of a change of the number of buckets (see `RESCALED_KEY`). This method does
+        the same as `BaseHoodieWriteClient.startCommit`, which does not accept an existing instant.
         """
         with translated("starting the replacecommit"):
             self._operation = getattr(self._jvm.hudi.common.model.WriteOperationType, operation)
@@ -262,7 +259,7 @@ class WriteClient:
             self._table.meta.getActiveTimeline().createRequestedCommitWithReplaceMetadata(instant, REPLACE)
 
     def begin_replacement(self, instant: str) -> None:
-        """Makes the instant INFLIGHT; from now on files are written."""
+        """Makes the instant INFLIGHT. Files may be written after this."""
         with translated("starting the replacecommit"):
             meta = self._table.meta
             meta.reloadActiveTimeline()
@@ -282,8 +279,8 @@ class WriteClient:
     ) -> None:
         """Completes the replacecommit: `written` replaces the file groups of `replaced`, atomically.
 
-        Files of this instant that are not in `written` are deleted: Hudi finds their markers. Raises
-        IndexesChangedError if the client was opened for other indexes than the table has.
+        Files of this instant that are not in `written` are deleted, because Hudi finds their markers. Raises
+        IndexesChangedError if the table's indexes have changed since the client was opened.
         """
         self._table.clock.verify(instant)
         schema = self._present_schema()
@@ -294,7 +291,7 @@ class WriteClient:
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
         with translated("committing"), span("commit", hudi__instant=instant):
-            # Hudi's JSON takes one call instead of one for each field of each file.
+            # Passing the metadata as JSON takes one call of the JVM instead of one for each field of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))
             extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": schema}))

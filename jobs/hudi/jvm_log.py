@@ -1,5 +1,5 @@
-"""Turns the log of the worker's JVM, and its other output to standard error, into records of Python's `logging`, which
-have the format of the worker's log, no secrets, and reach the logs of the jobs."""
+"""Turns the log of the worker's JVM, and its other output to standard error, into records of Python's `logging`. So
+they have the format of the worker's log, secrets are masked, and they reach the logs of the jobs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 # Key in log4j's context: the attempt, `<job>/<number>`, that a thread works for; a Spark task has the prefix `mdc.`.
 ATTEMPT = "attempt_of"
 _LONGEST_LINE = 1024 * 1024
-# What is kept of the last lines, to say why a JVM has ended.
+# Number and length of the last lines that are kept to explain why a JVM has ended.
 _LAST, _LONGEST_LAST = 300, 4000
-# Our own line, after all that the JVM has written.
+# The line marks the end of the output of the JVM.
 _END = "groundskeeper: the JVM has ended"
 _LEVELS = {"FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "DEBUG": logging.DEBUG}
 _IVY_BEGINS, _IVY_ENDS, _IVY_FETCHES = ":: loading settings", " artifacts copied, ", "downloading "
@@ -35,16 +35,16 @@ _raw = logging.getLogger("jvm")
 
 
 def java_option() -> str:
-    """Returns the option by which a JVM writes lines that `JvmLog` understands."""
+    """Returns the option that makes a JVM write lines that `JvmLog` can parse."""
     return f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
 
 
 def mark(context: SparkContext, attempt: str | None) -> None:
-    """Makes the lines that the JVM logs for this thread, and for its Spark tasks on this machine, name the attempt."""
+    """Makes lines that the JVM logs for this thread, and for its Spark tasks on this machine, carry the attempt."""
     context.setLocalProperty(f"mdc.{ATTEMPT}", attempt)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
     if context._jvm is None:
         return
-    # The names are looked up once: for each part of one the JVM searches all jars for a class.
+    # `names` caches the look-up, for which the JVM searches all jars.
     of_thread = names(context._jvm).org.apache.logging.log4j.ThreadContext
     if attempt is None:
         of_thread.remove(ATTEMPT)
@@ -53,8 +53,8 @@ def mark(context: SparkContext, attempt: str | None) -> None:
 
 
 class JvmLog:
-    """Reads the standard error of one JVM, until all processes that inherited it have ended. `sole` returns the job and
-    the attempt of lines of threads that work for none, if only one is running."""
+    """Reads the standard error of one JVM, until all processes that inherited it have ended. `sole` returns the running
+    job and its attempt if there is only one; lines of unmarked threads are attributed to it."""
 
     def __init__(self, sole: Callable[[], tuple[str, int] | None]) -> None:
         self._sole = sole
@@ -67,7 +67,7 @@ class JvmLog:
 
     @property
     def stderr(self) -> int:
-        """The file descriptor for the JVM, for its standard output as well."""
+        """The file descriptor for the JVM's standard error, and for its standard output too."""
         return self._write
 
     def last_lines(self, seconds: float) -> str:
@@ -96,7 +96,7 @@ class JvmLog:
                     self._is_read.set()
                     continue
                 self._last.append(text[:_LONGEST_LAST])
-                # Nothing that a JVM writes may end this thread: it would wait for us for ever.
+                # No output may end this thread, because the JVM would then block for ever.
                 try:
                     self._log(text)
                 except Exception:
@@ -128,7 +128,7 @@ class JvmLog:
 
 
 def _event(text: str) -> dict[str, Any]:
-    """Returns the members of an event of log4j; none for any other line."""
+    """Returns the members of a log4j event; empty for any other line."""
     if not text.startswith("{"):
         return {}
     try:

@@ -1,10 +1,8 @@
-"""Spark's `JavaRDD` and `JavaPairRDD` of a few values that the driver has, with which it works itself.
-
-Hudi 1.2.0 writes its metadata table by two jobs of Spark, with a shuffle and a broadcast each, for what is mostly one
-record of a few hundred bytes. `NearData` are the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the
-calling thread, and the statuses of files that are written already. Whatever else is asked of them, Spark answers, by
-the same values.
-"""
+"""Subclasses of Spark's `JavaRDD` and `JavaPairRDD` for a few values in the driver, which it processes itself. Hudi
+1.2.0 writes its metadata table by two Spark jobs, with a shuffle and a broadcast each, for what is mostly one record of
+a few hundred bytes. `NearData` runs the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the calling
+thread; it also holds the statuses of files that are written already. All other methods are Spark's, on an RDD of the
+same values."""
 
 IMPORTS = """
 import java.util.ArrayList;
@@ -43,9 +41,7 @@ import scala.reflect.ClassTag$;
 SOURCE = """
 class NearParts {
   final JavaSparkContext spark;
-  // A list for each of Spark's partitions.
-  final List parts;
-  private RDD same;
+  // One list for each partition of the RDD. final List parts; private RDD same;
 
   NearParts(JavaSparkContext spark, List parts) {
     this.spark = spark;
@@ -99,8 +95,8 @@ class NearData extends JavaRDD {
   private static final int FIRST_ATTEMPT = 1 << 30;
 
   private final transient NearParts near;
-  // Whether the files are written that these are about: Spark would read others for more about them.
-  private final boolean isWritten;
+  // Whether these are the statuses of written files. Other steps must not be computed again by Spark. private final
+  boolean isWritten;
 
   NearData(NearParts near, boolean isWritten) {
     super(null, ClassTag$.MODULE$.Object());
@@ -124,10 +120,8 @@ class NearData extends JavaRDD {
     return near.spark.sc();
   }
 
-  // Spark would look through the byte code of the function's class, which takes milliseconds.
-  public JavaRDD map(Function function) {
-    return new NearData(new NearParts(near.spark, near.mapped(function, null)), isWritten);
-  }
+  // Spark would examine the byte code of the function's class, which takes milliseconds. public JavaRDD map(Function
+  function) { return new NearData(new NearParts(near.spark, near.mapped(function, null)), isWritten); }
 
   public JavaRDD flatMap(FlatMapFunction function) {
     if (!isWritten) {
@@ -163,35 +157,19 @@ class NearData extends JavaRDD {
     return new NearData(new NearParts(near.spark, parts), isWritten && more.isWritten);
   }
 
-  // Hudi names what it writes here by the attempt at a task, which must be another one each time. Spark counts from 0.
-  public JavaRDD mapPartitionsWithIndex(Function2 function, boolean preservesPartitioning) {
-    BlockManager blocks = SparkEnv.get().blockManager();
-    TaskContext before = TaskContext.get();
-    List found = new ArrayList();
-    for (int number = 0; number < near.parts.size(); number++) {
-      int attempt = FIRST_ATTEMPT + ThreadLocalRandom.current().nextInt(FIRST_ATTEMPT);
-      TaskContextImpl task = new TaskContextImpl(
-          0, 0, number, attempt, 0, near.parts.size(), null, new Properties(), null, TaskMetrics$.MODULE$.empty(), 1,
-          Map$.MODULE$.empty());
-      // For the broadcast that it reads.
-      blocks.registerTask(attempt);
-      TaskContext$.MODULE$.setTaskContext(task);
-      try {
-        List part = (List) near.parts.get(number);
-        Iterator written = (Iterator) function.call(Integer.valueOf(number), part.iterator());
-        while (written.hasNext()) {
-          found.add(written.next());
-        }
-      } catch (Exception e) {
-        throw NearParts.failed(e);
-      } finally {
-        task.markTaskCompleted(Option$.MODULE$.empty());
-        TaskContext$.MODULE$.setTaskContext(before);
-        blocks.releaseAllLocksForTask(attempt);
-      }
-    }
-    return new NearData(new NearParts(near.spark, Collections.singletonList(found)), true);
-  }
+  // Hudi names files by the attempt at a task, which must be unique. Spark counts attempts from 0, so these are large.
+  public JavaRDD mapPartitionsWithIndex(Function2 function, boolean preservesPartitioning) { BlockManager blocks =
+  SparkEnv.get().blockManager(); TaskContext before = TaskContext.get(); List found = new ArrayList(); for (int number =
+  0; number < near.parts.size(); number++) { int attempt = FIRST_ATTEMPT +
+  ThreadLocalRandom.current().nextInt(FIRST_ATTEMPT); TaskContextImpl task = new TaskContextImpl( 0, 0, number, attempt,
+  0, near.parts.size(), null, new Properties(), null, TaskMetrics$.MODULE$.empty(), 1, Map$.MODULE$.empty()); // The
+  block manager needs a registered task to read a broadcast. blocks.registerTask(attempt);
+  TaskContext$.MODULE$.setTaskContext(task); try { List part = (List) near.parts.get(number); Iterator written =
+  (Iterator) function.call(Integer.valueOf(number), part.iterator()); while (written.hasNext()) {
+  found.add(written.next()); } } catch (Exception e) { throw NearParts.failed(e); } finally {
+  task.markTaskCompleted(Option$.MODULE$.empty()); TaskContext$.MODULE$.setTaskContext(before);
+  blocks.releaseAllLocksForTask(attempt); } } return new NearData(new NearParts(near.spark,
+  Collections.singletonList(found)), true); }
 
   public JavaRDD persist(StorageLevel level) {
     return this;
@@ -205,10 +183,7 @@ class NearData extends JavaRDD {
     return StorageLevel.MEMORY_ONLY();
   }
 
-  // Of no RDD that Spark could have kept.
-  public int id() {
-    return -1;
-  }
+  // No RDD that Spark has persisted has this id. public int id() { return -1; }
 
   public JavaRDD coalesce(int parts) {
     return this;

@@ -1,10 +1,8 @@
-"""Hudi's engine for Spark that does in the driver what is too small for a Spark job.
-
-Hudi 1.2.0 lists folders, plans, deletes markers and files by jobs of Spark, mostly of one task: each takes 10 to 20 ms
-and as much CPU, of which the work itself is the least part. `NearEngine` runs functions over short lists in the calling
-thread, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`). A few records of the metadata table and
-statuses of files that are written already are `near_data`.
-"""
+"""Hudi's engine for Spark, changed to do small work in the driver instead of Spark jobs. Hudi 1.2.0 lists folders,
+plans, deletes markers and files by Spark jobs, mostly of one task: each takes 10 to 20 ms and as much CPU, of which the
+work itself is the smallest part. `NearEngine` runs functions over short lists in the calling thread, as Hudi's engine
+of Java and Flink does (`HoodieLocalEngineContext`). A few records of the metadata table, and the statuses of written
+files, become `NearData`."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from jobs.hudi import janino, near_data
 if TYPE_CHECKING:
     from jobs.hudi.java_view import JavaView
 
-# Most pieces are a request to the storage: more of them are worth a Spark job where each takes its time.
+# Most elements are a request to the storage, so for more of them a Spark job is faster.
 _MOST_PIECES = 16
 
 _IMPORTS = """

@@ -1,8 +1,6 @@
-"""Reads of a `HoodieStorage`, a timeline and a view of files, in one call of the JVM each (Hudi 1.2.0).
-
-A call from Python costs a tenth of a millisecond on either side, and an exception, such as of a file that is not there,
-as much as twenty calls.
-"""
+"""Reads of a `HoodieStorage`, a timeline and a view of files, with one call of the JVM each (Hudi 1.2.0). A call from
+Python costs a tenth of a millisecond on each side, and an exception, such as for a missing file, as much as twenty
+calls."""
 
 from __future__ import annotations
 
@@ -80,21 +78,11 @@ public class StorageReads {
     }
   }
 
-  // Makes a file and removes it again. On a full disk there is a file, and no content.
-  public void probe(StorageConfiguration conf, String path, int bytes) throws IOException {
-    StoragePath file = new StoragePath(path);
-    HoodieStorage storage = HoodieStorageUtils.getStorage(file, conf);
-    try {
-      OutputStream stream = storage.create(file, false);
-      try {
-        stream.write(new byte[bytes]);
-      } finally {
-        stream.close();
-      }
-    } finally {
-      storage.deleteFile(file);
-    }
-  }
+  // Makes a file and removes it again. The content is needed because a full disk allows empty files. public void
+  probe(StorageConfiguration conf, String path, int bytes) throws IOException { StoragePath file = new
+  StoragePath(path); HoodieStorage storage = HoodieStorageUtils.getStorage(file, conf); try { OutputStream stream =
+  storage.create(file, false); try { stream.write(new byte[bytes]); } finally { stream.close(); } } finally {
+  storage.deleteFile(file); } }
 
   // The time of a file that is made and removed again, in milliseconds since 1970.
   public long now(HoodieStorage storage, String path) throws IOException {
@@ -105,23 +93,14 @@ public class StorageReads {
     return now;
   }
 
-  // In milliseconds since 1970; -1 without that file.
-  public long modified(HoodieStorage storage, String path) throws IOException {
-    try {
-      return storage.getPathInfo(new StoragePath(path)).getModificationTime();
-    } catch (FileNotFoundException e) {
-      return -1;
-    }
-  }
+  // Returns milliseconds since 1970; -1 if there is no such file. public long modified(HoodieStorage storage, String
+  path) throws IOException { try { return storage.getPathInfo(new StoragePath(path)).getModificationTime(); } catch
+  (FileNotFoundException e) { return -1; } }
 
-  // The text of a list of `StoragePathInfo`; empty without that folder.
-  public String listed(HoodieStorage storage, String folder, boolean recursive) throws IOException {
-    StoragePath path = new StoragePath(folder);
-    if (!storage.exists(path)) {
-      return "";
-    }
-    return String.valueOf(recursive ? storage.listFiles(path) : storage.listDirectEntries(path));
-  }
+  // The text of a list of `StoragePathInfo`; empty if there is no such folder. public String listed(HoodieStorage
+  storage, String folder, boolean recursive) throws IOException { StoragePath path = new StoragePath(folder); if
+  (!storage.exists(path)) { return ""; } return String.valueOf(recursive ? storage.listFiles(path) :
+  storage.listDirectEntries(path)); }
 
   public HoodieTableMetaClient opened(String basePath, StorageConfiguration conf) {
     return HoodieTableMetaClient.builder().setBasePath(basePath).setConf(conf).build();
@@ -145,17 +124,11 @@ public class StorageReads {
     return JsonUtils.toString(TimelineDTO.fromTimeline(meta.reloadActiveTimeline()));
   }
 
-  // The plan of a table service in the form of its Avro record; null if the instant is pending no more.
-  public String plan(HoodieTableMetaClient meta, String requested) throws IOException {
-    HoodieTimeline pending = meta.reloadActiveTimeline().filterInflightsAndRequested();
-    for (Iterator each = pending.getInstantsAsStream().iterator(); each.hasNext();) {
-      HoodieInstant item = (HoodieInstant) each.next();
-      if (item.requestedTime().equals(requested)) {
-        return plan(meta, item);
-      }
-    }
-    return null;
-  }
+  // The plan of a table service as JSON of its Avro record; null if the instant is no longer pending. public String
+  plan(HoodieTableMetaClient meta, String requested) throws IOException { HoodieTimeline pending =
+  meta.reloadActiveTimeline().filterInflightsAndRequested(); for (Iterator each =
+  pending.getInstantsAsStream().iterator(); each.hasNext();) { HoodieInstant item = (HoodieInstant) each.next(); if
+  (item.requestedTime().equals(requested)) { return plan(meta, item); } } return null; }
 
   private static String plan(HoodieTableMetaClient meta, HoodieInstant item) throws IOException {
     String action = item.getAction();

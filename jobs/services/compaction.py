@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 # The service has decided to compact, so every file group with a log is due.
 DUE = {
     "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
-    # Also without a commit since the last compaction, which may have left something.
+    # A plan is made even without a commit since the last compaction, which may have left some log files.
     "hoodie.compact.inline.max.delta.commits": "0",
-    # Hudi's default looks only into the partitions written since the last compaction, and so never finds what one of
+    # Hudi's default considers only partitions written since the last compaction, so it never finds what a compaction of
     # some partitions has left (`BaseTableServicePlanActionExecutor`).
     "hoodie.table.services.incremental.enabled": "false",
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
@@ -87,7 +87,7 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
 
 
 def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) -> Result[KindResult]:
-    """Returns the result of a dry run. Raises RefusedError otherwise."""
+    """Returns the problems as the result of a dry run; raises RefusedError if the job is not one."""
     if not order.dry_run:
         raise RefusedError(problems)
     return Result(Outcome.SUCCEEDED, details=CompactionResult(refusals=tuple(problems)))
@@ -101,12 +101,10 @@ def _refusals(table: HudiTable, order: WorkOrder[CompactionParams]) -> list[Prob
 
 
 def _log_compactions(table: HudiTable, plans: Collection[str]) -> list[Problem]:
-    """Returns the refusal of those of these plans that merge the log files of a file slice into one log file.
-
-    Seen with Hudi 1.2.0: the rows that it merges get the log compaction's `_hoodie_commit_time` and sequence number. It
-    does not execute one with a later compaction on the timeline, nor one that was begun and interrupted
-    (`BaseHoodieTableServiceClient.logCompact`).
-    """
+    """Returns the refusal of log compactions among these plans, which merge the log files of a file slice into one.
+    Observed with Hudi 1.2.0: the merged rows get the log compaction's `_hoodie_commit_time` and sequence number. Hudi
+    executes neither a log compaction with a later compaction on the timeline, nor one that was interrupted
+    (`BaseHoodieTableServiceClient.logCompact`)."""
     pending = (each for each in table.instants() if each.action == "logcompaction" and each.state != "COMPLETED")
     found = ", ".join(sorted(each.requested for each in pending if each.requested in plans)[:5])
     why = "the merged rows would get a new commit time, as if they had been written again"

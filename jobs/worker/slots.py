@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# A slot that has been taken for so long counts as busy: what somebody submits need not wait for it.
+# A slot that has been taken for this time counts as busy, so a submitted job need not wait for it.
 SPARE_AFTER_SECONDS = 1.0
 
 
 class Slots:
     """`number` threads that call `take(False)` until `takes_no_more`, and `spare` ones that call `take(True)`.
 
-    A spare slot takes only what somebody has submitted, and only when all the others have been taken for a while: so
-    nobody has to wait for the service's own long jobs.
+    A spare slot takes only jobs that a person has submitted, and only when all other slots have been taken for a while.
+    So nobody has to wait for long jobs of policies.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Slots:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Notes that the job of the calling slot begins, and that it ends."""
+        """Records that the job of the calling slot begins, and that it ends."""
         self._taken_at[threading.get_ident()] = time.monotonic()
         try:
             yield

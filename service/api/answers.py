@@ -22,7 +22,7 @@ _Row = TypeVar("_Row")
 
 
 def made(model: type[_Model], source: object, **members: Any) -> _Model:
-    """Returns the model with the attributes of `source`; `members` take their place, or are not among them."""
+    """Returns the model with the attributes of `source`; `members` replace some of them, or are those that it lacks."""
     names = (name for name in model.model_fields if name not in members and hasattr(source, name))
     return model.model_validate({name: getattr(source, name) for name in names} | members, from_attributes=True)
 
@@ -59,8 +59,8 @@ class PageOf(ListOf[_Item]):
 
 def written(operation: Callable[..., Any], *, status: int, model: Any = None) -> Callable[..., Any]:
     """Returns the operation with its answer as JSON, and with the status and the headers that it has set itself.
-    `model` is the type of the answer, by default that which the operation is declared to return. An operation that runs
-    in the event loop stays as it is."""
+    `model` is the type of the answer, by default the declared return type. An operation that runs in the event loop
+    stays as it is."""
     if inspect.iscoroutinefunction(operation):
         return operation
 

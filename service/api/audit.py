@@ -38,8 +38,8 @@ class AuditEntryOut(Shown):
     )
     token_id: str | None = Field(examples=["4f0c9d2b71aa"])
     role: Role | None = Field(description="Role of the token; null without one", examples=["admin"])
-    address: str | None = Field(description="Of the caller; null for a command", examples=["10.2.0.17"])
-    method: str = Field(description="Of HTTP; `CLI` for a command", examples=["PATCH"])
+    address: str | None = Field(description="Address of the caller; null for a command", examples=["10.2.0.17"])
+    method: str = Field(description="HTTP method; `CLI` for a command", examples=["PATCH"])
     route: str = Field(
         description="Address of the call, with names for its variable parts", examples=["/v1/tables/{table_id}"]
     )
@@ -73,7 +73,7 @@ class AuditEntryOut(Shown):
 class AuditPage(PageOf[AuditEntryOut]): ...
 
 
-@router.on("GET /audit", "List who changed what, newest first", role=Role.ADMIN)
+@router.admin("GET /audit", "List who changed what, newest first")
 def list_audit_entries(
     database: DatabaseDep,
     *,
@@ -85,8 +85,8 @@ def list_audit_entries(
     outcome: Annotated[list[Outcome], Query(max_length=10)] = [],
     asked: Asked,
 ) -> AuditPage:
-    """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
-    writers; and for tokens that were created or revoked on the command line. An entry is written in the same
+    """Lists an entry for every call that changed something or was refused, except the frequent ones of workers and
+    writers. Tokens that were created or revoked on the command line have entries too. An entry is written in the same
     transaction as the change."""
     with reading(database.engine) as connection:
         page = audit_store.page(

@@ -10,7 +10,6 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
-from service.access.token import Role
 from service.api.answers import PageOf, made
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
 from service.api.query_parameters import TOLERANT, AnyOf, Asked
@@ -80,9 +79,7 @@ class PlanOut(BaseModel):
 @router.on(
     f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     "Delegate the pending plans of a table (called by Hudi's writers)",
-    responses={
-        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
-    },
+    also={ACCEPTED: "The database is unavailable, and nothing was stored"},
     openapi_extra=TOLERANT,
 )
 def delegate_plans(
@@ -104,9 +101,9 @@ def delegate_plans(
     execution_engine: _Wish = "",
     username: _Wish = "",
 ) -> DelegationOut:
-    """Stores the plans, and answers. A repeated request changes nothing, and a lost one is made up for by the next:
-    each names all pending plans. Credentials go into the URI of the writer's option, as `http://writer:<token>@...`:
-    the callback key if the service has one, otherwise any token."""
+    """Stores the plans, and answers. A repeated request changes nothing. After a lost request the next one is enough,
+    since each names all pending plans. Credentials go into the URI of the writer's option, as
+    `http://writer:<token>@...`: the callback key if the service has one, otherwise any token."""
     try:
         instants = instants_of(instant)
     except ValueError as error:
@@ -134,7 +131,7 @@ def delegate_plans(
     return DelegationOut(table_id=received.table_id, stored=list(received.new))
 
 
-@router.on("GET /delegated-plans", "List the plans that writers have delegated, newest first", role=Role.READER)
+@router.reader("GET /delegated-plans", "List the plans that writers have delegated, newest first")
 def list_delegated_plans(
     database: DatabaseDep,
     *,

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from service.access.token import Role
 from service.api.answers import Shown
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.query_parameters import AnyOf, Asked
@@ -27,7 +26,7 @@ class AboutOut(BaseModel):
     """The object that has the problem."""
 
     type: ObjectType = Field(description="What it is", examples=["table"])
-    id: str = Field(description="Of a worker group its name", examples=["tbl_0f3c2a9d5e7b1c44"])
+    id: str = Field(description="Its id; that of a worker group is its name", examples=["tbl_0f3c2a9d5e7b1c44"])
     name: str = Field(description="Its name", examples=["orders"])
 
 
@@ -35,7 +34,7 @@ class ActionOut(BaseModel):
     """A call that helps. It needs the role that the call itself needs."""
 
     label: str = Field(description="For a button", examples=["Compact"])
-    method: str = Field(description="Method of HTTP", examples=["POST"])
+    method: str = Field(description="HTTP method", examples=["POST"])
     path: str = Field(description="Address of the call", examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"])
     body: dict[str, Any] | None = Field(
         description="The JSON to send; null for none", examples=[{"kind": "compaction"}]
@@ -53,7 +52,7 @@ class HealthProblemOut(Shown):
     )
     about: AboutOut = Field(description="The object that has the problem")
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
-    since: datetime = Field(description="As exact as the data allows")
+    since: datetime = Field(description="When it began, as exactly as the data tells")
     title: str = Field(description="What is wrong", examples=["Compaction is far behind"])
     detail: str = Field(
         description="The evidence in a sentence",
@@ -91,7 +90,7 @@ class HealthProblemPage(BaseModel):
     next_cursor: str | None
 
 
-@router.on("GET /problems", "List what is wrong now, the most serious first", role=Role.READER)
+@router.reader("GET /problems", "List what is wrong now, the most serious first")
 def list_problems(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -103,10 +102,10 @@ def list_problems(
     severity: AnyOf[Severity] = [],
     asked: Asked,
 ) -> HealthProblemPage:
-    """Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy has
-    helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events `problem.opened`
-    and `problem.resolved` follow by a check every half minute. Equally serious problems are listed oldest first.
-    `since` and `until` are about their own `since`."""
+    """Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
+    remedy has helped. With many thousands of tables the list is some seconds old, unless `table_id` names one. The
+    events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious problems are
+    listed oldest first. `since` and `until` select problems by their own `since`."""
     if table_id is None:
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:

@@ -9,7 +9,6 @@ from fastapi import Body, Depends, Path, Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.kinds.words import NO_NUL
-from service.access.token import Role
 from service.api.answers import PageOf, made
 from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.query_parameters import AnyOf, Asked, OfTable
@@ -98,26 +97,21 @@ def _wanted(
 Wanted = Annotated[dict[str, Any], Depends(_wanted)]
 
 
-@router.on("GET /incidents", "List incidents, newest first", role=Role.READER)
+@router.reader("GET /incidents", "List incidents, newest first")
 def list_incidents(database: DatabaseDep, wanted: Wanted, table_id: OfTable = None) -> PageOf[IncidentOut]:
     """`since` and `until` are times of opening."""
     with reading(database.engine) as connection:
         return PageOf[IncidentOut].of_page(store.page(connection, table_id=table_id, **wanted), IncidentOut.of)
 
 
-@router.on("GET /tables/{table_id}/incidents", "List the incidents of a table, newest first", role=Role.READER)
+@router.reader("GET /tables/{table_id}/incidents", "List the incidents of a table, newest first")
 def list_incidents_of_table(table_id: TableId, database: DatabaseDep, wanted: Wanted) -> PageOf[IncidentOut]:
     with reading(database.engine) as connection:
         table_store.get(connection, table_id)
         return PageOf[IncidentOut].of_page(store.page(connection, table_id=table_id, **wanted), IncidentOut.of)
 
 
-@router.on(
-    "POST /incidents/{incident_id}/close",
-    "Close an incident by hand",
-    job_errors.IncidentClosedError,
-    role=Role.OPERATOR,
-)
+@router.operator("POST /incidents/{incident_id}/close", "Close an incident by hand", job_errors.IncidentClosedError)
 def close_incident(
     incident_id: IncidentId,
     wanted: Annotated[IncidentCloseIn, Body(openapi_examples=_CLOSE_EXAMPLES)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
@@ -42,7 +42,7 @@ class BreakerOut(BaseModel):
     failures: int = Field(description="Failed attempts in a row", examples=[2])
     slot_seconds: float = Field(description="Seconds for which they had a slot", examples=[12.5])
     since: datetime = Field(description="End of the first of them")
-    next_try_at: datetime = Field(description="From then on an attempt may start")
+    next_try_at: datetime = Field(description="When an attempt may start again")
     error: JobProblem | None = Field(description="Error of the last of them")
 
     @classmethod
@@ -180,8 +180,8 @@ class JobOut(BaseModel):
     instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
     result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan", examples=[{}])
     verdict: JobVerdict | None = Field(
-        description="Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has"
-        " `nothing_to_do`. Of another job only that it was refused, or had nothing to do",
+        description="Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has"
+        " `nothing_to_do`. Another job has a verdict only if it was refused, or had nothing to do",
         examples=["refused"],
     )
     error: JobProblem | None = Field(description="Error of the last attempt")
@@ -205,42 +205,37 @@ class JobOut(BaseModel):
     forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
 
     breaker: BreakerOut | None = Field(
-        None, description="Of a queued job: set while the attempts of jobs of this kind fail on the table"
+        None, description="Set for a queued job while the attempts of jobs of this kind fail on the table"
     )
 
     @classmethod
-    def of(cls, job: Job, prospects: Prospects) -> JobOut:
-        return made(cls, job, **expected(job, prospects))
+    def of(cls, job: Job, prospects: Prospects, **more: Any) -> Self:
+        """`more` are the members that only a further model has."""
+        wait = prospects.waits.get(job.id)
+        return made(
+            cls,
+            job,
+            waits_for=wait.what if wait else None,
+            breaker=BreakerOut.of(wait.breaker, wait.at) if wait else None,
+            forecast=ForecastOut.of(job, prospects.outlook),
+            error=JobProblem.of(job.error),
+            **more,
+        )
 
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
     spent: SpentOut = Field(description="How long it waited and worked; the two add up to what it took")
 
-    @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
-        shown = [AttemptOut.of(attempt) for attempt in attempts]
-        spent = SpentOut.of(job.spent(attempts, now))
-        return made(cls, job, **expected(job, prospects), attempts=shown, spent=spent)
-
-
-def expected(job: Job, prospects: Prospects) -> dict[str, Any]:
-    """Returns the members of a job that do not stand in its row."""
-    wait = prospects.waits.get(job.id)
-    return {
-        "waits_for": wait.what if wait else None,
-        "breaker": BreakerOut.of(wait.breaker, wait.at) if wait else None,
-        "forecast": ForecastOut.of(job, prospects.outlook),
-        "error": JobProblem.of(job.error),
-    }
-
 
 class LogLineOut(Shown):
-    at: datetime = Field(description="By the clock of the worker", examples=["2026-11-23T23:57:04.120Z"])
+    at: datetime = Field(
+        description="When it was written, by the clock of the worker", examples=["2026-11-23T23:57:04.120Z"]
+    )
     level: LogLevel = Field(description="How serious it is", examples=[LogLevel.WARNING])
     logger: str = Field(description="The module of the worker, or the Java class", examples=["jobs.hudi.lock"])
     message: str = Field(
-        description="With the stack trace, if there is one; without secrets",
+        description="The text, with the stack trace if there is one; without secrets",
         examples=["job_4be1c0d2f6a89b37/1: planning"],
     )
     attempt: int = Field(description="The attempt that wrote it", examples=[1])

@@ -9,18 +9,16 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
-from service.access.token import Role
 from service.api.answers import made
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
 from service.api.requests import A_REASON, SOME_TEXT
 from service.api.routes import Routes
-from service.api.tables import TableId
+from service.api.tables import READING_ERRORS, TableId
 from service.events.database import Database
 from service.locks import errors as reasons
 from service.locks.held_lock import HeldLock, Writer, refusal
 from service.locks.lock_breaking import LockDesk
-from service.model import storage_errors, table_errors
 from service.model.lock_state import LockState
 from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
@@ -30,22 +28,11 @@ router = Routes(prefix="/v1/tables", tags=["tables"])
 
 MOST_WRITERS = 100
 
-_READING = (
-    table_errors.OptionNotAllowedError,
-    storage_errors.PathForbiddenError,
-    storage_errors.PathNotFoundError,
-    table_errors.NotAHudiTableError,
-    table_errors.TableUnsupportedError,
-    storage_errors.StorageUnsupportedError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
-)
-
 
 class WriterHeartbeatOut(BaseModel):
     """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
 
-    instant: str = Field(description="Of the write", examples=["20260101120000000"])
+    instant: str = Field(description="Instant of the write", examples=["20260101120000000"])
     heartbeat_at: datetime = Field(description="Time of the last one")
     heartbeat_age_seconds: float = Field(description="Seconds since then", examples=[42.0])
     is_alive: bool = Field(description="Whether it is less than five minutes old")
@@ -67,7 +54,7 @@ class LockJobOut(BaseModel):
     state: JobState = Field(examples=["running"])
     holds: bool = Field(description="Whether it has signed the lock. Known of a filesystem lock only")
     waits: bool = Field(description="Whether it waits for the lock, at its worker or in the queue")
-    step: str | None = Field(description="Of its worker", examples=["planning"])
+    step: str | None = Field(description="What its worker does now", examples=["planning"])
 
     @classmethod
     def of(cls, job: Job, lock: HeldLock) -> LockJobOut:
@@ -104,7 +91,8 @@ class HeldLockOut(BaseModel):
     since: datetime | None = Field(description="Time at which it was taken; null if that is not known")
     age_seconds: float | None = Field(description="Seconds since then", examples=[10800.0])
     holder: str | None = Field(
-        description="As far as the provider tells: Hudi does not sign its filesystem lock, this service does",
+        description="Who holds it, as far as the provider tells: Hudi does not sign its filesystem lock, this service"
+        " does",
         examples=["a writer that Hudi's lock file does not name"],
     )
     ends_at: datetime | None = Field(
@@ -151,7 +139,7 @@ class BrokenLockOut(BaseModel):
     since: datetime | None = Field(description="Time at which it was taken")
     held_seconds: float | None = Field(description="For how long it was held", examples=[10800.0])
     holder: str | None = Field(
-        description="As far as it was known", examples=["a writer that Hudi's lock file does not name"]
+        description="Who held it, as far as it was known", examples=["a writer that Hudi's lock file does not name"]
     )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
@@ -163,17 +151,17 @@ def desk_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockD
     return LockDesk(database, lake, queue.lock_break_after)
 
 
-@router.on("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *_READING, role=Role.READER)
+@router.reader("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *READING_ERRORS)
 def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: QueueDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
     desk = desk_of(database, lake, queue)
     return HeldLockOut.of(desk.look(table_id), desk)
 
 
-@router.on(
+@router.operator(
     "DELETE /{table_id}/lock",
     "Break a lock that a dead writer has left",
-    *_READING,
+    *READING_ERRORS,
     reasons.LockFreeError,
     reasons.LockNotRemovableError,
     reasons.LockEndsError,
@@ -181,7 +169,6 @@ def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: Que
     reasons.LockHeldByJobError,
     reasons.WritersAliveError,
     reasons.LockChangedError,
-    role=Role.OPERATOR,
 )
 def break_lock(
     table_id: TableId,

@@ -175,7 +175,7 @@ class SnapshotOut(BaseModel):
 
 
 class SampleOut(Shown):
-    """The state at one time. Between two samples nothing has changed, or they were thinned."""
+    """The state at one time. Between two samples nothing has changed, or samples in between were deleted."""
 
     at: datetime = Field(examples=["2026-01-01T12:00:00Z"])
     log_bytes: int = Field(description="Size of the current log files, which wait for a compaction", examples=[4096])
@@ -228,7 +228,7 @@ class BucketsOfPartition(BaseModel):
 
 
 class BucketsOut(BaseModel):
-    """Empty for a table without a simple bucket index."""
+    """The buckets of a table; none without a simple bucket index."""
 
     taken_at: datetime
     num_buckets: int

@@ -50,10 +50,12 @@ class ProblemDocument(BaseModel):
         None, description="Address of the call", examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"]
     )
     request_id: str | None = Field(
-        None, description="As in the header `X-Request-Id`; the service's log has it", examples=["req_5f0c6be1d2a84397"]
+        None,
+        description="Id of the request: that of the header `X-Request-Id` and of the service's log",
+        examples=["req_5f0c6be1d2a84397"],
     )
     errors: list[FieldError] | None = Field(None, description="Each value that is wrong")
-    checks: Checks | None = Field(None, description="Of `/readyz`")
+    checks: Checks | None = Field(None, description="What `/readyz` has checked")
 
 
 log = logging.getLogger(__name__)
@@ -74,7 +76,7 @@ def document(problem: Problem) -> dict[str, Any]:
 
 
 class _ProblemResponse(JSONResponse):
-    """In ASCII: a text that a caller or a table sent may have no other encoding."""
+    """The body is ASCII, because a text that a caller or a table sent may have no other encoding."""
 
     media_type = MEDIA_TYPE
 
@@ -134,8 +136,8 @@ def install(app: FastAPI) -> None:
 
 
 def _allow(request: Request) -> dict[str, str] | None:
-    """Returns the header `Allow` with all methods of the address; the framework knows those of its first route. None
-    for files, whose routes take every method."""
+    """Returns the header `Allow` with all methods of the address, since the framework knows only those of its first
+    route. Returns None for files, whose routes take every method."""
     routes = request.app.router.routes
 
     def takes(method: str) -> bool:
@@ -174,7 +176,7 @@ def _field(error: Mapping[str, Any], tags: Collection[str]) -> str:
     # A leading tag is not a member that the caller sent.
     if context and context[0] in tags:
         context = context[1:]
-    # Nor are tags in angle brackets, at any position.
+    # Tags in angle brackets are no members either, at any position.
     context = [part for part in context if not str(part).startswith("<")]
     name = ""
     for part in context:

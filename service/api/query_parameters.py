@@ -53,7 +53,8 @@ _LONGEST_SHOWN = 100
 
 async def only_known(request: Request) -> None:
     """A dependency of every operation. Raises ParamsInvalidError for a parameter that the operation does not have, and
-    for one with a single value that is given more than once. `known` lists the operation's parameters."""
+    for one with a single value that is given more than once. The member `known` of the problem lists the operation's
+    parameters."""
     if not request.scope.get("query_string"):
         return
     route = request.scope["route"]

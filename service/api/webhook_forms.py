@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
@@ -107,21 +108,27 @@ class WebhookOut(BaseModel):
 
     @classmethod
     def of(
-        cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], *, is_whole: bool
-    ) -> WebhookOut:
-        """`is_whole` shows the URL with its path."""
-        url = webhook.url if is_whole else _without_path(webhook.url)
-        return made(cls, webhook, **_state(webhook, cipher, counts), url=url)
+        cls, webhook: Webhook, cipher: SecretCipher, counts: Mapping[DeliveryState, int], *, is_whole: bool, **more: Any
+    ) -> Self:
+        """`is_whole` shows the URL with its path. `more` are the members that only a further model has."""
+        try:
+            names = list(json.loads(cipher.open(webhook.sealed_headers)))
+        except SecretUnreadableError:
+            names = []
+        return made(
+            cls,
+            webhook,
+            url=webhook.url if is_whole else _without_path(webhook.url),
+            headers=dict.fromkeys(names, MASK),
+            enabled=webhook.is_enabled,
+            pending=counts.get(DeliveryState.PENDING, 0),
+            dead=counts.get(DeliveryState.DEAD, 0),
+            **more,
+        )
 
 
 class WebhookCreated(WebhookOut):
     secret: str = Field(description="Secret for checking signatures. Not shown again", examples=["whsec_C2FVsBQIh..."])
-
-    @classmethod
-    def with_secret(
-        cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], secret: str
-    ) -> WebhookCreated:
-        return made(cls, webhook, **_state(webhook, cipher, counts), secret=secret)
 
 
 class DeliveryAttemptOut(BaseModel):
@@ -195,16 +202,3 @@ def _without_path(url: str) -> str:
     if split.scheme.removeprefix(SCHEME) not in ("http", "https") or (split.path in ("", "/") and not split.query):
         return url
     return f"{split.scheme}://{split.netloc}/{MASK}"
-
-
-def _state(webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int]) -> dict[str, Any]:
-    try:
-        names = list(json.loads(cipher.open(webhook.sealed_headers)))
-    except SecretUnreadableError:
-        names = []
-    return {
-        "headers": dict.fromkeys(names, MASK),
-        "enabled": webhook.is_enabled,
-        "pending": counts.get(DeliveryState.PENDING, 0),
-        "dead": counts.get(DeliveryState.DEAD, 0),
-    }

@@ -47,10 +47,10 @@ _POLL_SECONDS = 1.0
 _VERIFICATION_SECONDS = 5.0
 
 
-@router.on("POST /announcements", "Say what a worker is and waits for", status_code=NOTHING)
+@router.on("POST /announcements", "Say what a worker is and waits for")
 def announce_worker(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
-    """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
-    The token must be made for the worker's group."""
+    """Announces a worker that takes no jobs yet, because its Spark is starting or waits for executors. `GET
+    /v1/workers` shows them. The token must be made for the worker's group."""
     info = _info(wanted.worker, caller)
     leasing.announce(database, wanted.worker_id, info)
 
@@ -173,7 +173,7 @@ async def report_result(
 async def _contradiction(
     database: Database, lake: LakeAccess, queue: QueueSettings, job_id: str, result: Result
 ) -> Problem | None:
-    """Returns what the timeline says against the result; None also if the storage does not answer in time."""
+    """Returns what the timeline says against the result. Returns None also if the storage does not answer in time."""
     read = partial(
         verification.contradiction,
         database.engine,

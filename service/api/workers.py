@@ -10,7 +10,6 @@ from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
-from service.access.token import Role
 from service.api.answers import ListOf
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.job_models import JobProblem
@@ -68,7 +67,8 @@ class WorkerOut(BaseModel):
 
 
 class DemandOut(BaseModel):
-    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
+    """The demand in numbers, so that a scaler can take each by its path, and in a sentence. The members from
+    `work_seconds` on follow from a forecast."""
 
     queued: int = Field(description="Queued jobs, also those that nothing can start yet")
     startable: int = Field(description="Queued jobs that a free slot would take at once")
@@ -93,7 +93,7 @@ class DemandOut(BaseModel):
     def of(cls, demand: Demand, outlook: GroupOutlook) -> DemandOut:
         return cls(
             **asdict(demand),
-            # Counted a moment later.
+            # The demand was counted a moment later.
             wanted_slots=min(max(outlook.wanted_slots, demand.running), demand.running + demand.startable),
             goal_seconds=outlook.goal_seconds,
             work_seconds=round(outlook.work_seconds, 3),
@@ -111,7 +111,7 @@ class DemandByGroup(BaseModel):
     )
 
 
-@router.on("GET ", "List the workers, most recently seen first", role=Role.READER)
+@router.reader("GET ", "List the workers, most recently seen first")
 def list_workers(
     database: DatabaseDep,
     *,
@@ -135,7 +135,7 @@ def list_workers(
     return ListOf[WorkerOut].of(wanted, WorkerOut.of)
 
 
-@router.on("GET /demand", "Show what each worker group needs, for a scaler", role=Role.READER)
+@router.reader("GET /demand", "Show what each worker group needs, for a scaler")
 def get_demand(
     database: DatabaseDep,
     monitoring: MonitoringDep,

@@ -1,4 +1,5 @@
-"""The next step against a problem: a command to paste and, where one call of the API does it, a button for that."""
+"""The next step against a problem: a command to paste and, if a single call of the API does the same, a button for that
+call."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Action:
 
 
 LONGEST = 4000
-"""Characters of a command. Terminals cut longer lines; there may be names of thousands of partitions."""
+"""Maximum number of characters of a command. Terminals cut longer lines, and a command may name thousands of
+partitions."""
 
 
 @dataclass(frozen=True)

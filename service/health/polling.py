@@ -35,7 +35,8 @@ NOT_POLLED = Definition(
 )
 
 OVERDUE = timedelta(minutes=15)
-"""The age of the last poll. Tables are polled, or glanced at after failures, about once a minute."""
+"""The age of the last poll from which this is a problem. The service polls each table, or checks it briefly after
+failures, about once a minute."""
 
 NOT_WRITABLE = Definition(
     ProblemKind.TABLE_NOT_WRITABLE,
@@ -64,12 +65,13 @@ VANISHED = Definition(
 )
 
 VANISHED_AFTER = timedelta(minutes=10)
-"""Hudi deletes archived instants in any order, and a poll may see some gone that have older ones beside them."""
+"""Time for which instants must be missing. Hudi deletes archived instants in any order, so a poll may find an older
+instant after a newer one is gone."""
 
 _NAMED = 5
 
 SHOWN_FOR = timedelta(days=1)
-"""Commits that were missed stay missed, so the problem ends by time."""
+"""The problem ends after this time, because missed commits cannot be recovered."""
 
 
 def unreadable(table: TableFacts, now: datetime) -> HealthProblem | None:
@@ -109,7 +111,7 @@ def not_polled(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def not_writable(table: TableFacts, now: datetime) -> HealthProblem | None:
-    """Returns None for a table to which nobody wants the workers to write."""
+    """Returns None for a table whose policy never lets workers write."""
     found = table.snapshot.not_writable if table.snapshot else None
     policy = table.policy
     wants = any(

@@ -31,7 +31,7 @@ RANKS: Mapping[Severity, int] = {severity: rank for rank, severity in enumerate(
 
 
 class ProblemKind(StrEnum):
-    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds it."""
+    """The kinds of problems. The function of `service.health` that finds a kind is next to its text and threshold."""
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
@@ -88,13 +88,13 @@ Figure = str | int | float | bool | None | Sequence[str]
 
 @dataclass(frozen=True)
 class HealthProblem:
-    """A problem that stands now. Detail, consequence and remedy are sentences; command and action do what the remedy
-    says, or show what it needs (`service.health.next_step`)."""
+    """A problem that exists now. Detail, consequence and remedy are sentences. Command and action apply the remedy, or
+    show what it needs (`service.health.next_step`)."""
 
     kind: ProblemKind
     severity: Severity
     about: About
-    since: datetime  # As exact as the data allows.
+    since: datetime  # May be too late if the data does not show the start.
     title: str
     detail: str  # States the evidence.
     consequence: str
@@ -106,14 +106,14 @@ class HealthProblem:
 
     @cached_property
     def id(self) -> str:
-        """The id stays the same for as long as the problem stands, and when it comes back."""
+        """The id stays the same while the problem lasts, and is the same again if the problem comes back."""
         # `str` is much faster than the `value` of an enum.
         parts = (str(self.kind), str(self.about.type), self.about.id, self.part)
         return f"prb_{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
 
     @property
     def words(self) -> dict[str, Any]:
-        """What it says and proposes, as JSON."""
+        """The texts, the evidence and the action, as JSON."""
         return {
             "title": self.title,
             "detail": self.detail,
@@ -131,7 +131,7 @@ class HealthProblem:
 
 @dataclass(frozen=True)
 class Definition:
-    """The text of one kind. A problem may have another severity, or a remedy of its own."""
+    """The texts of one kind of problem. A single problem may have another severity or remedy."""
 
     kind: ProblemKind
     severity: Severity

@@ -6,9 +6,10 @@ import dataclasses
 from dataclasses import dataclass, field
 from datetime import time
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP
+from jobs.kinds.parameters import Spec
 from service.policies.settings import (
     ArchivalSettings,
     AuditSettings,
@@ -34,13 +35,16 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MOST_TIMEOUT_SECONDS = 7 * 86_400
 """Longest time limit of an attempt that a job or a policy may set."""
 
+PRIORITY = Spec("Jobs with a higher value are handed out first", ge=-100, le=100)
+
 GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
 """Pattern of the name of a worker group."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """A period in which jobs may start, in the policy's time zone. `days` are those on which it opens, all if empty.
+    """A period in which jobs may start, in the policy's time zone. `days` are the days on which the window opens; empty
+    means every day.
 
     An `end` that is not after `start` is on the next day.
     """
@@ -59,16 +63,23 @@ class Window:
 
 @dataclass(frozen=True)
 class Policy:
-    """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
-    time. Only workers of `worker_group` get the table's jobs. `timeout_seconds` limits an attempt of a job that has no
-    limit of its own, None leaves that to the service's setting."""
+    """A complete policy."""
 
-    paused: bool = False
-    priority: int = 0
-    worker_group: str = DEFAULT_GROUP
-    timeout_seconds: int | None = None
-    time_zone: str = "UTC"
-    windows: tuple[Window, ...] = ()
+    paused: Annotated[bool, Spec("No job starts automatically; running jobs go on")] = False
+    priority: Annotated[int, PRIORITY] = 0
+    worker_group: Annotated[
+        str, Spec("Only workers of this group get the table's jobs, including submitted ones", pattern=GROUP_PATTERN)
+    ] = DEFAULT_GROUP
+    timeout_seconds: Annotated[
+        int | None,
+        Spec(
+            "Time limit of one attempt of a job, unless the job sets its own; null: that of the service",
+            ge=1,
+            le=MOST_TIMEOUT_SECONDS,
+        ),
+    ] = None
+    time_zone: Annotated[str, Spec("Time zone of the windows and of the cron expressions")] = "UTC"
+    windows: Annotated[tuple[Window, ...], Spec("When jobs may start; empty: at any time", max_length=50)] = ()
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     cleaning: CleaningSettings = field(default_factory=CleaningSettings)
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)

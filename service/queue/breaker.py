@@ -86,7 +86,7 @@ class Pressure:
 
     failing: int = 0  # Breakers that are not closed, without the one in question.
     slots: int = 1  # Slots of living workers.
-    others_wait: bool = True  # Whether any job of the group is due.
+    others_wait: bool = True  # Whether any job of the group is due, or others have needed all slots of late.
 
 
 def counts_as_failure(outcome: AttemptOutcome, error: Problem | None, *, refused: bool) -> bool:

@@ -60,8 +60,18 @@ def put_off(connection: Connection, job: Job, now: datetime) -> datetime | None:
 
 def _pressure(connection: Connection, job: Job, now: datetime) -> Pressure:
     alive = [each for each in worker_store.every(connection) if each.is_alive(now)]
+    slots = sum(each.info.slots or 1 for each in alive if each.info.group == job.worker_group)
+    is_any_due = lease_store.is_any_due(connection, now, job.worker_group, without=job.id)
     return Pressure(
         failing=breaker_store.failing(connection, job.worker_group, now, without=(job.table_id, job.kind)),
-        slots=sum(each.info.slots or 1 for each in alive if each.info.group == job.worker_group),
-        others_wait=lease_store.is_any_due(connection, now, job.worker_group, without=job.id),
+        slots=slots,
+        others_wait=is_any_due or _others_need_all(connection, job, slots, now),
     )
+
+
+def _others_need_all(connection: Connection, job: Job, slots: int, now: datetime) -> bool:
+    """Returns whether all slots are needed, by the last minute, though nobody waits at this moment: others would soon
+    wait for the one that an attempt keeps for long."""
+    since = now - IDLE
+    spent = lease_store.slot_seconds_of_others(connection, job.worker_group, since, now, without=job.table_id)
+    return spent > max(slots - 1, 0) * IDLE.total_seconds()

@@ -3,6 +3,7 @@ changes."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -112,6 +113,19 @@ def take(
         return taken
 
 
+def slot_seconds_of_others(
+    connection: Connection, group: str, since: datetime, now: datetime, *, without: str
+) -> float:
+    """Returns for how long since then jobs of other tables than `without` have had slots of this worker group. Only the
+    last attempt of each job counts."""
+    taken = sa.select(_j.c.leased_at, _j.c.finished_at).where(
+        _j.c.worker_group == group, _j.c.table_id != without, _j.c.leased_at.is_not(None)
+    )
+    rows = [*connection.execute(taken.where(_j.c.finished_at > since)), *connection.execute(taken.where(_is_held()))]
+    each = [(row.finished_at or now) - max(row.leased_at, since) for row in rows]
+    return sum(each, timedelta()).total_seconds()
+
+
 def next_due(connection: Connection, now: datetime, group: str, limit: int) -> list[Job]:
     """Returns the jobs that write their tables and would be leased next, whether their locks are free or not."""
     query = in_turn(_due(now, group, locked_out=True)).where(_j.c.mutating).limit(limit)
@@ -218,6 +232,14 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
         .with_for_update(skip_locked=True)
     )
     return [Job.of_row(row) for row in connection.execute(query)]
+
+
+def give_up(connection: Connection, worker_ids: str, token_id: str, at: datetime) -> int:
+    """Moves the deadlines of a dead worker's jobs to `at`, and returns their number. `worker_ids` is how its id begins;
+    jobs that were leased with another token than this one are not its own."""
+    is_its = sa.or_(_j.c.lease_token.is_(None), _j.c.lease_token == token_id)
+    is_its &= _j.c.worker_id.startswith(worker_ids, autoescape=True)
+    return connection.execute(_j.update().where(_is_held(), is_its).values(lease_deadline=at)).rowcount
 
 
 def _due(now: datetime, group: str, *, locked_out: bool = False, only_submitted: bool = False) -> sa.Select[Any]:

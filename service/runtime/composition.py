@@ -12,6 +12,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.format.spark_options import is_local
+from jobs.local_process import ids_of_process
 from service.access.secret_cipher import SecretCipher, key_from
 from service.access.token import Role, issued
 from service.api.app import complete_routes, create_app
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
+    from service.access.token import Token
     from service.runtime.settings import Settings
 
 _OBSERVE_SECONDS = 1.0
@@ -163,10 +166,12 @@ class Composition:
                     driver_memory=chosen.driver_memory,
                 ),
                 count=chosen.workers,
+                standbys=chosen.standby_workers,
                 # Always, not only if tokens exist: the first one may be created while the service runs.
                 environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
                 rng=self.rng,
                 drain_seconds=chosen.drain_seconds,
+                on_lost=self._take_back(context.database, token),
             ),
             dispatch=DispatchThread(
                 self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds, tasks=self.tasks
@@ -299,6 +304,12 @@ class Composition:
     def _end(self) -> None:
         for readers in (self._poll_readers, self._readers, self._lock_readers):
             readers.close()
+
+    def _take_back(self, database: Database, token: Token) -> Callable[[int], None] | None:
+        """Returns what to do when a local worker is gone; nothing on a cluster, where its executors may be at work."""
+        if not is_local(self.chosen.master):
+            return None
+        return lambda process: recovery.take_back(database, ids_of_process(process), token.id)
 
     def _replicas(self) -> ReplicaNotifications | None:
         is_shared = self.engine.dialect.name == "postgresql"

@@ -125,7 +125,7 @@ def test_a_token_that_has_ended_ends_its_leases_and_streams(
 def test_a_token_has_no_more_than_its_share_of_the_streams(
     app_context: AppContext, token: Callable[..., tuple[str, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.api.events._MOST_STREAMS_OF_TOKEN", 1)
+    monkeypatch.setattr("service.api.events.Streams.most_of_token", 1)
     _, greedy = token(Role.READER)
     _, modest = token(Role.READER)
     app = create_app(app_context)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
+import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -29,6 +32,7 @@ from jobs.errors import JobError, LeaseLostError
 from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
 from jobs.kinds.results import KindResult
+from jobs.local_process import STANDBY
 from jobs.protocol import table_parts
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
@@ -266,6 +270,37 @@ class FakeService:
     def finish(self, _worker_id: str, _order: WorkOrder, result: Result, log: Sequence[LogLine]) -> None:
         self.result = result
         self.log += log
+
+
+def test_a_standby_says_nothing_and_takes_no_job_until_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    announced: list[str] = []
+    asked = threading.Event()
+
+    def lease(*_: object, **_spare: object) -> None:
+        asked.set()
+        time.sleep(0.01)
+
+    read, write = os.pipe()
+    monkeypatch.setenv(STANDBY, "1")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=os.fdopen(read, "rb")))
+    service: Any = SimpleNamespace(announce=lambda worker_id, _info: announced.append(worker_id), lease=lease)
+    spark: Any = FakeSpark()
+    spark.sparkContext._gateway = None
+    presence = Presence(service, "w1", WorkerInfo())
+    presence.info = replace(presence.info, state=WorkerState.READY)
+    worker = Worker(service, spark, 1, Lifetime(), presence=presence)
+    running = threading.Thread(target=worker.run)
+    running.start()
+    presence.look()
+    assert not asked.wait(0.3)
+    assert announced == []
+    os.write(write, b"\n")
+    assert asked.wait(10)
+    presence.look()
+    assert announced == ["w1"]
+    worker.stop()
+    running.join(10)
+    assert not running.is_alive()
 
 
 def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_table(

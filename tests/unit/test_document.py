@@ -10,7 +10,6 @@ import pytest
 from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
 from service.api.app import create_app
-from service.api.document.texts import OF_STORED
 from service.api.requests import OTHERWISE
 from service.db.engine import open_engine
 from tests.contexts import context_of
@@ -179,9 +178,3 @@ def test_every_kind_of_job_has_a_schema_of_its_result(document: dict[str, Any]) 
     assert all(len(schemas[f"{KINDS[kind].type_name}Result"]["properties"]) > 4 for kind in JobKind)
     choices = schemas["JobDetail"]["properties"]["result"]["anyOf"]
     assert len(choices) == len(JobKind) + 1
-
-
-def test_there_is_no_text_about_a_member_that_does_not_exist(document: dict[str, Any]) -> None:
-    schemas = document["components"]["schemas"]
-    for name, members in OF_STORED.items():
-        assert members.keys() <= schemas[name]["properties"].keys(), name

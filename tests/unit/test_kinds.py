@@ -53,7 +53,7 @@ def test_no_two_kinds_share_their_letters_or_their_turn() -> None:
 
 def test_the_command_line_lists_and_completes_the_parameters_of_a_kind() -> None:
     shown = CliRunner().invoke(app, ["jobs", "kinds", "partition_ttl"]).output
-    assert re.search(r"^limit_partitions +100 +Partitions to drop at most", shown, re.MULTILINE)
+    assert re.search(r"^limit_partitions +100 +Maximum number of partitions to drop", shown, re.MULTILINE)
     assert "consumers" not in shown
 
     class Context:

@@ -1,4 +1,4 @@
-"""An examination: makes checks of one table, and looks again at what they find. Writes nothing."""
+"""An examination: runs checks on one table, and repeats those that find something. Writes nothing."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ENDS = (CancelledError, LeaseLostError, TimedOutError)
 
 
 def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Examination:
-    """Makes the checks, by their names. Writers may be at work meanwhile."""
+    """Runs the checks, which are given by name. Writers may be at work meanwhile."""
     findings: list[DamageFound] = []
     with ExitStack() as clients:
         examination = _Examination(table, clients, context)
         first = examination.look(checks, "checking")
         doubtful = {name: checks[name] for name, found in first.items() if found}
         if doubtful:
-            # A writer may have been in the midst of something: by now it has gone on, and what is damaged still is.
+            # A writer may have been in the middle of a change. Only real damages are found again after it.
             table.reload()
         for name, found in examination.look(doubtful, "checking again").items():
             findings += [each.result(name) for each in confirmed(first[name], found)]
@@ -42,8 +42,8 @@ def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) 
 
 
 class _Examination:
-    """Makes checks of one table. `failed` are those that could not be made, with the reason: what one check meets must
-    not hide what the others find."""
+    """Runs checks on one table. `failed` are the checks that could not be made, with the reason, so that the error of
+    one check does not hide the findings of others."""
 
     def __init__(self, table: HudiTable, clients: ExitStack, context: JobContext) -> None:
         self.failed: dict[str, JobError] = {}
@@ -52,7 +52,7 @@ class _Examination:
         self._context = context
 
     def look(self, checks: Mapping[str, Check], step: str) -> dict[str, list[Finding]]:
-        """Returns what each check finds. What the checks read is read once, and anew for each call."""
+        """Returns the findings of each check. All checks of one call share what they have read of the table."""
         examined = Examined(self._table, self._clients)
         looks: dict[str, list[Finding]] = {}
         for number, (name, check) in enumerate(checks.items(), 1):
@@ -71,6 +71,6 @@ class _Examination:
         except _ENDS:
             raise
         except JobError:
-            # A service may have deleted a file that was about to be read.
+            # A table service may have deleted a file before the check could read it.
             self._table.reload()
             return list(check(Examined(self._table, self._clients)))

@@ -14,7 +14,7 @@ from jobs.storage.permissions import Permissions
 from service.access import token_store
 from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
-from service.api.health import WorkerCheck
+from service.api.health import worker_check
 from service.db.engine import open_engine, writing
 from tests.contexts import changed
 from tests.integration.control_plane.databases import open_sqlite
@@ -93,7 +93,7 @@ def test_readiness_tells_of_tasks_and_of_the_workers_of_each_group(
     client: TestClient, app_context: AppContext, table_id: str
 ) -> None:
     def checks(status: int = 200) -> Any:
-        client.app.state.worker_check = WorkerCheck(app_context.database.engine, app_context.database.clock)  # type: ignore[attr-defined]
+        client.app.state.worker_check = worker_check(app_context.database.engine, app_context.database.clock)  # type: ignore[attr-defined]
         answer = client.get("/readyz")
         assert answer.status_code == status
         return answer.json()["checks"]

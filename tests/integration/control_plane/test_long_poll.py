@@ -13,8 +13,8 @@ import httpx
 import pytest
 import uvicorn
 
-from service.api import job_waits
 from service.api.app import create_app
+from service.api.held_calls import JobWaits
 from service.db import migrate
 from service.db.engine import open_engine
 from tests.contexts import changed, context_of
@@ -189,7 +189,7 @@ def test_a_wait_for_a_job_ends_after_its_time(url: str) -> None:
 
 
 def test_the_number_of_waiting_calls_is_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_waits, "_MOST", 2)
+    monkeypatch.setattr(JobWaits, "most", 2)
     job_id = submit(url, table(url)).json()["id"]
     with ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(httpx.get, f"{url}/v1/jobs/{job_id}?wait_seconds=2") for _ in range(3)]

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -249,13 +251,14 @@ def test_migrate_says_where_the_database_is(run: Callable[..., subprocess.Comple
     assert "revision" in run("migrate").stdout
 
 
-def _workers(code: str, count: int = 1) -> LocalWorkers:
+def _workers(code: str, count: int = 1, **more: Any) -> LocalWorkers:
     return LocalWorkers(
         [sys.executable, "-c", code],
         count=count,
         environment={"GROUNDSKEEPER_WORKER_TOKEN": "gk_a_b"},
         rng=Random(1),
         backoff=BackOff(first=0.05, most=0.2),
+        **more,
     )
 
 
@@ -283,6 +286,65 @@ def test_a_local_worker_that_dies_is_started_again_and_knows_its_parent(tmp_path
     count = len(seen.read_text().splitlines())
     time.sleep(0.5)
     assert len(seen.read_text().splitlines()) == count
+
+
+def test_a_standby_is_called_as_soon_as_another_worker_has_ended(tmp_path: Path) -> None:
+    started, called = tmp_path / "started", tmp_path / "called"
+    workers = _workers(
+        "import os, sys, time\n"
+        f"print(os.getpid(), file=open({str(started)!r}, 'a'))\n"
+        "sys.stdin.readline() or sys.exit()\n"
+        f"print(os.getpid(), file=open({str(called)!r}, 'a'))\n"
+        "time.sleep(60)",
+        count=2,
+        standbys=1,
+    )
+    workers.start(on_death=pytest.fail)
+    try:
+        assert _eventually(lambda: _has(started, 3) and _has(called, 2))
+        for number in range(3, 6):
+            first = int(called.read_text().split()[-1])
+            os.kill(first, signal.SIGKILL)
+            assert _eventually(partial(_has, called, number))
+            # The one that was called had started before, and another one stands by now.
+            last = called.read_text().split()[-1]
+            assert last in started.read_text().split()[:number]
+            assert _eventually(partial(_has, started, number + 1))
+        time.sleep(0.2)
+        assert _has(called, 5)
+    finally:
+        workers.stop()
+
+
+def _has(file: Path, numbers: int) -> bool:
+    return file.exists() and len(file.read_text().split()) == numbers
+
+
+def test_a_dead_worker_counts_as_lost_when_all_its_processes_are_gone(tmp_path: Path) -> None:
+    lost: list[tuple[int, float]] = []
+    workers = _workers(
+        "import os, subprocess, sys, time\n"
+        f"pids = open({str(tmp_path / 'pids')!r}, 'a')\n"
+        # A process group of its own, like that of Spark's Python workers.
+        "child = subprocess.Popen(['sleep', '60'], preexec_fn=os.setpgrp)\n"
+        "print(os.getpid(), child.pid, file=pids, flush=True)\n"
+        "time.sleep(60)",
+        on_lost=lambda process: lost.append((process, time.monotonic())),
+    )
+    workers.start(on_death=pytest.fail)
+    try:
+        assert _eventually(lambda: _has(tmp_path / "pids", 2))
+        worker, child = map(int, (tmp_path / "pids").read_text().split())
+        os.kill(worker, signal.SIGKILL)
+        time.sleep(0.5)
+        assert not lost
+        os.kill(child, signal.SIGKILL)
+        assert _eventually(lambda: [process for process, _ in lost] == [worker])
+    finally:
+        workers.stop()
+        for each in (tmp_path / "pids").read_text().split()[1::2]:
+            with suppress(ProcessLookupError):
+                os.kill(int(each), signal.SIGKILL)
 
 
 def test_local_workers_are_asked_to_stop_and_do(tmp_path: Path) -> None:
