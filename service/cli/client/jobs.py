@@ -15,6 +15,7 @@ from service.cli.client import arguments, job_log, job_watch
 from service.cli.client.arguments import Since, TableName, TableOption, Until
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import CommandError
 from service.cli.client.kinds import complete_param, parameters
 from service.cli.client.output import Output, ago, compact, took
 from service.model.formatting import count, duration
@@ -197,8 +198,14 @@ def log(
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the job has ended")] = False,
     level: Annotated[LogLevel | None, typer.Option(help="Only lines of this level and above")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the log to this new file")] = None,
 ) -> None:
     """Print the log of a job, the oldest line first. Each line is an object if --follow and --json are given."""
+    if output is not None:
+        if follow or out.as_json:
+            raise CommandError.usage("--output writes what there is now as text: leave --follow and --json out.")
+        job_log.save(service, out, job, level, output)
+        return
     show = job_log.follow if follow else job_log.show
     show(service, out, job, level)
 

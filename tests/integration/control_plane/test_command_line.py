@@ -253,6 +253,10 @@ def test_the_log_of_a_job_is_followed_to_its_end_and_the_job_is_run_again(cli: C
     assert (errors["next_cursor"], errors["position"]) == (None, "1.1")
     lines = cli.run("jobs", "log", job["id"], "--follow", "--json").stdout.splitlines()
     assert [json.loads(line)["message"] for line in lines] == ["planning", trace]
+    file = cli.folder / "job.log"
+    assert cli.run("jobs", "log", job["id"], "--output", str(file)).stdout == f"Wrote 3 lines to {file}.\n"
+    assert file.read_text().endswith("ERROR    [1] jobs.cleaning: it failed\n\tat Timeline.java\x1b[2J\n")
+    assert "File exists" in cli.refused("jobs", "log", job["id"], "--output", str(file), code=2)
     again = cli.json("jobs", "retry", job["id"])
     assert (again["retry_of"], again["dry_run"]) == (job["id"], True)
     # The retry has not ended.
