@@ -117,7 +117,7 @@ class BrokenLockOut(BaseModel):
     since: datetime | None = Field(description="Time at which it was taken")
     held_seconds: float | None = Field(description="For how long it was held", examples=[10800.0])
     holder: str | None = Field(
-        description="Who held it, as far as it was known", examples=["a writer that did not sign it"]
+        description="Who held it, as far as it was known", examples=["a writer that Hudi's lock file does not name"]
     )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(

@@ -9,7 +9,7 @@ from jobs.format.bucket_rules import BucketRulesError
 from jobs.format.hashing_config import BASELINE, FOLDER, SUFFIX, DamagedConfigError, HashingConfig, file_name
 from service.lake.history import is_archived
 from service.lake.storage import MAX_CONFIG_BYTES
-from service.model.storage_errors import StorageError
+from service.model.storage_errors import FileDamagedError
 from service.model.table_errors import TableUnsupportedError
 
 if TYPE_CHECKING:
@@ -62,6 +62,6 @@ def read_hashing_config(storage: Storage, instant: str) -> HashingConfig:
     try:
         return HashingConfig.from_json(instant, storage.read(path, most=MAX_CONFIG_BYTES))
     except DamagedConfigError as error:
-        raise StorageError(f"{storage.base_path}/{path} is damaged: {error}") from error
+        raise FileDamagedError(f"{storage.base_path}/{path} is damaged: {error}") from error
     except BucketRulesError as error:
         raise TableUnsupportedError(str(error)) from error

@@ -62,7 +62,7 @@ class LockFile(Told):
         str | None,
         Spec(
             "Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does",
-            examples=("a writer that did not sign it",),
+            examples=("a writer that Hudi's lock file does not name",),
         ),
     ] = None
     job_id: str | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jobs.format.spark_options import is_local
 from jobs.local_process import ids_of_process
-from service.access.secret_cipher import SecretCipher, key_from
+from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
@@ -325,4 +325,4 @@ class Composition:
         keys, url = self.chosen.secret_keys, self.engine.url
         if keys or url.database is None or self.engine.dialect.name != "sqlite":
             return SecretCipher([key.get_secret_value() for key in keys])
-        return SecretCipher([key_from(Path(url.database).with_suffix(".key"))])
+        return SecretCipher([key_from(key_file(Path(url.database)))])
