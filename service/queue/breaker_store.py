@@ -26,7 +26,7 @@ _t = schema.turns
 _MENDED_AT = sa.select(_t.c.mended_at).where(_t.c.table_id == sa.bindparam("of_table"))
 
 _ALIKE = 20
-"""The most breakers that are half opened because a table that failed in the same way has succeeded."""
+"""Maximum number of breakers that are half opened because another table with the same error has succeeded."""
 
 
 def find(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> Breaker | None:
@@ -65,7 +65,7 @@ def record(connection: Connection, breaker: Breaker) -> None:
 
 def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> None:
     """Closes the breaker, because an attempt has succeeded. Tables of the group that failed with the same error are
-    tried again at once: what was wrong may have been wrong with all of them."""
+    retried at once, because they may have had the same cause."""
     removed = connection.execute(
         _b.delete().where(_b.c.table_id == table_id, _b.c.kind == kind.value).returning(_b.c.worker_group, _b.c.error)
     ).one_or_none()
@@ -80,10 +80,8 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 
 
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
-    """Lets the next attempt start now, of one kind of job or of all, and makes the jobs due that wait for it.
-
-    The next attempt gets the time of the failure, which says that somebody asked for it (`Breaker.put_off`).
-    """
+    """Lets the next attempt of one kind of job or of all start now, and makes the jobs due that wait for it.
+    `next_try_at` becomes the time of the failure, which marks the attempt as requested (`Breaker.put_off`)."""
     is_open = [_b.c.table_id == table_id, _b.c.next_try_at > _b.c.failed_at]
     if kind is not None:
         is_open.append(_b.c.kind == kind.value)
@@ -95,7 +93,8 @@ def half_open(connection: Connection, table_id: str, now: datetime, *, kind: Job
 
 
 def mended(connection: Connection, table_id: str, now: datetime) -> None:
-    """Half opens all breakers of a table that has changed, and makes policies forget the failures of earlier jobs."""
+    """Half opens all breakers of a table that was repaired or changed, and makes policies forget the failures of
+    earlier jobs."""
     half_open(connection, table_id, now)
     upsert(connection, _t, {"table_id": table_id}, {"mended_at": now})
     decision_times.wake(connection, table_id, now)

@@ -1,4 +1,4 @@
-"""Reads from the database what a forecast needs: the queue, what workers hold, and what ended jobs have taken."""
+"""Reads the data of a forecast: queued jobs, jobs that workers hold, and the durations of ended jobs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def held(connection: Connection) -> list[HeldRow]:
 
 
 def used(connection: Connection) -> dict[str, float]:
-    """Returns how the tables that have queued jobs have used slots (`service.queue.slot_use`)."""
+    """Returns the slot use of tables with queued jobs (`service.queue.slot_use`)."""
     tables = sa.select(_j.c.table_id).where(_IS_QUEUED).distinct()
     query = sa.select(_t.c.table_id, _t.c.used).where(_t.c.table_id.in_(tables), _t.c.used.is_not(None))
     return {row.table_id: row.used for row in connection.execute(query)}
@@ -86,8 +86,8 @@ def used(connection: Connection) -> dict[str, float]:
 
 @dataclass
 class Lessons:
-    """What the jobs tell that ended from `since` until `until`, as far as they have been read: both None before the
-    first. Each reading is short, so that none takes long; the oldest jobs come last."""
+    """The durations of jobs that ended from `since` until `until`, as far as they have been read; both are None before
+    the first reading. Each reading is short, and the oldest jobs are read last."""
 
     durations: Durations = field(default_factory=Durations)
     since: datetime | None = None
@@ -95,7 +95,8 @@ class Lessons:
     _read: int = 0
 
     def go_on(self, connection: Connection) -> None:
-        """Takes in the jobs that have ended since, and some thousand older ones until there are MOST_LEARNED."""
+        """Reads the jobs that have ended since the last reading, and some thousand older ones until there are
+        MOST_LEARNED."""
         if self._read:
             newer = _ended() if self.until is None else _ended().where(_j.c.finished_at > self.until)
             for row in connection.execute(newer.order_by(_j.c.finished_at).limit(_AT_ONCE)):
@@ -113,7 +114,7 @@ class Lessons:
 
 
 def _ended() -> sa.Select[Any]:
-    # What a user has cancelled tells nothing.
+    # The durations of cancelled jobs are meaningless.
     is_ended = _j.c.state.in_([JobState.SUCCEEDED.value, JobState.FAILED.value])
     columns = (_j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.leased_at, _j.c.finished_at)
     return sa.select(*columns).where(_j.c.finished_at.is_not(None), _j.c.leased_at.is_not(None), is_ended)
