@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ LATE_START = timedelta(seconds=20)
 0.15 create it only when they have prepared their write."""
 
 _FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>\w+)(\.(requested|inflight))?")
+# The same files of a timeline are looked through several times.
+_parsed = lru_cache(4096)(_FILE.fullmatch)
 _RECENT, _MOST = timedelta(days=2), 100
 # Zones are at most 14 hours from UTC. If a clock is further off, our instants follow right after the last one on the
 # timeline, which is correct in any frame.
@@ -142,9 +145,7 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
     named = [moment for each in listed for moment in _moments(each.name, version)]
     latest = max(named, default=None)
     samples = _samples(listed, version, ingestion)
-    completed = [
-        each for each in listed if _FILE.fullmatch(each.name) and not each.name.endswith((".requested", ".inflight"))
-    ]
+    completed = [each for each in listed if _parsed(each.name) and not each.name.endswith((".requested", ".inflight"))]
     ends = [each.written for each in completed] if version < WITH_COMPLETION_TIMES else []
     if not samples:
         # In a copy all files are newer than their instants, so the newest file is taken for that of the last instant.
@@ -182,7 +183,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     ours, grain = wall_clock(instant), max(_grain(listed), timedelta(seconds=1))
     found = []
     for each in listed:
-        parts = _FILE.fullmatch(each.name)
+        parts = _parsed(each.name)
         if parts is None or parts["action"] != ingestion or each.written <= max(begun + grain, cut):
             continue
         is_requested = each.name.endswith(".requested")
@@ -193,7 +194,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
 
 
 def _moments(name: str, version: int) -> list[datetime]:
-    parts = _FILE.fullmatch(name)
+    parts = _parsed(name)
     if parts is None:
         return []
     found = []
@@ -220,7 +221,7 @@ def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sam
     found = [Sample(each.ended, each.written) for each in instants if each.ended is not None and not each.is_copied]
     if version < WITH_COMPLETION_TIMES:
         for each in files:
-            parts = _FILE.fullmatch(each.name)
+            parts = _parsed(each.name)
             is_request = parts is not None and parts["action"] == ingestion and each.name.endswith(".requested")
             if parts and is_request and (at := _moment(parts["requested"])):
                 found.append(Sample(at, each.written))
@@ -248,7 +249,7 @@ def _instants_of(files: Sequence[Stamped], ingestion: str) -> list[_Completed]:
     requested: dict[str, datetime] = {}
     completed: dict[str, tuple[str | None, datetime]] = {}
     for each in files:
-        parts = _FILE.fullmatch(each.name)
+        parts = _parsed(each.name)
         if parts is None or parts["action"] != ingestion:
             continue
         if each.name.endswith(".requested"):

@@ -10,7 +10,7 @@ from typing import Any
 SIGNED_BY = "groundskeeper "
 """Prefix of `owner` in a file that a worker has signed; the id of its job follows."""
 
-UNSIGNED = "a writer that did not sign it"
+UNSIGNED = "a writer that Hudi's lock file does not name"
 
 _LONGEST = 100
 

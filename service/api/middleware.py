@@ -176,7 +176,7 @@ class Latencies:
         try:
             await self._app(scope, receive, watch)
         except Exception:
-            # The server answers it outside this middleware.
+            # The server answers the error outside this middleware.
             answered(int(status_of(GroundskeeperError)))
             raise
 

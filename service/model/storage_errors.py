@@ -83,6 +83,17 @@ class PollFailedError(StorageError):
     example = "KeyError"
 
 
+class FileDamagedError(StorageError):
+    type = table_errors.DamagedFileError.type
+    title = "A file of the table is damaged"
+    hint = (
+        "Run a diagnosis, which names each damaged file of the timeline and the job that cures it. Or put the file back"
+        " from a copy; the next poll finds it."
+    )
+    why = table_errors.DamagedFileError.why
+    example = "/data/trips/.hoodie/timeline/20260101120000000_20260101120001000.deltacommit is damaged: EOFError"
+
+
 class ReadersBusyError(GroundskeeperError):
     type = "too-many-reads"
     title = "Too many tables are being read at this moment"

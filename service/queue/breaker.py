@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind, Problem
+from jobs.spec import Spec
 from service.model.formatting import count, duration
 from service.model.record import Record
 from service.queue.job import AttemptOutcome
@@ -52,11 +53,11 @@ class Breaker(Record):
     table_id: str
     kind: JobKind
     worker_group: str
-    failures: int  # Failed attempts in a row.
+    failures: Annotated[int, Spec("Failed attempts in a row", examples=(2,))]
     seconds: float  # Total time for which these attempts had a slot.
-    since: datetime  # The end of the first failed attempt.
+    since: Annotated[datetime, Spec("End of the first failed attempt")]
     failed_at: datetime  # The end of the last failed attempt.
-    next_try_at: datetime
+    next_try_at: Annotated[datetime, Spec("When an attempt may start again")]
     error: Problem | None = None  # The error of the last failed attempt.
 
     def state(self, now: datetime) -> BreakerState:

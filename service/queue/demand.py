@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.spec import Spec, Told
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -25,17 +27,17 @@ class Queued:
 
 
 @dataclass(frozen=True)
-class Demand:
+class Demand(Told):
     """The queued jobs and the workers of a group."""
 
-    queued: int = 0
-    startable: int = 0
-    bytes: int = 0
-    oldest_seconds: float = 0.0
-    running: int = 0
-    workers: int = 0  # Workers that are ready.
-    waiting_workers: int = 0  # Workers that wait for Spark or its executors.
-    slots: int = 0  # Slots of ready workers.
+    queued: Annotated[int, Spec("Queued jobs, also those that nothing can start yet")] = 0
+    startable: Annotated[int, Spec("Queued jobs that a free slot would take at once")] = 0
+    bytes: Annotated[int, Spec("Size of the tables of startable jobs, of each table once")] = 0
+    oldest_seconds: Annotated[float, Spec("How long the oldest startable job has been due")] = 0.0
+    running: Annotated[int, Spec("Jobs that workers hold")] = 0
+    workers: Annotated[int, Spec("Ready workers that were seen within a minute")] = 0
+    waiting_workers: Annotated[int, Spec("Workers that start Spark, or wait for a first executor")] = 0
+    slots: Annotated[int, Spec("Slots of the ready workers")] = 0
 
 
 def demand(

@@ -22,6 +22,13 @@ _j = schema.jobs
 _OF_LOCK = (TABLE_LOCKED, LOCK_UNAVAILABLE)
 # A literal, not a parameter: only then does SQLite use the partial index.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_WAITING = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error")).where(
+    _IS_QUEUED,
+    _j.c.mutating,
+    sa.not_(_j.c.waits_for_writers),
+    _j.c.table_id.not_in(sa.select(_j.c.table_id).where(_IS_HELD, _j.c.mutating)),
+)
 
 
 def hold(connection: Connection, job_id: str, *, until: datetime, because: str | None = None) -> None:
@@ -38,13 +45,7 @@ def release(connection: Connection, now: datetime) -> None:
 def waiting_for_lock(connection: Connection, table_id: str | None = None) -> dict[str, str | None]:
     """Returns the tables with a queued job that takes the table's lock, if no worker holds such a job, each with the
     error type of the job's last attempt. If there are several types, one of the lock is preferred."""
-    busy = sa.select(_j.c.table_id).where(
-        _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]), _j.c.mutating
-    )
-    is_wanted = [_IS_QUEUED, _j.c.mutating, sa.not_(_j.c.waits_for_writers), _j.c.table_id.not_in(busy)]
-    if table_id is not None:
-        is_wanted.append(_j.c.table_id == table_id)
-    query = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error")).where(*is_wanted)
+    query = _WAITING if table_id is None else _WAITING.where(_j.c.table_id == table_id)
     found: dict[str, str | None] = {}
     for row in connection.execute(query):
         if row.error in _OF_LOCK or row.table_id not in found:

@@ -29,7 +29,9 @@ _j = schema.jobs
 _a = schema.job_attempts
 
 _ANY: tuple[str | None, ...] = (None,)
-# Every decision executes these statements, so they are built once.
+# Every decision or job executes these statements, so they are built once.
+_GET = sa.select(_j).where(_j.c.id == sa.bindparam("of_job"))
+_GET_LOCKED = _GET.with_for_update()
 _RECENT = (
     sa.select(_j)
     .where(_j.c.table_id == sa.bindparam("of_table"), sa.not_(_j.c.dry_run))
@@ -54,7 +56,7 @@ def submit(connection: Connection, job: Job) -> Job:
     for _ in range(3):
         try:
             with connection.begin_nested():
-                connection.execute(_j.insert().values(**_new_values(job)))
+                connection.execute(_j.insert(), _new_values(job))
         except IntegrityError as error:
             broken = violated(error)
             if broken == FOREIGN_KEY:
@@ -74,8 +76,7 @@ def submit(connection: Connection, job: Job) -> Job:
 
 def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job:
     """Raises JobNotFoundError."""
-    query = sa.select(_j).where(_j.c.id == job_id)
-    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_job": job_id}).one_or_none()
     if row is None:
         raise JobNotFoundError(f"There is no job {job_id}.")
     return Job.of_row(row)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from service.db import schema
 from service.db.upsert import insert
 from service.model.lock_state import LockState
-from service.queue.lock_sighting import FRESH, LockSighting
+from service.queue.lock_sighting import LockSighting
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,8 +25,8 @@ def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, L
     """Returns the last sightings of these tables, if their locks are checked."""
     if not table_ids:
         return {}
-    query = sa.select(_l).where(_l.c.table_id.in_(list(table_ids)))
-    return {row.table_id: LockSighting.of_row(row) for row in connection.execute(query)}
+    rows = connection.execute(_OF_TABLES, {"of_tables": list(table_ids)})
+    return {row.table_id: LockSighting.of_row(row) for row in rows}
 
 
 def in_the_way(connection: Connection, table_id: str | None = None) -> dict[str, LockSighting]:
@@ -36,9 +36,9 @@ def in_the_way(connection: Connection, table_id: str | None = None) -> dict[str,
     return {row.table_id: LockSighting.of_row(row) for row in rows}
 
 
-def locked(now: datetime) -> sa.Select[tuple[str]]:
-    """Selects the tables whose locks hold jobs back. A lock that was not checked for a while may be free."""
-    return sa.select(_l.c.table_id).where(_l.c.holds_back, _l.c.looked_at > now - FRESH)
+def locked(looked_after: datetime | sa.BindParameter[datetime]) -> sa.Select[tuple[str]]:
+    """Selects the tables whose locks hold jobs back. A lock that was not checked after `looked_after` may be free."""
+    return sa.select(_l.c.table_id).where(_l.c.holds_back, _l.c.looked_at > looked_after)
 
 
 def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> None:
@@ -82,8 +82,13 @@ def forget(connection: Connection, table_ids: Collection[str]) -> None:
 
 
 def watched(connection: Connection) -> set[str]:
-    return set(connection.execute(sa.select(_l.c.table_id)).scalars())
+    return set(connection.execute(_WATCHED).scalars())
 
 
 def is_any_due(connection: Connection, now: datetime) -> bool:
-    return connection.execute(sa.select(_l.c.table_id).where(_l.c.next_look_at <= now).limit(1)).first() is not None
+    return connection.execute(_ANY_DUE, {"now": now}).first() is not None
+
+
+_WATCHED = sa.select(_l.c.table_id)
+_ANY_DUE = _WATCHED.where(_l.c.next_look_at <= sa.bindparam("now")).limit(1)
+_OF_TABLES = sa.select(_l).where(_l.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))

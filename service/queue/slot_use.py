@@ -24,6 +24,7 @@ AT_LEAST = 1.0
 """Seconds that every lease costs at its beginning, so that a table does not get all free slots at once."""
 
 _t = schema.turns
+_USED = sa.select(_t.c.used).where(_t.c.table_id == sa.bindparam("of_table"))
 
 
 def used_after(before: float | None, seconds: float, at: float) -> float | None:
@@ -45,5 +46,5 @@ def since(used: float, moment: datetime) -> float:
 
 def charge(connection: Connection, table_id: str, seconds: float, at: datetime) -> None:
     if seconds > 0:
-        before = connection.execute(sa.select(_t.c.used).where(_t.c.table_id == table_id)).scalar_one_or_none()
+        before = connection.execute(_USED, {"of_table": table_id}).scalar_one_or_none()
         upsert(connection, _t, {"table_id": table_id}, {"used": used_after(before, seconds, at.timestamp())})

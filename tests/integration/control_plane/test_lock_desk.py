@@ -121,7 +121,7 @@ def test_an_old_lock_of_a_dead_writer_is_broken_and_the_job_that_waited_is_due_a
     operated.worker.report(operated.worker.must_lease(), Result(Outcome.FAILED, error=locked))
     assert operated.worker.lease() is None, "its next attempt is not due yet"
     shown = desk.shown()
-    assert (shown["state"], shown["holder"]) == ("held", "a writer that did not sign it")
+    assert (shown["state"], shown["holder"]) == ("held", "a writer that Hudi's lock file does not name")
     assert (shown["age_seconds"], shown["is_breakable"], shown["refusal"]) == (3 * HOUR, True, None)
     assert [(each["id"], each["waits"], each["holds"]) for each in shown["jobs"]] == [(job["id"], True, False)]
 
@@ -137,7 +137,7 @@ def test_an_old_lock_of_a_dead_writer_is_broken_and_the_job_that_waited_is_due_a
         "state": "held",
         "path": str(desk.file),
         "since": broken["since"].replace("Z", "+00:00"),
-        "holder": "a writer that did not sign it",
+        "holder": "a writer that Hudi's lock file does not name",
     }
     assert entry["after"] == {"state": "removed", **REASON}
     desk.kept("lock-free")
@@ -325,7 +325,7 @@ def test_a_lock_that_is_held_for_long_is_a_problem_until_it_is_broken(desk: Desk
     assert operated.kinds() == []
     operated.poll(12 * 60)
     found = operated.one("lock-held-long")
-    assert found["evidence"] == {"holder": "a writer that did not sign it", "held_seconds": 17 * 60}
+    assert found["evidence"] == {"holder": "a writer that Hudi's lock file does not name", "held_seconds": 17 * 60}
     assert datetime.fromisoformat(found["since"]) == datetime.fromisoformat(desk.shown()["since"])
     assert operated.press(found, 200)["state"] == "held"
     assert f"groundskeeper lock break {desk.table.id}" in found["remedy"]

@@ -42,7 +42,12 @@ def test_a_table_with_a_damaged_timeline_is_unreadable_until_it_is_put_right(ope
     table.files.complete(instant, "deltacommit", b"no avro")
     for _ in range(3):
         operated.poll(2 * HOUR)
-    assert f"{instant}" in operated.one("table-unreadable")["detail"]
+    found = operated.one("table-unreadable")
+    assert f"{instant}" in found["detail"]
+    assert found["command"] == "groundskeeper jobs run diagnosis tbl_t"
+    assert "storage is up" not in found["remedy"]
+    job = operated.press(found, 202)
+    operated.call("POST", f"/v1/jobs/{job['id']}/cancel", 202)
     next(table.files.timeline.glob(f"{instant}_*")).unlink()
     operated.poll(2 * HOUR)
     assert operated.problems() == []

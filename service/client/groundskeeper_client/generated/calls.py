@@ -372,6 +372,18 @@ def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
     return Call("POST", "/v1/discover", DiscoveryOut, body=body)
 
 
+def download_job_log(job_id: str, *, level: LogLevel | None = None) -> Call[str]:
+    """Download the log of a job.
+
+    Returns all lines that are kept, the oldest first, as a file that is named after the job.
+
+    `level`: Only lines of this level and above
+
+    Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/jobs/{segment(job_id)}/log.txt", str, query={"level": level})
+
+
 def enable_webhook(webhook_id: str) -> Call[WebhookOut]:
     """Enable a webhook, and retry pending deliveries at once.
 
