@@ -1,4 +1,4 @@
-"""The demand of each worker group: what is queued for it and what it has, in numbers for an external scaler."""
+"""The demand of each worker group: its queued jobs and its workers, as numbers for an external scaler."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ class Queued:
     """The queued jobs of one group."""
 
     jobs: int = 0
-    startable: int = 0  # Jobs that a free slot would take at once; a table has one job that writes it at a time.
-    bytes: int = 0  # The size of the tables of startable jobs, each once; tables that were never listed count as 0.
+    startable: int = 0  # Jobs that a free slot would take at once. Only one writing job of each table counts.
+    bytes: int = (
+        0  # Total size of the tables of startable jobs, counted once each. Tables that were never listed count as 0.
+    )
     oldest: datetime | None = None  # When the oldest startable job became due.
 
 
 @dataclass(frozen=True)
 class Demand(Told):
-    """What a group has to do, and the workers that it has."""
+    """The queued jobs and the workers of a group."""
 
     queued: Annotated[int, Spec("Queued jobs, also those that nothing can start yet")] = 0
     startable: Annotated[int, Spec("Queued jobs that a free slot would take at once")] = 0

@@ -1,4 +1,4 @@
-"""Reads from the database what a forecast needs: the queue, what workers hold, and what ended jobs have taken."""
+"""Reads the data of a forecast: queued jobs, jobs that workers hold, and the durations of ended jobs."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def held(connection: Connection) -> list[HeldRow]:
 
 
 def used(connection: Connection) -> dict[str, float]:
-    """Returns how the tables that have queued jobs have used slots (`service.queue.slot_use`)."""
+    """Returns the slot use of tables with queued jobs (`service.queue.slot_use`)."""
     return {row.table_id: row.used for row in connection.execute(_USED)}
 
 
 @dataclass
 class Lessons:
-    """What the jobs tell that ended from `since` until `until`, as far as they have been read: both None before the
-    first. Each reading is short, so that none takes long; the oldest jobs come last."""
+    """The durations of jobs that ended from `since` until `until`, as far as they have been read; both are None before
+    the first reading. Each reading is short, and the oldest jobs are read last."""
 
     durations: Durations = field(default_factory=Durations)
     since: datetime | None = None
@@ -111,7 +111,8 @@ class Lessons:
     _read: int = 0
 
     def go_on(self, connection: Connection) -> None:
-        """Takes in the jobs that have ended since, and some thousand older ones until there are MOST_LEARNED."""
+        """Reads the jobs that have ended since the last reading, and some thousand older ones until there are
+        MOST_LEARNED."""
         if self._read:
             after = datetime.min.replace(tzinfo=UTC) if self.until is None else self.until
             for row in connection.execute(_ENDED_AFTER, {"after": after}):

@@ -412,7 +412,7 @@ class BacklogOut(Model, frozen=True, kw_only=True):
 
 
 class Basis(Word):
-    """What an expected duration was learned from. All but the first are guesses."""
+    """The source of an expected duration. All but the first are guesses."""
 
     TABLE = "table"
     SIZE = "size"
@@ -437,7 +437,7 @@ class BreakerOut(Model, frozen=True, kw_only=True):
     failures: int
     """Failed attempts in a row"""
     since: datetime
-    """End of the first of them"""
+    """End of the first failed attempt"""
     next_try_at: datetime
     """When an attempt may start again"""
     state: BreakerState
@@ -2273,8 +2273,8 @@ class HealthProblemPage(Model, frozen=True, kw_only=True):
 
 
 class HeldBack(Word):
-    """Reasons for which a queued job is not due: it is between two attempts, or waits until the writers have
-    stopped, the table's lock is free, a pause ends, or a maintenance window opens.
+    """Reasons why a queued job is not due: it is between two attempts, or waits until the writers have stopped,
+    the table's lock is free, a pause ends, or a maintenance window opens.
     """
 
     NEXT_ATTEMPT = "next_attempt"
