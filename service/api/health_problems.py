@@ -103,7 +103,7 @@ def list_problems(
     asked: Asked,
 ) -> HealthProblemPage:
     """Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
-    remedy has helped. With many thousands of tables the list is some seconds old, unless `table_id` names one. The
+    remedy has helped. The list of many thousands of tables is some seconds old, unless `table_id` names one. The
     events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious problems are
     listed oldest first. `since` and `until` select problems by their own `since`."""
     if table_id is None:

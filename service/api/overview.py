@@ -260,7 +260,7 @@ def get_overview(
     cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
 ) -> Overview:
     """Returns all that the first page of the dashboard shows. The filter and the order apply to the tables. Problems
-    and backlogs are some seconds old. With many thousands of tables their list is too, so that a call takes
+    and backlogs are some seconds old. The list of many thousands of tables is too, so that a call takes
     milliseconds."""
     known = monitoring.problems.known(database.engine, database.clock)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock)

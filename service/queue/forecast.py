@@ -32,6 +32,7 @@ class HeldSlot:
     mutating: bool
     left: float  # Seconds until its end.
     is_here: bool = True  # Whether it takes one of the slots in question, or only keeps other jobs from its table.
+    is_last: bool = False  # Whether a policy has started it.
 
 
 @dataclass
@@ -53,8 +54,8 @@ def course(
 ) -> Course:
     """Returns the course of these jobs with so many slots, of which those that are `held` here are taken at first.
 
-    While all are taken, `spare` slots take the jobs that are not last of their priority; of the held jobs, those that
-    exceed `slots` are in them.
+    While all are taken, `spare` slots take the jobs that are not last of their priority, and others only in place of
+    those that have got a slot; of the held jobs, those that exceed `slots` are in spare ones.
 
     The course ends as soon as a job has waited longer than `most_wait`.
     """
@@ -64,7 +65,10 @@ def course(
     here = [each for each in held if each.is_here]
     in_spare = min(spare, max(0, len(here) - slots))
     in_slots = len(here) - in_spare
-    ends = [(each.left, each.table_id, each.mutating, each.left, n >= in_slots) for n, each in enumerate(here)]
+    own = sum(each.is_last for each in here)
+    ends = [
+        (each.left, each.table_id, each.mutating, each.left, n >= in_slots, each.is_last) for n, each in enumerate(here)
+    ]
     heapq.heapify(ends)
     free, spare_free = slots - in_slots, spare - in_spare
     later = [(job.due, number) for number, job in enumerate(jobs)]
@@ -91,14 +95,14 @@ def course(
         heapq.heappush(heap, (turn(job, slots_used.get(job.table_id, NEVER)), job.id, number, at))
 
     def next_ready() -> list[_Ready]:
-        if free <= 0:
+        if free <= 0 and (spare_free <= 0 or own >= slots):
             return ready if spare_free > 0 else []
         return min(filter(None, (ready, ready_last)), key=lambda heap: heap[0], default=ready)
 
     while True:
         while ends and ends[0][0] <= now:
-            at, table_id, is_freed, rest, is_spare = heapq.heappop(ends)
-            free, spare_free = free + (not is_spare), spare_free + is_spare
+            at, table_id, is_freed, rest, is_spare, is_last = heapq.heappop(ends)
+            free, spare_free, own = free + (not is_spare), spare_free + is_spare, own - is_last
             charge(table_id, rest, at)
             if is_freed:
                 release(table_id, at)
@@ -121,11 +125,13 @@ def course(
             found.starts[job.id] = now
             found.wait = max(found.wait, now - since)
             is_spare = free <= 0
-            free, spare_free = free - (not is_spare), spare_free - is_spare
+            free, spare_free, own = free - (not is_spare), spare_free - is_spare, own + job.is_last
             charge(job.table_id, AT_LEAST, now)
             if job.mutating:
                 busy[job.table_id] = now + job.seconds
-            heapq.heappush(ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST, is_spare))
+            heapq.heappush(
+                ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST, is_spare, job.is_last)
+            )
         if found.wait > most_wait:
             return found
         times = [queue[0][0] for queue in (ends, elsewhere) if queue]

@@ -162,7 +162,10 @@ def outlook(
         by_group[row.worker_group].append(row)
     groups = {}
     for group in {*numbers, *slots, *(each.worker_group for each in held)}:
-        taken = [HeldSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group) for each in held]
+        taken = [
+            HeldSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group, each.is_of_policy)
+            for each in held
+        ]
         ours = by_group[group]
         expected_of = {each.id: durations.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
         candidates = [_candidate(each, expected_of[each.id].seconds, goals, now) for each in ours]

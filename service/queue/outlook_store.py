@@ -29,6 +29,7 @@ _AT_ONCE = 4000
 # Literals, not parameters: only then does SQLite use the small partial indexes of queued and of held jobs.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_OF_POLICY = _j.c.reason.is_not(None).label("is_of_policy")
 _OF_JOB = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.mutating, _j.c.worker_group)
 
 
@@ -58,6 +59,7 @@ class HeldRow:
     mutating: bool
     worker_group: str
     leased_at: datetime
+    is_of_policy: bool = False
 
 
 def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
@@ -65,7 +67,7 @@ def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
     is_locked = _j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))
     columns = (
         *(*_OF_JOB, _j.c.priority, _j.c.created_at, _j.c.not_before, _j.c.waits_for_writers),
-        *(_j.c.reason.is_not(None).label("is_of_policy"), is_locked.label("is_locked"), _j.c.held_back),
+        *(_IS_OF_POLICY, is_locked.label("is_locked"), _j.c.held_back),
     )
     order = (_j.c.priority.desc(), _j.c.created_at, _j.c.id)
     query: sa.Select[Any] = sa.select(*columns).where(_IS_QUEUED).order_by(*order).limit(MOST_QUEUED)
@@ -73,8 +75,8 @@ def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
 
 
 def held(connection: Connection) -> list[HeldRow]:
-    query: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at).where(_IS_HELD, _j.c.leased_at.is_not(None))
-    return [HeldRow(*row) for row in connection.execute(query)]
+    query: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at, _IS_OF_POLICY)
+    return [HeldRow(*row) for row in connection.execute(query.where(_IS_HELD, _j.c.leased_at.is_not(None)))]
 
 
 def used(connection: Connection) -> dict[str, float]:
