@@ -46,7 +46,7 @@ def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path,
 
 
 def test_what_spark_needs_for_a_compaction_is_made_when_hudi_executes_it(spark: SparkSession, tmp_path: Path) -> None:
-    base, context = tmp_path / "trips", spark.sparkContext._jsc  # type: ignore[attr-defined]
+    base, context = tmp_path / "trips", spark.sparkContext._jsc
     options = tables.write_table(spark, base, count=60, partitioned=False)
     tables.upsert(tables.rows(spark, 0, 70, ts=1), base, options)
     before, kept = tables.in_order(spark, base, 4), context.getPersistentRDDs().size()
