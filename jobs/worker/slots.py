@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ SPARE_AFTER_SECONDS = 1.0
 class Slots:
     """`number` threads that call `take(False)` until `takes_no_more`, and `spare` ones that call `take(True)`.
 
-    A spare slot takes only jobs that a person has submitted, and only when all other slots have been taken for a while.
-    So nobody has to wait for long jobs of policies.
+    A spare slot takes a job only when all other slots have been taken for a while, and only one that a person has
+    submitted. So nobody has to wait for long jobs of policies. While such a job has one of the other slots, the spare
+    slot stands in for that slot and takes any job. So policies do not have to wait for long submitted jobs either.
     """
 
     def __init__(
@@ -31,11 +33,12 @@ class Slots:
     ) -> None:
         self.number = number
         self._take, self._takes_no_more = take, takes_no_more
-        self._taken_at: dict[int, float] = {}  # By thread.
+        self._taken: dict[int, _Taken] = {}  # By thread.
         self._threads = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(number)]
-        self._threads += [
+        self._spare = [
             threading.Thread(target=self._serve_beside, name=f"spare slot {n}", daemon=True) for n in range(spare)
         ]
+        self._threads += self._spare
 
     def start(self) -> None:
         for thread in self._threads:
@@ -53,13 +56,14 @@ class Slots:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self, *, is_submitted: bool) -> Iterator[None]:
         """Records that the job of the calling slot begins, and that it ends."""
-        self._taken_at[threading.get_ident()] = time.monotonic()
+        thread = threading.current_thread()
+        self._taken[threading.get_ident()] = _Taken(time.monotonic(), is_submitted, thread in self._spare)
         try:
             yield
         finally:
-            del self._taken_at[threading.get_ident()]
+            del self._taken[threading.get_ident()]
 
     def _serve(self) -> None:
         while not self._takes_no_more():
@@ -67,11 +71,19 @@ class Slots:
 
     def _serve_beside(self) -> None:
         while not self._takes_no_more():
-            if self._are_taken():
-                self._take(True)
+            taken = list(self._taken.values())
+            since = [each.since for each in taken if not each.is_spare]
+            if len(since) == self.number and max(since) < time.monotonic() - SPARE_AFTER_SECONDS:
+                own = sum(not each.is_submitted for each in taken)
+                self._take(own >= self.number)
             else:
                 time.sleep(SPARE_AFTER_SECONDS / 4)
 
-    def _are_taken(self) -> bool:
-        taken_at = list(self._taken_at.values())
-        return len(taken_at) == self.number and max(taken_at) < time.monotonic() - SPARE_AFTER_SECONDS
+
+@dataclass(frozen=True)
+class _Taken:
+    """A job in a slot. If nobody has submitted it, a policy has started it."""
+
+    since: float
+    is_submitted: bool
+    is_spare: bool

@@ -90,8 +90,12 @@ class Fleet:
             return lease_store.take(connection, **lease, only_submitted=only_submitted)  # type: ignore[arg-type]
 
     def _take_in(self, *, spare: bool) -> Job | None:
+        """A spare slot stands in for one that has what somebody submitted, as those of a worker do."""
         taken = sum(each[3] == spare for each in self._running)
-        return self.take(only_submitted=spare) if taken < (self.spare if spare else self.slots) else None
+        if taken >= (self.spare if spare else self.slots):
+            return None
+        own = sum(each[2].reason is not None for each in self._running)
+        return self.take(only_submitted=spare and own >= self.slots)
 
     def end(self, job: Job) -> None:
         with writing(self.engine) as connection:
