@@ -13,6 +13,11 @@ FRESH = timedelta(minutes=1)
 """An older look holds no job back: whoever looks may have died."""
 
 
+PATIENCE = timedelta(minutes=1)
+"""A server that does not answer the service holds jobs back for so long before the first attempt. Then a worker tries,
+which may reach a server that the service does not."""
+
+
 @dataclass(frozen=True)
 class LockSighting(Record):
     """The last look at the lock of a table."""
@@ -22,7 +27,7 @@ class LockSighting(Record):
     holds_back: bool = False
     looked_at: datetime | None = None  # When the look began; None before the first one.
     holder: str | None = None
-    since: datetime | None = None  # When the lock was taken, or else first seen with this holder.
+    since: datetime | None = None  # When the lock was taken, or else first seen with this holder, or its server silent.
     detail: str = ""  # Why the state is unknown.
     token: str | None = None  # Changes as long as a holder is alive, if only that shows the end of a lock.
     token_since: datetime | None = None  # When this token was seen first.
