@@ -97,7 +97,7 @@ class NearData extends JavaRDD {
   private static final int FIRST_ATTEMPT = 1 << 30;
 
   private final transient NearParts near;
-  // Whether these are the statuses of written files. Other steps must not be computed again by Spark.
+  // Whether these are the statuses of written files. Spark would write others when it is asked for more about them.
   private final boolean isWritten;
 
   NearData(NearParts near, boolean isWritten) {

@@ -23,9 +23,12 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hudi.common.config.HoodieMetadataConfig;
 import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.model.FileSlice;
@@ -121,6 +124,27 @@ public class StorageReads {
     return String.valueOf(recursive ? storage.listFiles(path) : storage.listDirectEntries(path));
   }
 
+  // Takes the defaults of YARN and MapReduce from Hadoop's options: two thirds of all, which no file system reads. Hudi
+  // copies all options for each table, lock and block of a log. Where Hadoop loads its defaults again, these are back.
+  public void slim(Configuration conf) throws Exception {
+    Set dropped = new HashSet();
+    for (Iterator each = conf.iterator(); each.hasNext();) {
+      String name = (String) ((Map.Entry) each.next()).getKey();
+      String[] sources = conf.getPropertySources(name);
+      String last = sources == null || sources.length == 0 ? "" : sources[sources.length - 1];
+      if ((last.equals("yarn-default.xml") && name.startsWith("yarn."))
+          || (last.equals("mapred-default.xml") && name.startsWith("mapreduce."))) {
+        dropped.add(name);
+      }
+    }
+    for (Iterator each = dropped.iterator(); each.hasNext();) {
+      conf.unset((String) each.next());
+    }
+    Field sources = Configuration.class.getDeclaredField("updatingResource");
+    sources.setAccessible(true);
+    ((Map) sources.get(conf)).keySet().removeAll(dropped);
+  }
+
   public HoodieTableMetaClient opened(String basePath, StorageConfiguration conf) {
     return HoodieTableMetaClient.builder().setBasePath(basePath).setConf(conf).build();
   }
@@ -141,6 +165,11 @@ public class StorageReads {
   // The active timeline as it is now, as JSON of `TimelineDTO`.
   public String timeline(HoodieTableMetaClient meta) throws IOException {
     return JsonUtils.toString(TimelineDTO.fromTimeline(meta.reloadActiveTimeline()));
+  }
+
+  // The completed instants of the active timeline as it was loaded last, with their completion times.
+  public String completed(HoodieTableMetaClient meta) {
+    return String.valueOf(meta.getActiveTimeline().filterCompletedInstants().getInstants());
   }
 
   // The plan of a table service as JSON of its Avro record; null if the instant is no longer pending.

@@ -44,6 +44,13 @@ def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the
     expect(rows).to_have_count(4)
 
 
+def test_the_log_of_a_job_is_downloaded(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("failed job"))
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the log").click()
+    assert download.value.suggested_filename == f"{installation.jobs['failed']}.log"
+
+
 def test_the_files_are_shown_by_size_and_by_bucket_and_the_backlog_over_time(
     page: Page, installation: Installation
 ) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import Result
 
-UNSIGNED = "a writer that did not sign it"
+UNSIGNED = "a writer that Hudi's lock file does not name"
 
 
 @pytest.fixture

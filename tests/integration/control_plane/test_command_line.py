@@ -178,7 +178,9 @@ def test_a_job_is_submitted_listed_shown_and_cancelled(cli: CommandLine, table_i
     assert cli.json(*submit)["id"] == job["id"]
     assert cli.json("jobs", "list", "--table", "orders", "--state", "queued")["items"][0]["id"] == job["id"]
     assert f"{job['id']}  orders  compaction (dry run)  queued" in cli.run("jobs", "list").stdout
-    assert "waits for" in cli.run("jobs", "show", job["id"]).stdout
+    shown = cli.run("jobs", "show", job["id"]).stdout
+    assert re.search(rf"^table +orders \({table_id}\)$", shown, re.MULTILINE)
+    assert "waits for" in shown
     assert cli.run("jobs", "cancel", job["id"]).stdout == f"{job['id']} is cancelled.\n"
     cli.refused("jobs", "cancel", "job_nothing", code=3)
     assert cli.json("jobs", "show", job["id"])["state"] == "cancelled"
@@ -251,6 +253,10 @@ def test_the_log_of_a_job_is_followed_to_its_end_and_the_job_is_run_again(cli: C
     assert (errors["next_cursor"], errors["position"]) == (None, "1.1")
     lines = cli.run("jobs", "log", job["id"], "--follow", "--json").stdout.splitlines()
     assert [json.loads(line)["message"] for line in lines] == ["planning", trace]
+    file = cli.folder / "job.log"
+    assert cli.run("jobs", "log", job["id"], "--output", str(file)).stdout == f"Wrote 3 lines to {file}.\n"
+    assert file.read_text().endswith("ERROR    [1] jobs.cleaning: it failed\n\tat Timeline.java\x1b[2J\n")
+    assert "File exists" in cli.refused("jobs", "log", job["id"], "--output", str(file), code=2)
     again = cli.json("jobs", "retry", job["id"])
     assert (again["retry_of"], again["dry_run"]) == (job["id"], True)
     # The retry has not ended.
@@ -290,14 +296,14 @@ def test_a_lock_is_shown_and_broken_after_a_confirmation(cli: CommandLine) -> No
     assert "GROUNDSKEEPER_LOCK_BREAK_SECONDS" in cli.refused("lock", "break", "orders", "--reason", "r", code=1)
     os.utime(file, (time.time() - 3 * 3600, time.time() - 3 * 3600))
     shown = cli.run("lock", "show", "orders")
-    assert re.search(r"^held by +a writer that did not sign it$", shown.stdout, re.MULTILINE)
+    assert re.search(r"^held by +a writer that Hudi's lock file does not name$", shown.stdout, re.MULTILINE)
     assert "lock break tbl_" in shown.stderr
     assert cli.json("lock", "show", "orders")["is_breakable"] is True
     assert "--yes" in cli.run("lock", "break", "orders", "--reason", "r", code=2).stderr
     cli.run("lock", "break", "orders", "--yes", code=2)
     assert file.exists()
     ended = cli.run("lock", "break", "orders", "--reason", "its machine is gone", "--yes")
-    assert ended.stdout == "Broke the lock of orders, held for 3 h by a writer that did not sign it.\n"
+    assert ended.stdout == "Broke the lock of orders, held for 3 h by a writer that Hudi's lock file does not name.\n"
     assert not file.exists()
     cli.refused("lock", "show", "nothing", code=3)
 

@@ -174,7 +174,9 @@ def test_a_lock_that_nobody_alive_has_held_for_long_is_a_fault(cli: CommandLine,
     os.utime(lock, (at, at))
     found = _one(cli, "lock", "failed")
     table_id = cli.json("tables", "show", "orders")["id"]
-    assert "orders: The lock has been held for 20 min by a writer that did not sign it" in found["detail"]
+    assert (
+        "orders: The lock has been held for 20 min by a writer that Hudi's lock file does not name" in found["detail"]
+    )
     assert found["hint"] == f"groundskeeper lock show {table_id}"
     # A writer beside it may hold it.
     heartbeat = cli.folder / "orders" / ".hoodie" / ".heartbeat" / "20260101130000000"

@@ -245,7 +245,7 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
     assert "Buckets of each partition p Bucket 0: 5.0 KiB Bucket 1: 2.0 KiB empty empty 7.0 KiB, 2.9 \u00d7" in table
     assert re.search(r"Last commits .* Upsert 003 .* 1.0 KiB 1 Upsert 001 .* 6.0 KiB 1", table)
     other = _words(dom(f"{url}/#/tables/tbl_1"))
-    assert "The table has not been polled yet" in other
+    assert "No poll of the table has succeeded yet" in other
     assert "/lake/orders does not exist" in other
 
 

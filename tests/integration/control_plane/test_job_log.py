@@ -188,6 +188,26 @@ def test_the_newest_mebibyte_is_kept_and_goes_with_the_job(engine: sa.Engine, a_
         assert connection.execute(sa.select(schema.job_log_lines)).first() is None
 
 
+def test_the_whole_log_is_a_file(
+    client: TestClient, worker: Worker, submit: Callable[..., str], send: Callable[..., Any]
+) -> None:
+    job_id = submit()
+    worker.must_lease()
+    for first in range(0, 1200, MOST_LOG_LINES):
+        send(job_id, *(a_line(number, f"line {number}") for number in range(first, min(first + MOST_LOG_LINES, 1200))))
+    send(job_id, a_line(1200, "it failed", LogLevel.ERROR))
+    answer = client.get(f"/v1/jobs/{job_id}/log.txt")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{job_id}.log"'
+    lines = answer.text.splitlines()
+    assert len(lines) == 1201
+    assert lines[0].endswith("INFO     [1] jobs.job_context: line 0")
+    assert lines[1199].endswith(" line 1199")
+    [error] = client.get(f"/v1/jobs/{job_id}/log.txt", params={"level": "ERROR"}).text.splitlines()
+    assert error.endswith("ERROR    [1] jobs.job_context: it failed")
+    assert client.get("/v1/jobs/job_none/log.txt").json()["type"] == "/problems/job-not-found"
+
+
 def test_a_failed_job_is_submitted_again_once_at_a_time(
     client: TestClient, worker: Worker, submit: Callable[..., str], table_id: str
 ) -> None:

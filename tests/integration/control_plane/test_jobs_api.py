@@ -40,6 +40,25 @@ def job_of(client: TestClient, job_id: str) -> dict[str, Any]:
     return job
 
 
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ('{"kind": "compactoin"}', "kind: must be one of 'compaction', 'cleaning', 'clustering', "),
+        ('{"kind": "audit", "dry_run": 7}', "dry_run: must be true or false"),
+        ('{"kind": "compaction", "params": {"limit_bytes": "a"}}', "params.limit_bytes: must be a whole number"),
+        ('{"kind": "audit",}', "the body of the request is not JSON: "),
+        ('"audit"', "the body of the request must be an object"),
+        ("", "the body of the request is missing"),
+    ],
+)
+def test_what_is_no_job_is_refused_in_words(client: TestClient, table_id: str, body: str, detail: str) -> None:
+    answer = client.post(f"/v1/tables/{table_id}/jobs", content=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(detail)
+    assert "<" not in answer.text
+    assert not answer.json()["errors"][0]["field"].isdecimal()
+
+
 def test_after_a_job_the_table_is_looked_at_again_but_not_after_a_dry_run(
     client: TestClient, worker: Worker, submit: Any, examine: Any, table_id: str
 ) -> None:
@@ -307,7 +326,7 @@ def test_an_idempotency_key_is_not_for_two_different_jobs(submit: Any) -> None:
         ({"kind": "audit", "timeout_seconds": 0}, "timeout_seconds", "greater than or equal to 1"),
         ({"kind": "audit", "timeout_seconds": 604_801}, "timeout_seconds", "less than or equal to 604800"),
         ({"kind": "compaction", "params": {"limit_bytes": 0}}, "params.limit_bytes", "greater than or equal to 1"),
-        ({"kind": "audit", "dry_run": "perhaps"}, "dry_run", "boolean"),
+        ({"kind": "audit", "dry_run": "perhaps"}, "dry_run", "true or false"),
     ],
 )
 def test_params_that_do_not_fit_are_refused(

@@ -111,7 +111,10 @@ def test_a_job_waits_while_the_lock_is_held_and_goes_at_once_when_it_is_free(wat
     job = add(watched.service, "a")
     assert watched.look() == 1
     assert watched.service.lease() is None
-    assert waits_for(watched.service, job) == "the table's lock, held for 2 h by a writer that did not sign it"
+    assert (
+        waits_for(watched.service, job)
+        == "the table's lock, held for 2 h by a writer that Hudi's lock file does not name"
+    )
     audit = add(watched.service, "a", JobKind.AUDIT)
     assert leased(watched.service).id == audit.id  # which takes no lock
     with reading(watched.engine) as connection:

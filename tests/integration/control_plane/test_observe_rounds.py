@@ -304,6 +304,7 @@ def test_damaged_metadata_is_told_and_later_looks_go_on(watched: Watched, tmp_pa
     watched.poll()
     error = watched.watch(table_id).error
     assert error is not None
+    assert (error.type, error.title) == ("file-damaged", "A file of the table is damaged")
     assert "001_002.deltacommit is damaged" in error.detail
     table.commit("001")
     watched.poll()

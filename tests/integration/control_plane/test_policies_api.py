@@ -106,11 +106,11 @@ def test_every_setting_can_be_set_and_is_shown(client: TestClient, table_id: str
     ("body", "field", "message"),
     [
         ({"compaction": {"commits": 0}}, "compaction.commits", "greater than or equal to 1"),
-        ({"compaction": {"commits": None}}, "compaction.commits", "valid integer"),
+        ({"compaction": {"commits": None}}, "compaction.commits", "must be a whole number"),
         ({"compaction": {"moons": 1}}, "compaction.moons", "not known"),
         ({"compactions": {}}, "compactions", "not known"),
-        ({"compaction": {"cron": "0 0 30 2 *"}}, "compaction.cron", "Bad day-of-month"),
-        ({"cleaning": {"cron": "often"}}, "cleaning.cron", "Wrong number of fields"),
+        ({"compaction": {"cron": "0 0 30 2 *"}}, "compaction.cron", "wrong day of month"),
+        ({"cleaning": {"cron": "often"}}, "cleaning.cron", "must have the five fields of cron"),
         ({"cleaning": {"policy": "KEEP_ALL"}}, "cleaning.policy", "KEEP_LATEST_COMMITS"),
         ({"clustering": {"sort_by": []}}, "clustering.sort_by", "at least 1"),
         ({"clustering": {"sort_by": ["a", "a"]}}, "clustering.sort_by", "twice"),
@@ -127,7 +127,7 @@ def test_every_setting_can_be_set_and_is_shown(client: TestClient, table_id: str
         ({"partition_ttl": {"days_retain": 0}}, "partition_ttl.days_retain", "greater than or equal to 1"),
         ({"partition_ttl": {"partitions": [{"prefix": ""}]}}, "partition_ttl.partitions[0].prefix", "at least 1"),
         ({"precedence": 1}, "precedence", "not known"),
-        ([], "", "dictionary"),
+        ([], "", "must be an object"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_field(

@@ -139,7 +139,10 @@ def test_half_a_character_is_refused(client: TestClient) -> None:
 def test_a_body_that_is_no_json_is_refused(client: TestClient) -> None:
     answer = client.post("/v1/tables", content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code == 422
-    assert answer.json()["errors"][0]["message"] == "is not JSON"
+    [error] = answer.json()["errors"]
+    assert (error["field"], error["message"].partition(":")[0]) == ("", "is not JSON")
+    assert answer.json()["detail"].startswith("the body of the request is not JSON: ")
+    assert answer.json()["detail"].endswith("at character 2")
 
 
 def test_only_the_members_that_are_sent_are_changed(client: TestClient, table_id: str, clock: Any) -> None:
