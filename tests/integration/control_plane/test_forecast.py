@@ -130,6 +130,7 @@ def fleet(engine: sa.Engine, clock: Clock) -> Fleet:
     return Fleet(engine, clock)
 
 
+@pytest.mark.mostly_sqlite
 @pytest.mark.parametrize(("slots", "spare"), [(1, 0), (4, 0), (2, 1)])
 def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Clock, slots: int, spare: int) -> None:
     tables = [f"t{number:02}" for number in range(31)]
