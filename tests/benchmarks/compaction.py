@@ -1,4 +1,4 @@
-"""Measures compaction by Arrow against Hudi's own executor, and against the least that writing the output can cost.
+"""Compares compaction by Arrow with Hudi's own executor, and with the minimum cost of writing the output.
 
     python tests/benchmarks/compaction.py [--json]
     python tests/benchmarks/compaction.py --updated 20 --logs 1 --repeat 3
@@ -58,7 +58,8 @@ class Case:
 
 @dataclass
 class Measured:
-    """One compaction, or the floor. `steps` are seconds of the job's steps."""
+    """The cost of one compaction, or the floor: the cost of only writing its output. `steps` are seconds of the job's
+    steps."""
 
     case: Case
     variant: str
@@ -74,7 +75,7 @@ class Measured:
 
 
 class Bench:
-    """One table with logs, and what is done to copies of it."""
+    """One table with logs, whose copies are compacted."""
 
     def __init__(self, spark: SparkSession, folder: Path, shape: Shape, case: Case) -> None:
         self._spark, self._folder, self._shape, self._case = spark, folder, shape, case
@@ -120,7 +121,7 @@ class Bench:
 
 
 def _make(spark: SparkSession, base: Path, shape: Shape, case: Case) -> None:
-    """Each log file updates another part of the rows that are updated, spread over all of the table."""
+    """Writes the updates: each log file updates another part of the updated rows, spread over the whole table."""
     options = trips.table_options(base, shape) | {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
     rows = trips.rows(spark, shape)
     first = options | {"hoodie.datasource.write.operation": "bulk_insert"}
@@ -137,7 +138,7 @@ def _compact(spark: SparkSession, base: Path, shape: Shape, engine: str, codec: 
     declared = Table(
         str(base), "trips", BucketIndex(shape.buckets, variants.INDEX_FIELDS), writers_hudi_version="1.2.0"
     )
-    # A codec that is asked for may be written at another level than the table's own.
+    # A requested codec may have another level than the table's own.
     params = {"engine": engine} | ({} if codec == shape.codec else {"codec": codec})
     steps = variants.Steps()
     steps.step("opening")
@@ -191,7 +192,7 @@ def _cases(options: argparse.Namespace) -> list[Case]:
 
 
 def _ratios(best: dict[str, Measured], codec: str) -> dict[str, float]:
-    """How many times as fast as Hudi's executor, over all cases together; what we cost next to the floor."""
+    """Returns the speed relative to Hudi's executor over all cases together, and our cost relative to the floor."""
 
     def total(variant: str, of_table: str, written: str, *, cpu: bool = False) -> float:
         wanted = (variant, of_table, written)
@@ -213,7 +214,7 @@ def _ratios(best: dict[str, Measured], codec: str) -> dict[str, float]:
 
 
 def _prepared(spark: SparkSession, folder: Path, options: argparse.Namespace) -> float | None:
-    """The expansion of prepared tables has a benchmark of its own, where there is one."""
+    """Measures the expansion of prepared tables by its own benchmark; None if that module does not exist."""
     if options.without_expansion or importlib.util.find_spec(PREPARED) is None:
         return None
     measure = importlib.import_module(PREPARED).prepared_expansion

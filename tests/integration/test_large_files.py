@@ -1,4 +1,4 @@
-"""Base files of 1 GiB are split, merged with logs and put together in less than 512 MiB of memory.
+"""Base files of 1 GiB are split, merged with logs and combined in less than 512 MiB of memory.
 
 Takes two minutes and 3 GiB of disk.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 ROOT = Path(__file__).parents[2]
 
-# In a process of its own, as a Spark task runs: the peak of this one would be that of all tests before.
+# The rewrite has its own process, as a Spark task does, because the peak of this process would include earlier tests.
 SPLIT = """
 import re, sys
 from dataclasses import replace
@@ -88,7 +88,8 @@ def keys_of_bucket(bucket: int, num_buckets: int, count: int) -> list[str]:
 
 
 def row_groups(file_name: str) -> Iterator[pa.Table]:
-    """Row groups of about 120 MiB, as Hudi's default is, the last two of wide rows; 100 rows in a page at the least."""
+    """Writes row groups of about 120 MiB, Hudi's default, the last two with wide rows; each page has at least 100
+    rows."""
     random = np.random.default_rng(7)
     shape = [(40_000, 3000)] * 7 + [(1200, 100 * 1024)] * 2
     keys = keys_of_bucket(1, 4, sum(rows for rows, _ in shape))
@@ -153,13 +154,13 @@ def test_a_large_file_is_split_in_little_memory_into_row_groups_of_a_sensible_si
     assert rows == before.num_rows
     assert len(written) == factor
     assert peak_kib < 512 * 1024
-    # Each file ends with a row group of what was left.
+    # Each file ends with a row group of the remaining rows.
     assert sum(groups) / len(groups) > 16 * MIB
 
 
 @pytest.fixture(scope="module")
 def log_file(base_file: Path) -> Iterator[Path]:
-    """New versions of every fifth row that is not wide: 56 000 records of 3 kB."""
+    """Writes new versions of every fifth row that is not wide: 56 000 records of 3 kB."""
     path = base_file.with_name(f".{base_file.name[:38]}_20251230000000000.log.1_0-0-0")
     names = [name for name in pq.read_schema(base_file).names if name not in {"payload", "_hoodie_file_name"}]
     fields = [{"name": name, "type": ["null", "string"]} for name in [*names, "_hoodie_file_name"]]
@@ -194,7 +195,7 @@ def test_a_large_file_is_merged_with_its_logs_in_little_memory(base_file: Path, 
         path.unlink()
     assert rows == pq.read_metadata(base_file).num_rows
     assert peak_kib < 512 * 1024
-    # The widest rows decide about what is sorted.
+    # The widest rows determine the size of the sorted parts.
     assert how.endswith("*") or sum(groups) / len(groups) > 16 * MIB
 
 

@@ -1,4 +1,4 @@
-"""A lock that others hold and never release: a job gives its worker back, says who holds it, and changes nothing."""
+"""If others hold the lock and never release it, a job frees its worker, names the holder, and changes nothing."""
 
 from __future__ import annotations
 
