@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from jobs.kinds.parameters import ByService, Parameters
@@ -92,5 +93,10 @@ class Kind:
 
     def by_service(self) -> frozenset[str]:
         """Returns the names of the parameters that the service adds when a worker leases the job."""
-        hints = get_type_hints(self.params, include_extras=True)
-        return frozenset(name for name, hint in hints.items() if ByService in getattr(hint, "__metadata__", ()))
+        return _by_service(self.params)
+
+
+@cache
+def _by_service(params: type[Parameters]) -> frozenset[str]:
+    hints = get_type_hints(params, include_extras=True)
+    return frozenset(name for name, hint in hints.items() if ByService in getattr(hint, "__metadata__", ()))

@@ -169,7 +169,6 @@ class Attempt:
         spark_context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
             jvm_log.mark(spark_context, self._group)
-            self._heartbeat()
             metastore = self._permissions.refused_metastore(self._order.kind, self._order.params)
             if problems := [*self._permissions.problems(self._order.table), *([metastore] if metastore else [])]:
                 raise RefusedError(problems)

@@ -95,7 +95,7 @@ class AuditLog:
         started = time.monotonic()
         is_frequent = scope["path"].startswith(_FREQUENT_PATHS)
         record = None if is_frequent else self._trail.begin(scope)
-        # The status remains so if an unexpected exception is raised, which the server answers outside this middleware.
+        # The status remains if an unexpected exception is raised, which the server answers outside this middleware.
         status = int(status_of(GroundskeeperError))
         head: Message | None = None
 

@@ -166,7 +166,7 @@ async def report_result(
     )
     if not job.dry_run:
         lake.poll_requests.ask(job.table_id)
-        afterwards.add_task(registry.detect_again, database.engine, lake, job.table_id)
+        afterwards.add_task(registry.detect_after, database.engine, lake, job.table_id, job.kind)
     return ReportOut(state=job.state)
 
 

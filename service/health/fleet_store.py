@@ -15,6 +15,7 @@ from service.events.event import EventType
 from service.health.problem_facts import Backlog, BlockedDelivery, Lost, WebhookFacts
 from service.queue import lock_sighting_store
 from service.queue.job import ACTIVE, AttemptOutcome, JobState
+from service.queue.lock_sighting import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ def backlogs(connection: Connection, now: datetime) -> list[Backlog]:
             _IS_QUEUED,
             _j.c.not_before <= now,
             sa.not_(_j.c.waits_for_writers),
-            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))),
+            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now - FRESH))),
         )
         .group_by(_j.c.worker_group)
     )

@@ -130,8 +130,8 @@ class LockWatch:
             with reading(self._engine) as connection:
                 table = table_store.get(connection, table_id)
             found = self._read(table, now)
-            if found is None:
-                return
+            if found is None or (found.state is before.state is LockState.FREE):
+                return  # The claim has already set the time of the next look.
             with writing(self._engine) as connection:
                 sighting = _sighting(connection, before, found, now)
                 rest = self._config.every

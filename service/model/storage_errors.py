@@ -12,7 +12,7 @@ class PathNotFoundError(InvalidError):
     title = "The path does not exist, or the service cannot read it"
     hint = "Check the spelling, and that the service has the storage options to read it."
     why = (
-        "The path leads to nothing, or the account of the service may not list what is above it: some storages answer"
+        "The path does not exist, or the account of the service may not list the folder above it: some storages answer"
         " both cases alike."
     )
     example = "/data/trips does not exist"
@@ -98,10 +98,7 @@ class ReadersBusyError(GroundskeeperError):
     type = "too-many-reads"
     title = "Too many tables are being read at this moment"
     hint = "Try again in a moment. If it lasts, look for tables on storage that does not answer."
-    why = (
-        "Tables are read by a limited number of processes. All of them are taken, and as many calls wait already as may"
-        " wait."
-    )
+    why = "Tables are read by a limited number of processes. All of them are busy, and the queue for them is full."
     example = "Too many tables are being read at this moment"
 
 

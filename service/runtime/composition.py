@@ -73,7 +73,7 @@ _CLOCK_SECONDS = 10.0
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
-# Looks at locks: so many hang for so long at most.
+# At most so many reads of locks hang at once, each for so long at most.
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
@@ -91,7 +91,7 @@ class Composition:
     notifier: Notifier = field(default_factory=Notifier)
     poll_requests: PollRequests = field(default_factory=PollRequests)
     tasks: TaskHealth = field(default_factory=TaskHealth)
-    rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
+    rng: random.Random = field(default_factory=random.Random)  # The numbers are for jitter, and nothing secret.
 
     def __post_init__(self) -> None:
         self._timekeeping = Timekeeping(self.engine)
@@ -106,7 +106,8 @@ class Composition:
         self._readers = ReaderPool(
             _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT
         )
-        # Theirs as well: a lock server that does not answer keeps neither calls nor polls waiting.
+        # Reads of locks have readers of their own too: a lock server that does not answer keeps neither calls nor polls
+        # waiting.
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -167,7 +168,7 @@ class Composition:
                 ),
                 count=chosen.workers,
                 standbys=chosen.standby_workers,
-                # Always, not only if tokens exist: the first one may be created while the service runs.
+                # Workers always get a token, since the first one may be created while the service runs.
                 environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
                 rng=self.rng,
                 drain_seconds=chosen.drain_seconds,
@@ -199,7 +200,9 @@ class Composition:
                 # While the service was down no worker could renew its lease; this gives each the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
-            Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
+            Tick(
+                "observe", _OBSERVE_SECONDS, self._observer(context.lake).run_once, notified=self.poll_requests.notified
+            ),
             Tick("locks", _LOCK_SECONDS, self._lock_watch().run_once),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
             Tick(
@@ -251,7 +254,7 @@ class Composition:
             permissions=chosen.permissions,
         )
 
-    def _observer(self) -> Observer:
+    def _observer(self, lake: LakeAccess) -> Observer:
         chosen = self.chosen
         reader = IsolatedTableReader(
             self.engine.url.render_as_string(hide_password=False),
@@ -270,6 +273,7 @@ class Composition:
             quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
             glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,
+            on_new_schema=partial(registry.detect_again, self.engine, lake),
         )
 
     def _dispatcher(self, wake: Callable[[], None]) -> Dispatcher:

@@ -49,7 +49,7 @@ def follow(service: Connection, out: Output, job_id: str, level: LogLevel | None
         if job["state"] in {*ENDED, JobState.UNKNOWN}:
             return
         time.sleep(_POLL_SECONDS)
-        # First the state: lines do not come after the end.
+        # The state is read first, since no lines come after the end.
         job = service.send(calls.get_job(job_id), retries)
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from service.api.dependencies import AppContext
     from service.lake.engine_sighting import Mark
+    from tests.integration.control_plane.operated import Operated
     from tests.postgresql import Server
 
 
@@ -52,6 +53,23 @@ class FakeClock:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+@pytest.fixture(scope="module")
+def service_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    """One service for all tests of a module, because it takes longer to start than most of them."""
+    from tests.integration.control_plane.operated import operating  # It imports the fakes of this module.
+
+    with operating(tmp_path_factory.mktemp("service")) as operated:
+        yield operated
+
+
+@pytest.fixture
+def operated(service_of_module: Operated, tmp_path: Path) -> Iterator[Operated]:
+    """The service of the module, with a folder of the test and without what earlier tests left."""
+    service_of_module.folder = tmp_path
+    yield service_of_module
+    service_of_module.clear()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.integration.control_plane.operated import GIB, HOUR, MIB, Operated, operating
+from tests.integration.control_plane.operated import GIB, HOUR, MIB, Operated
 from tests.integration.control_plane.watching import A
 from tests.small_table import base_file, log_file
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 KIND = "compaction-backlog-growing"
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
 
 
 class Compacted:

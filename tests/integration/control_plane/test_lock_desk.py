@@ -6,7 +6,7 @@ import json
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyarrow import fs
@@ -24,10 +24,7 @@ from service.model.storage_errors import StorageError
 from service.model.table_errors import OptionNotAllowedError
 from service.queue import lock_sighting_store
 from service.queue.lock_sighting import LockSighting
-from tests.integration.control_plane.operated import HOUR, Operated, Table, operating
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.integration.control_plane.operated import HOUR, Operated, Table
 
 REASON = {"reason": "the machine of the writer is gone"}
 EXPIRING = {"provider": "filesystem", "options": {"hoodie.write.lock.filesystem.expire": "240"}}
@@ -40,19 +37,6 @@ ZOOKEEPER = {
         "hoodie.write.lock.zookeeper.session_timeout_ms": "20000",
     },
 }
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
 
 
 class Desk:

@@ -9,29 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import JobKind
-from tests.integration.control_plane.operated import HOUR, Operated, Table, operating
+from tests.integration.control_plane.operated import HOUR, Operated, Table
 from tests.integration.control_plane.watching import A
 from tests.small_table import base_file, instant_at, log_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BEHIND, LATE = timedelta(hours=-8), timedelta(seconds=0.2)
 COMPACTION = {"compaction": {"enabled": True, "commits": 7}}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
 
 
 class Writer:

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.mostly_sqlite
 
 @pytest.fixture
 def api(engine: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Iterator[TestClient]:
-    """On each kind of database."""
+    """A client of the API on each kind of database."""
     app = create_app(context_of(engine, examine=examine, clock=clock))
     with TestClient(app, base_url="http://127.0.0.1/v1") as client:
         yield client

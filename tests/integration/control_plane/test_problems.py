@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import Any
 
 from service.db.engine import writing
 from service.queue import job_store
-from tests.integration.control_plane.operated import DAY, GIB, HOUR, MIB, Operated, operating
+from tests.integration.control_plane.operated import DAY, GIB, HOUR, MIB, Operated
 from tests.integration.control_plane.watching import A, B
 from tests.small_table import base_file, bucket_id, log_file
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
 CLUSTERING_ON = {"clustering": {"enabled": True}}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    """One service for all tests, because it takes longer to start than most of them."""
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
 
 
 def test_a_table_whose_folder_has_vanished_is_unreadable_until_it_is_back(operated: Operated) -> None:

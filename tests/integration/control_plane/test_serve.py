@@ -20,6 +20,7 @@ import pytest
 
 from service.model.backoff import BackOff
 from service.runtime.local_worker import LocalWorkers
+from tests.integration.serving import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,31 +140,24 @@ def test_a_request_that_waits_for_hanging_storage_does_not_hold_the_service_up(
     ],
     ids=["address", "header", "headers", "trailer"],
 )
-def test_a_request_whose_head_does_not_end_is_refused(
-    serve: Callable[..., tuple[subprocess.Popen[str], str]], beginning: bytes, more: bytes
-) -> None:
-    _, url = serve()
-    address = httpx.URL(url)
-    with socket.create_connection((address.host, address.port or 80), timeout=20) as connection:
-        connection.sendall(beginning)
-        with pytest.raises(ConnectionError):
-            _send(connection, more, 10_000_000)
-    assert httpx.get(f"{url}/healthz").status_code == 200
+def test_a_request_whose_head_does_not_end_is_refused(tmp_path: Path, beginning: bytes, more: bytes) -> None:
+    with Serving(tmp_path) as service:
+        address = httpx.URL(service.url)
+        with socket.create_connection((address.host, address.port or 80), timeout=20) as connection:
+            connection.sendall(beginning)
+            with pytest.raises(ConnectionError):
+                _send(connection, more, 10_000_000)
+        assert httpx.get(f"{service.url}/healthz").status_code == 200
 
 
-def test_killed_and_started_again_the_service_still_has_its_jobs(
-    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
-) -> None:
-    process, url = serve()
-    process.kill()
-    process.wait()
-    _, url = serve()
-    assert httpx.get(f"{url}/v1/tables").status_code == 200
+def test_killed_and_started_again_the_service_still_has_its_jobs(tmp_path: Path) -> None:
+    with Serving(tmp_path) as service:
+        service.kill()
+        service.start()
+        assert httpx.get(f"{service.url}/v1/tables").status_code == 200
 
 
-def test_a_lease_that_ran_out_is_recovered_by_the_tick(
-    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
-) -> None:
+def test_a_lease_that_ran_out_is_recovered_by_the_tick(tmp_path: Path) -> None:
     from jobs.contract import JobKind
     from service.catalog import table_store
     from service.catalog.registration import Registration
@@ -171,19 +165,17 @@ def test_a_lease_that_ran_out_is_recovered_by_the_tick(
     from service.model.clock import utc_now
     from service.queue import job_store
     from service.queue.job import Job
-    from tests.integration.control_plane.databases import open_sqlite
 
-    engine = open_sqlite(tmp_path / "groundskeeper.db")
     now = utc_now()
-    with writing(engine) as connection:
-        table_store.register(connection, Registration("tbl_1", "/lake/a", "a", now, now))
-        job_store.submit(connection, Job("job_1", "tbl_1", JobKind.AUDIT, now, now))
-    _, url = serve(GROUNDSKEEPER_LEASE_SECONDS="1", GROUNDSKEEPER_RECOVER_SECONDS="0.2")
-    lease = {"worker_id": "w", "wait_seconds": 5}
-    assert httpx.post(f"{url}/v1/worker/leases", json=lease).json()["plan"]["attempt"] == 1
-    # Nobody beats; the waiting call gets the job when it was taken back.
-    assert httpx.post(f"{url}/v1/worker/leases", json=lease, timeout=10).json()["plan"]["attempt"] == 2
-    engine.dispose()
+    with Serving(tmp_path, LEASE_SECONDS="1", RECOVER_SECONDS="0.2") as service:
+        with writing(service.engine) as connection:
+            table_store.register(connection, Registration("tbl_1", "/lake/a", "a", now, now))
+            job_store.submit(connection, Job("job_1", "tbl_1", JobKind.AUDIT, now, now))
+        lease = {"worker_id": "w", "wait_seconds": 5}
+        leases = f"{service.url}/v1/worker/leases"
+        assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 1
+        # Nobody beats; the waiting call gets the job when it was taken back.
+        assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 2
 
 
 def test_an_address_that_is_taken_is_one_line_and_exit_code_2(

@@ -581,8 +581,8 @@ def get_overview(
     """Show the state of everything, and a page of tables with their last jobs.
 
     Returns all that the first page of the dashboard shows. The filter and the order apply to the tables.
-    Problems and backlogs are some seconds old. The list of many thousands of tables is too, so that a call
-    takes milliseconds.
+    Problems and backlogs are some seconds old. If there are many thousands of tables, so is their list, so that
+    a call takes milliseconds.
 
     `q`: A part of the name or path, in capitals or not
 
@@ -1226,9 +1226,9 @@ def list_problems(
     """List what is wrong now, the most serious first.
 
     Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
-    remedy has helped. The list of many thousands of tables is some seconds old, unless `table_id` names one.
-    The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious
-    problems are listed oldest first. `since` and `until` select problems by their own `since`.
+    remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id`
+    names one. The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally
+    serious problems are listed oldest first. `since` and `until` select problems by their own `since`.
 
     `table_id`: Only the problems of this table
 
