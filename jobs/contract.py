@@ -212,6 +212,7 @@ class WorkOrder(JsonMapped, Generic[Given]):
     dry_run: bool = False
     earlier_instants: Annotated[tuple[str, ...], Spec("Instants of earlier attempts", examples=([],))] = ()
     writers_stopped: Annotated[bool, Spec("Whether the writers were stopped for this job")] = False
+    submitted: Annotated[bool, Spec("Whether somebody has asked for the job, so that it goes first")] = False
     timeout_seconds: Annotated[float, Spec("Time limit of the attempt", examples=(3600,))] = 3600.0
     table_id: str | None = None
     traceparent: Annotated[str | None, Spec("The trace of the job (W3C Trace Context); null without one")] = None

@@ -37,3 +37,7 @@ class Spec:
     def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         texts = {name: text for name, text in self.bounds().items() if name in ("description", "examples")}
         return {**handler(schema), **texts}
+
+
+class Told:
+    """The base of a dataclass whose members have a `Spec`. Its annotations are read at run time."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import class_archive
+from tests import class_archive, shared_tables
 from tests import postgresql as postgresql_server
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 os.environ.setdefault("JDK_JAVA_OPTIONS", f"{_JVM} {class_archive.JVM_OPTIONS}")
 # The JVM grows its heap so slowly that collections took a third of the CPU time.
-_HEAP = {"spark.driver.defaultJavaOptions": "-Xms2g -Xmn700m"}
+_HEAP = {"spark.driver.defaultJavaOptions": "-Xms2g -Xmn700m -XX:MetaspaceSize=400m"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,31 +54,34 @@ _LONGEST = (
         for name in (
             "indexes",
             "older_hudi",
-            "kills",
-            "killed_rebuild",
-            "plan_owner",
             "table_parts",
             "statements",
-            "statistics",
-            "types_of_hudi_1_2",
-            "savepoints",
-            "upgraded_meanwhile",
-            "stale_writes",
-            "storage_clocks",
-            "s3",
-            "delegated_plans",
-            "damaged_files",
             "audit_sees",
-            "prepared_expansion",
-            "next_attempt",
             "beside_writers",
+            "plan_owner",
             "services",
+            "kills",
+            "types_of_hudi_1_2",
+            "s3",
+            "copied_tables",
+            "next_attempt",
+            "savepoints",
             "arrow_rewrites",
+            "killed_rebuild",
+            "small_tables",
+            "statistics",
+            "examine",
+            "delegated_plans",
+            "hdfs",
+            "arrow_compaction",
+            "storage_clocks",
+            "clustering_beside_writers",
+            "lock_servers",
         )
     ),
     "tests of the dashboard",
     "tests/hostile/test_every_call.py",
-    *(f"tests/integration/control_plane/test_{name}.py" for name in ("kafka", "dashboard", "command_line", "jobs_api")),
+    *(f"tests/integration/control_plane/test_{name}.py" for name in ("serve", "kafka", "dashboard", "long_poll")),
     "tests/unit/test_code_checks.py",
 )
 _WITH_SPARK = ("tests/acceptance/", "tests/integration/test_", "tests/hostile/test_paths.py")
@@ -124,6 +127,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """In the one process that gives the tests to the others."""
     if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
         class_archive.write_in_background(_JVM)
+        shared_tables.share()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -140,9 +144,16 @@ def _is_of_the_rest(item: pytest.Item) -> bool:
     return item.get_closest_marker("exhaustive") is not None or of_another_database
 
 
+# Buffers of 16 and 32 MB for files of some KB were two thirds of what the JVM allocated, cleared and collected.
+_BUFFER = 64 << 10
+
 # Hadoop's local file system without its native library starts a process for each file whose permissions it sets or
 # reads, which takes a tenth of the CPU time. The bare one does it in the JVM.
-_FILES = {"fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"}
+_FILES = {
+    "fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    # Hudi reads an HFile through a buffer as large as a block.
+    "fs.local.block.size": str(_BUFFER),
+}
 _FILES_PACKAGE = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 
 
@@ -152,11 +163,20 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     from jobs.hudi.session import ABFS, GS, S3A, start_session
 
     # A process runs more different queries than the cache holds by default, and would compile most of them anew.
-    conf = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.cache.maxEntries": "2000", **_HEAP}
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.cache.maxEntries": "2000",
+        # Spark writes a description of each query's plan for its pages, which nobody opens.
+        "spark.sql.ui.explainMode": "simple",
+        # Each broadcast allocates a block.
+        "spark.broadcast.blockSize": "256k",
+        **_HEAP,
+    }
     packages = [S3A, ABFS, _FILES_PACKAGE, *([GS] if request.config.getoption("--exhaustive") else [])]
     session = start_session(driver_memory="3g", packages=packages, conf=conf, storage_options=_FILES)
     session._jvm.org.apache.hadoop.fs.FileSystem.closeAll()  # type: ignore[union-attr]
     _forget_options_of_yarn(session)
+    _read_logs_through_small_buffers(session)
     yield session
     session.stop()
 
@@ -170,6 +190,13 @@ def _forget_options_of_yarn(session: Any) -> None:
     for prefix in ("yarn.", "mapreduce."):
         for name in list(hadoop.getPropsWithPrefix(prefix)):
             hadoop.unset(prefix + name)
+
+
+def _read_logs_through_small_buffers(session: Any) -> None:
+    option = session._jvm.org.apache.hudi.common.config.HoodieCommonConfig.MAX_DFS_STREAM_BUFFER_SIZE
+    default = option.getClass().getDeclaredField("defaultValue")
+    default.setAccessible(True)
+    default.set(option, _BUFFER)
 
 
 @pytest.fixture(scope="session")

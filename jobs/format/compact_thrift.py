@@ -1,9 +1,9 @@
 """Reads and writes structs of Thrift's compact protocol, in which Parquet keeps footers, page headers and page indexes.
 
 A struct is read without its definition and written as it was read, so that fields of newer versions of Parquet survive.
-Libraries that know the definitions (thriftpy2) drop what they do not know, and Apache's own has no wheels. Everything
-read is bounded by the bytes that are there. Source: the specification "Thrift compact protocol encoding", and
-`parquet.thrift` of Parquet's format 2.11 for the meaning of field numbers.
+Libraries with definitions (thriftpy2) drop unknown fields, and Apache's own library has no wheels. No count in the
+input can make the reader use more memory than the size of the input. Source: the specification "Thrift compact protocol
+encoding", and `parquet.thrift` of Parquet's format 2.11 for the meaning of field numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST_VARINT = 10
 
 
 class ThriftError(ValueError):
-    """Bytes that are no struct of the compact protocol."""
+    """The bytes are not a struct of the compact protocol."""
 
 
 class TruncatedError(ThriftError):
@@ -27,7 +27,7 @@ class TruncatedError(ThriftError):
 
 
 class Field(NamedTuple):
-    """A value with its type: `bool`, `int`, `bytes` (of a double, its eight bytes), `Items`, or a `Struct`."""
+    """A value with its type: `bool`, `int`, `bytes` (for a double its eight bytes), `Items`, or a `Struct`."""
 
     kind: int
     value: Any
@@ -47,10 +47,8 @@ class Items(NamedTuple):
 
 
 def read_struct(data: bytes | memoryview, at: int = 0, *, last: int | None = None) -> tuple[Struct, int]:
-    """Returns the struct that begins at `at`, and where it ends. Raises `ThriftError`.
-
-    If `last` is given, it returns the fields up to that number, and where the next one begins.
-    """
+    """Returns the struct that begins at `at`, and its end. Raises `ThriftError`. If `last` is given, only the fields up
+    to that number are read, and the position is that of the next field."""
     try:
         return _read_struct(data, at, 0, last)
     except IndexError:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError
-from jobs.hudi import hashing_config, indexes, plan_firewall, write_stats
+from jobs.hudi import hashing_config, indexes, lent_reader, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.clusterings import Clusterings
@@ -57,20 +58,57 @@ class WriteClient:
             options |= bucket_index_options(table.declared.index, table.record_key_fields, expressions)
         options |= {**mode, **(extra or {})}
         self._schema = table.schema()
+        self._options = options
+
+    # Hudi's own client is opened when it is first needed: most of what looks for dead writers finds none.
+
+    @cached_property
+    def _config(self) -> Any:
         with translated("opening a Hudi client"):
-            builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder()
-            builder = builder.withPath(table.base_path).withSchema(self._schema).withProps(self._jvm.map(options))
-            self._config = builder.build()
-            self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, self._config)
-        self.cleaner = Cleaner(table, self._config, self._client)
-        self.clusterings = Clusterings(table, self._config, self._client, self._indexes)
-        self.late_files = LateFiles(table, self._config)
-        self.archiver = Archiver(table, self._config)
-        self.metadata_table = MetadataTable(table, self._config)
-        self.withdrawal = PlanWithdrawal(table, self._config, self._client)
-        self.savepoints = Savepoints(table, self._config, self._client)
-        self.partition_ttl = PartitionTtl(table, self._config, self._client)
-        self.keyed_writes = KeyedWrites(table, self._config, self._client)
+            builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
+            return builder.withSchema(self._schema).withProps(self._jvm.map(self._options)).build()
+
+    @cached_property
+    def _client(self) -> Any:
+        config = self._config
+        with translated("opening a Hudi client"):
+            return self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, config)
+
+    @cached_property
+    def cleaner(self) -> Cleaner:
+        return Cleaner(self._table, self._config, self._client)
+
+    @cached_property
+    def clusterings(self) -> Clusterings:
+        return Clusterings(self._table, self._config, self._client, self._indexes)
+
+    @cached_property
+    def late_files(self) -> LateFiles:
+        return LateFiles(self._table, self._config)
+
+    @cached_property
+    def archiver(self) -> Archiver:
+        return Archiver(self._table, self._config)
+
+    @cached_property
+    def metadata_table(self) -> MetadataTable:
+        return MetadataTable(self._table, self._config)
+
+    @cached_property
+    def withdrawal(self) -> PlanWithdrawal:
+        return PlanWithdrawal(self._table, self._config, self._client)
+
+    @cached_property
+    def savepoints(self) -> Savepoints:
+        return Savepoints(self._table, self._config, self._client)
+
+    @cached_property
+    def partition_ttl(self) -> PartitionTtl:
+        return PartitionTtl(self._table, self._config, self._client)
+
+    @cached_property
+    def keyed_writes(self) -> KeyedWrites:
+        return KeyedWrites(self._table, self._config, self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -78,6 +116,8 @@ class WriteClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if "_client" not in self.__dict__:
+            return
         # Closing a client whose lock attempt failed deletes the *holder's* lock file (FileSystemBasedLockProvider 1.2).
         if error is None:
             with translated("closing a Hudi client"):
@@ -96,7 +136,7 @@ class WriteClient:
         """Schedules a compaction of every file group with logs; returns None when there is nothing to compact."""
         self._table.clock.verify()
         with translated("scheduling the compaction"):
-            return _value(self._client.scheduleCompaction(self._jvm.nothing()))
+            return lent_reader.scheduled_compaction(self._table, self._config, self._client)
 
     def begin_compaction(self, instant: str) -> Any:
         """Starts to execute a plan that has no runner (`jobs.protocol.plan_owner`); the lock must be held.
@@ -107,7 +147,10 @@ class WriteClient:
         plan_firewall.check_compaction(self._table, instant)
         with translated("beginning the compaction"):
             self.start_heartbeat(instant)
-            return self._client.compact(instant, False)
+            if self._table.indexes_of_keys:
+                # The tasks then write these indexes as well, and their functions hold the RDDs.
+                return self._client.compact(instant, False)
+            return self._jvm.engine_context.beginCompaction(self._client, instant)
 
     def execute_compaction(self, begun: Any) -> list[WriteStat]:
         """Writes the new base files, which takes long and needs no lock. Hudi keeps the statuses."""
@@ -297,7 +340,3 @@ class WriteClient:
             extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": schema}))
             stats, gone = described.getWriteStats(), described.getPartitionToReplaceFileIds()
             self._client.commitStats(instant, stats, extra, REPLACE, gone, self._jvm.nothing())
-
-
-def _value(option: Any) -> str | None:
-    return str(option.get()) if option.isPresent() else None

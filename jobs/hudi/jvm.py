@@ -65,6 +65,8 @@ class Jvm(JavaView):
     @cached_property
     def engine_context(self) -> Any:
         """Hudi's engine of this session (`jobs.hudi.near_engine`)."""
+        # The engine has a copy of its own.
+        self._slim_options()
         return near_engine(self, self._session._jsc)
 
     @cached_property
@@ -82,7 +84,13 @@ class Jvm(JavaView):
     @cached_property
     def _storage_conf(self) -> Any:
         use_local_files(self)
+        self._slim_options()
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.hadoop_conf)
+
+    def _slim_options(self) -> None:
+        """Takes from Hadoop's options what no file system reads, except where YARN itself runs the executors."""
+        if not self._session.sparkContext.master.startswith("yarn"):
+            self.reads.slim(self.hadoop_conf)
 
     def nothing(self) -> Any:
         return self._nothing

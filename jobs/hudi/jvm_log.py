@@ -30,6 +30,7 @@ _LAST, _LONGEST_LAST = 300, 4000
 # The line marks the end of the output of the JVM.
 _END = "groundskeeper: the JVM has ended"
 _LEVELS = {"FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "DEBUG": logging.DEBUG}
+_IVY_BEGINS, _IVY_ENDS, _IVY_FETCHES = ":: loading settings", " artifacts copied, ", "downloading "
 _raw = logging.getLogger("jvm")
 
 
@@ -59,6 +60,7 @@ class JvmLog:
         self._sole = sole
         self._last: deque[str] = deque(maxlen=_LAST)
         self._is_read = threading.Event()
+        self._is_of_ivy = False
         read, self._write = os.pipe()
         self._reader = threading.Thread(target=self._keep, args=(os.fdopen(read, "rb"),), name="JVM log", daemon=True)
         self._reader.start()
@@ -108,7 +110,7 @@ class JvmLog:
         about = (job_id, int(attempt)) if attempt.isdecimal() else self._sole()
         with log_context(job_id=about[0] if about else None, attempt=about[1] if about else None):
             if "level" not in event:
-                _raw.log(logging.INFO, "%s", text)
+                _raw.log(self._level_of(text), "%s", text)
                 return
             level = _LEVELS.get(str(event["level"]), logging.INFO)
             stack = str(event.get("exception") or "").strip()
@@ -116,6 +118,13 @@ class JvmLog:
             logging.getLogger(str(event.get("logger") or "jvm")).log(
                 level, "%s", f"{message}\n{stack}" if stack else message
             )
+
+    def _level_of(self, text: str) -> int:
+        """Returns the level of a line without one: of Ivy's report only what tells why a start takes long is for
+        everybody. If packages are missing, the error of the start says so."""
+        is_of_ivy = self._is_of_ivy or text.startswith(_IVY_BEGINS)
+        self._is_of_ivy = is_of_ivy and _IVY_ENDS not in text
+        return logging.DEBUG if is_of_ivy and _IVY_FETCHES not in text else logging.INFO
 
 
 def _event(text: str) -> dict[str, Any]:

@@ -41,7 +41,9 @@ import scala.reflect.ClassTag$;
 SOURCE = """
 class NearParts {
   final JavaSparkContext spark;
-  // One list for each partition of the RDD. final List parts; private RDD same;
+  // One list for each partition of the RDD.
+  final List parts;
+  private RDD same;
 
   NearParts(JavaSparkContext spark, List parts) {
     this.spark = spark;
@@ -95,8 +97,8 @@ class NearData extends JavaRDD {
   private static final int FIRST_ATTEMPT = 1 << 30;
 
   private final transient NearParts near;
-  // Whether these are the statuses of written files. Other steps must not be computed again by Spark. private final
-  boolean isWritten;
+  // Whether these are the statuses of written files. Spark would write others when it is asked for more about them.
+  private final boolean isWritten;
 
   NearData(NearParts near, boolean isWritten) {
     super(null, ClassTag$.MODULE$.Object());
@@ -120,8 +122,10 @@ class NearData extends JavaRDD {
     return near.spark.sc();
   }
 
-  // Spark would examine the byte code of the function's class, which takes milliseconds. public JavaRDD map(Function
-  function) { return new NearData(new NearParts(near.spark, near.mapped(function, null)), isWritten); }
+  // Spark would examine the byte code of the function's class, which takes milliseconds.
+  public JavaRDD map(Function function) {
+    return new NearData(new NearParts(near.spark, near.mapped(function, null)), isWritten);
+  }
 
   public JavaRDD flatMap(FlatMapFunction function) {
     if (!isWritten) {
@@ -158,18 +162,34 @@ class NearData extends JavaRDD {
   }
 
   // Hudi names files by the attempt at a task, which must be unique. Spark counts attempts from 0, so these are large.
-  public JavaRDD mapPartitionsWithIndex(Function2 function, boolean preservesPartitioning) { BlockManager blocks =
-  SparkEnv.get().blockManager(); TaskContext before = TaskContext.get(); List found = new ArrayList(); for (int number =
-  0; number < near.parts.size(); number++) { int attempt = FIRST_ATTEMPT +
-  ThreadLocalRandom.current().nextInt(FIRST_ATTEMPT); TaskContextImpl task = new TaskContextImpl( 0, 0, number, attempt,
-  0, near.parts.size(), null, new Properties(), null, TaskMetrics$.MODULE$.empty(), 1, Map$.MODULE$.empty()); // The
-  block manager needs a registered task to read a broadcast. blocks.registerTask(attempt);
-  TaskContext$.MODULE$.setTaskContext(task); try { List part = (List) near.parts.get(number); Iterator written =
-  (Iterator) function.call(Integer.valueOf(number), part.iterator()); while (written.hasNext()) {
-  found.add(written.next()); } } catch (Exception e) { throw NearParts.failed(e); } finally {
-  task.markTaskCompleted(Option$.MODULE$.empty()); TaskContext$.MODULE$.setTaskContext(before);
-  blocks.releaseAllLocksForTask(attempt); } } return new NearData(new NearParts(near.spark,
-  Collections.singletonList(found)), true); }
+  public JavaRDD mapPartitionsWithIndex(Function2 function, boolean preservesPartitioning) {
+    BlockManager blocks = SparkEnv.get().blockManager();
+    TaskContext before = TaskContext.get();
+    List found = new ArrayList();
+    for (int number = 0; number < near.parts.size(); number++) {
+      int attempt = FIRST_ATTEMPT + ThreadLocalRandom.current().nextInt(FIRST_ATTEMPT);
+      TaskContextImpl task = new TaskContextImpl(
+          0, 0, number, attempt, 0, near.parts.size(), null, new Properties(), null, TaskMetrics$.MODULE$.empty(), 1,
+          Map$.MODULE$.empty());
+      // The block manager needs a registered task to read a broadcast.
+      blocks.registerTask(attempt);
+      TaskContext$.MODULE$.setTaskContext(task);
+      try {
+        List part = (List) near.parts.get(number);
+        Iterator written = (Iterator) function.call(Integer.valueOf(number), part.iterator());
+        while (written.hasNext()) {
+          found.add(written.next());
+        }
+      } catch (Exception e) {
+        throw NearParts.failed(e);
+      } finally {
+        task.markTaskCompleted(Option$.MODULE$.empty());
+        TaskContext$.MODULE$.setTaskContext(before);
+        blocks.releaseAllLocksForTask(attempt);
+      }
+    }
+    return new NearData(new NearParts(near.spark, Collections.singletonList(found)), true);
+  }
 
   public JavaRDD persist(StorageLevel level) {
     return this;
@@ -183,7 +203,10 @@ class NearData extends JavaRDD {
     return StorageLevel.MEMORY_ONLY();
   }
 
-  // No RDD that Spark has persisted has this id. public int id() { return -1; }
+  // No RDD that Spark has persisted has this id.
+  public int id() {
+    return -1;
+  }
 
   public JavaRDD coalesce(int parts) {
     return this;

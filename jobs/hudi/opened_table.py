@@ -30,6 +30,8 @@ class OpenedTable(TableProperties):
         self.base_path = table.base_path
         self.ignores_metadata_table = False
         self._known_version: int | None = None
+        self._properties: dict[str, str] = {}
+        self._schemas: dict[tuple[str, bool], str] = {}
         self.reload()
 
     def reload(self) -> None:
@@ -45,11 +47,13 @@ class OpenedTable(TableProperties):
                 raise
             raise TableGoneError(error.detail) from error
         # Writers may have changed properties.
-        self._properties = {key: str(value) for key, value in described["properties"].items()}
+        properties = {key: str(value) for key, value in described["properties"].items()}
+        if properties != self._properties:
+            self._schemas = {}
+        self._properties = properties
         self._metadata_partitions = frozenset(described["metadata partitions"])
         self.path: str = described["path"]
         self.timeline_path: str = described["timeline"]
-        self._schemas: dict[tuple[str, bool], str] = {}
         self._require_known_version()
         check_folders(self.base_path, described["folders"])
 
@@ -91,8 +95,8 @@ class OpenedTable(TableProperties):
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):
-            # Hudi finds the schema in the commits, and may read most of them.
-            key = (str(self.meta.getActiveTimeline().getTimelineHash()), with_meta_fields)
+            # Hudi finds the schema in the properties or in the completed commits, and may read most of these.
+            key = (str(self.jvm.reads.completed(self.meta)), with_meta_fields)
             if key not in self._schemas:
                 resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
                 self._schemas[key] = str(resolver.getTableSchema(with_meta_fields).toString())

@@ -36,17 +36,28 @@ class SliceListing:
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """Yields a reader of partitions and files as of now. Until the end of the context the latest slices are listed
-        with it, unless an instant completes; so the metadata table is read only once."""
+        """Yields a reader of partitions and files as of now. Until the end of the context partitions and the latest
+        slices are listed with it, and it is yielded again, unless an instant completes; so the metadata table is read
+        only once."""
         instants = self._table.instants()
+        if self._open is not None and self._at(instants) == self._opened_at:
+            yield self._open
+            return
         self._table.reload()
-        at = self._at(instants)
+        at, before = self._at(instants), (self._open, self._opened_at)
         with listing(self._table, from_metadata=at[1]) as reader:
             self._open, self._opened_at = reader, at
             try:
                 yield reader
             finally:
-                self._open = self._opened_at = None
+                self._open, self._opened_at = before
+
+    def partitions(self) -> list[str]:
+        """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
+        if self._open is not None and self._at(self._table.instants()) == self._opened_at:
+            return _partitions_by(self._table, self._open)
+        with listing(self._table, from_metadata=self._table.is_listed_by_metadata) as reader:
+            return _partitions_by(self._table, reader)
 
     def latest(self) -> list[FileSlice]:
         # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
@@ -75,7 +86,7 @@ class SliceListing:
         with translated("listing the file slices"), opened as reader:
             # A reader caches the metadata table, so partitions and files take one look-up together.
             is_usual = from_metadata == table.is_listed_by_metadata
-            paths = _partitions_by(table, reader) if is_usual else partitions(table)
+            paths = _partitions_by(table, reader) if is_usual else self.partitions()
             read = jvm.reads.slices(table.meta, reader, jvm.list(paths))
             found = [file_slice_of(item) for item in json.loads(read)]
         for item in found:
@@ -95,12 +106,6 @@ def listing(table: OpenedTable, *, from_metadata: bool) -> Iterator[Any]:
         yield found
     finally:
         found.close()
-
-
-def partitions(table: OpenedTable) -> list[str]:
-    """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
-    with listing(table, from_metadata=table.is_listed_by_metadata) as reader:
-        return _partitions_by(table, reader)
 
 
 def _partitions_by(table: OpenedTable, reader: Any) -> list[str]:

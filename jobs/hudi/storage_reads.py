@@ -23,9 +23,12 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hudi.common.config.HoodieMetadataConfig;
 import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.model.FileSlice;
@@ -78,11 +81,21 @@ public class StorageReads {
     }
   }
 
-  // Makes a file and removes it again. The content is needed because a full disk allows empty files. public void
-  probe(StorageConfiguration conf, String path, int bytes) throws IOException { StoragePath file = new
-  StoragePath(path); HoodieStorage storage = HoodieStorageUtils.getStorage(file, conf); try { OutputStream stream =
-  storage.create(file, false); try { stream.write(new byte[bytes]); } finally { stream.close(); } } finally {
-  storage.deleteFile(file); } }
+  // Makes a file and removes it again. The content is needed because a full disk allows empty files.
+  public void probe(StorageConfiguration conf, String path, int bytes) throws IOException {
+    StoragePath file = new StoragePath(path);
+    HoodieStorage storage = HoodieStorageUtils.getStorage(file, conf);
+    try {
+      OutputStream stream = storage.create(file, false);
+      try {
+        stream.write(new byte[bytes]);
+      } finally {
+        stream.close();
+      }
+    } finally {
+      storage.deleteFile(file);
+    }
+  }
 
   // The time of a file that is made and removed again, in milliseconds since 1970.
   public long now(HoodieStorage storage, String path) throws IOException {
@@ -93,14 +106,44 @@ public class StorageReads {
     return now;
   }
 
-  // Returns milliseconds since 1970; -1 if there is no such file. public long modified(HoodieStorage storage, String
-  path) throws IOException { try { return storage.getPathInfo(new StoragePath(path)).getModificationTime(); } catch
-  (FileNotFoundException e) { return -1; } }
+  // Returns milliseconds since 1970; -1 if there is no such file.
+  public long modified(HoodieStorage storage, String path) throws IOException {
+    try {
+      return storage.getPathInfo(new StoragePath(path)).getModificationTime();
+    } catch (FileNotFoundException e) {
+      return -1;
+    }
+  }
 
-  // The text of a list of `StoragePathInfo`; empty if there is no such folder. public String listed(HoodieStorage
-  storage, String folder, boolean recursive) throws IOException { StoragePath path = new StoragePath(folder); if
-  (!storage.exists(path)) { return ""; } return String.valueOf(recursive ? storage.listFiles(path) :
-  storage.listDirectEntries(path)); }
+  // The text of a list of `StoragePathInfo`; empty if there is no such folder.
+  public String listed(HoodieStorage storage, String folder, boolean recursive) throws IOException {
+    StoragePath path = new StoragePath(folder);
+    if (!storage.exists(path)) {
+      return "";
+    }
+    return String.valueOf(recursive ? storage.listFiles(path) : storage.listDirectEntries(path));
+  }
+
+  // Takes the defaults of YARN and MapReduce from Hadoop's options: two thirds of all, which no file system reads. Hudi
+  // copies all options for each table, lock and block of a log. Where Hadoop loads its defaults again, these are back.
+  public void slim(Configuration conf) throws Exception {
+    Set dropped = new HashSet();
+    for (Iterator each = conf.iterator(); each.hasNext();) {
+      String name = (String) ((Map.Entry) each.next()).getKey();
+      String[] sources = conf.getPropertySources(name);
+      String last = sources == null || sources.length == 0 ? "" : sources[sources.length - 1];
+      if ((last.equals("yarn-default.xml") && name.startsWith("yarn."))
+          || (last.equals("mapred-default.xml") && name.startsWith("mapreduce."))) {
+        dropped.add(name);
+      }
+    }
+    for (Iterator each = dropped.iterator(); each.hasNext();) {
+      conf.unset((String) each.next());
+    }
+    Field sources = Configuration.class.getDeclaredField("updatingResource");
+    sources.setAccessible(true);
+    ((Map) sources.get(conf)).keySet().removeAll(dropped);
+  }
 
   public HoodieTableMetaClient opened(String basePath, StorageConfiguration conf) {
     return HoodieTableMetaClient.builder().setBasePath(basePath).setConf(conf).build();
@@ -124,11 +167,22 @@ public class StorageReads {
     return JsonUtils.toString(TimelineDTO.fromTimeline(meta.reloadActiveTimeline()));
   }
 
-  // The plan of a table service as JSON of its Avro record; null if the instant is no longer pending. public String
-  plan(HoodieTableMetaClient meta, String requested) throws IOException { HoodieTimeline pending =
-  meta.reloadActiveTimeline().filterInflightsAndRequested(); for (Iterator each =
-  pending.getInstantsAsStream().iterator(); each.hasNext();) { HoodieInstant item = (HoodieInstant) each.next(); if
-  (item.requestedTime().equals(requested)) { return plan(meta, item); } } return null; }
+  // The completed instants of the active timeline as it was loaded last, with their completion times.
+  public String completed(HoodieTableMetaClient meta) {
+    return String.valueOf(meta.getActiveTimeline().filterCompletedInstants().getInstants());
+  }
+
+  // The plan of a table service as JSON of its Avro record; null if the instant is no longer pending.
+  public String plan(HoodieTableMetaClient meta, String requested) throws IOException {
+    HoodieTimeline pending = meta.reloadActiveTimeline().filterInflightsAndRequested();
+    for (Iterator each = pending.getInstantsAsStream().iterator(); each.hasNext();) {
+      HoodieInstant item = (HoodieInstant) each.next();
+      if (item.requestedTime().equals(requested)) {
+        return plan(meta, item);
+      }
+    }
+    return null;
+  }
 
   private static String plan(HoodieTableMetaClient meta, HoodieInstant item) throws IOException {
     String action = item.getAction();

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config, indexes, slice_listing
+from jobs.hudi import hashing_config, indexes
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_listing import ListedFile, listed
 from jobs.hudi.flink_mark import flink_mark
@@ -200,7 +200,7 @@ class HudiTable(OpenedTable):
 
     def partitions(self) -> list[str]:
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
-        return slice_listing.partitions(self)
+        return self._listing.partitions()
 
     def files_in(self, partition: str) -> set[str]:
         """Returns the names of all files in the folder of a partition; empty without that folder."""
@@ -213,7 +213,7 @@ class HudiTable(OpenedTable):
 
     def reading(self) -> AbstractContextManager[Any]:
         """Yields Hudi's reader of partitions and files (`HoodieTableMetadata`) as of now. Until the end of the context
-        `file_slices` lists with it, unless an instant completes."""
+        `partitions` and `file_slices` list with it, unless an instant completes."""
         return self._listing.reading()
 
     def file_slices(self) -> list[FileSlice]:

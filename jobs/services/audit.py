@@ -161,8 +161,8 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
 
 def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> tuple[RowsOfReaders, ...]:
     """Returns the partitions whose slices differ between the metadata table and a listing, with the rows by each."""
-    with ExitStack() as clients:
-        differing = sorted(metadata_table.differing_partitions(Examined(table, clients)))
+    with ExitStack() as opened:
+        differing = sorted(metadata_table.differing_partitions(Examined(table, opened)))
     by_metadata = {each.path: each for each in found}
     by_listing = {each.path: each for each in count_rows(table, table.bucket_rules(), by_listing_of=differing)}
     readers = []

@@ -65,7 +65,7 @@ def run(
             if bounds.takes(plan, executed, order.earlier_instants) and runner.executes(client, plan.instant):
                 executed.append(plan)
         context.step("scheduling")
-        with runner.lock.held(context.checkpoint):
+        with runner.lock.held(context.checkpoint), table.reading():
             # Hudi's planner finds the same files as we do, because the lock is held.
             due = _due(table)
             choice = bounds.choose(due, executed)

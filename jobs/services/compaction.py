@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
@@ -59,6 +60,16 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     bounds = Bounds.of(order.params)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
+    with ExitStack() as planning:
+        # Hudi's planner goes by what we have read, unless a writer commits in between.
+        planning.enter_context(table.reading())
+        return _compact(table, order, context, planning)
+
+
+def _compact(
+    table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext, planning: ExitStack
+) -> Result[KindResult]:
+    """Executes all pending plans, then a plan for the rest, before which `planning` is closed."""
     pending = [item.requested for item in table.pending() if item.action == COMPACTION]
     held = Held.of(table, [item for item in table.file_slices() if item.log_files], CLUSTERING_ACTIONS)
     if not pending and (problems := held.refusals(table)):
@@ -76,10 +87,13 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
 
     runner = PlanRunner(table, order, context)
     with WriteClient(table, UNDER_OUR_LOCK, {**DUE, **compaction_engines.options(order)}) as client:
+        if pending:
+            planning.close()
         instants = [instant for instant in pending if runner.executes(client, instant)]
         context.step("scheduling")
         with runner.lock.held(context.checkpoint):
             scheduled = runner.schedule(client)
+        planning.close()
         if scheduled:
             runner.run(client, scheduled)
             instants.append(scheduled)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.checks.examination import Check
     from jobs.services.checks.finding import Finding
 
 REBUILD, VALIDATE = "rebuild", "validate"
@@ -86,8 +87,8 @@ def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
                 gone[0].detail, title="Files that the metadata table lists are gone", hint=gone[0].hint
             )
         ]
-    with ExitStack() as clients:
-        strays = Examined(table, clients).strays
+    with ExitStack() as opened:
+        strays = Examined(table, opened).strays
     if not strays:
         return []
     return [FILES_WITHOUT_COMMIT.because(some(strays))]
@@ -95,12 +96,16 @@ def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
 
 def _findings(table: HudiTable) -> list[Finding]:
     """Compares twice and returns the findings of both, because changes that writers make meanwhile differ only once."""
-    with ExitStack() as clients:
-        # An incomplete metadata table cannot be compared.
-        for check in (parts.metadata_table, metadata_table.listing):
-            first = list(check(Examined(table, clients)))
-            if first:
-                table.reload()
-            if found := confirmed(first, check(Examined(table, clients)) if first else ()):
-                return found
+    # An incomplete metadata table cannot be compared.
+    for check in (parts.metadata_table, metadata_table.listing):
+        first = _look(table, check)
+        if first:
+            table.reload()
+        if found := confirmed(first, _look(table, check) if first else ()):
+            return found
     return []
+
+
+def _look(table: HudiTable, check: Check) -> list[Finding]:
+    with ExitStack() as opened:
+        return list(check(Examined(table, opened)))

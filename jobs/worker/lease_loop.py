@@ -178,7 +178,7 @@ class Worker:
         secrets = secrets_of(order.table.lock.options) | secrets_of(order.table.hudi_options)
         self._log_format.learn(secrets)
         with (
-            contextlib.nullcontext() if only_submitted else self._slots.taken(),
+            self._slots.taken(is_submitted=order.submitted),
             self._attempt_logs.of(order.job_id, order.table_id, order.attempt) as log,
             span(
                 f"attempt of {order.kind}",

@@ -28,6 +28,7 @@ from service.catalog.watch import Watch
 from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
 from service.model import storage_errors, table_errors
+from service.model.formatting import count
 
 router = Routes(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
@@ -115,4 +116,7 @@ def get_buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions
 
 
 def _not_taken(watch: Watch) -> table_errors.SnapshotNotTakenError:
-    return table_errors.SnapshotNotTakenError(f"{watch.error.title}: {watch.error.detail}" if watch.error else "")
+    if watch.error is None:
+        return table_errors.SnapshotNotTakenError("It has not been polled yet.")
+    failed = f"{count(watch.failures, 'poll')} failed. {watch.error.title}: {watch.error.detail}"
+    return table_errors.SnapshotNotTakenError(failed, hint=watch.error.hint)

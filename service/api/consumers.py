@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Path, Response
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from service.api.answers import ListOf, made
+from service.api.answers import Declared, ListOf, made
 from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.requests import COMMIT_TIME, NAME, Request
@@ -37,13 +37,10 @@ class ConsumerIn(Request):
     )
 
 
-class ConsumerOut(BaseModel):
+class ConsumerOut(Declared, declared=Consumer):
     """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
 
-    name: str = Field(examples=["orders-to-warehouse"])
-    instant: str = Field(examples=["20260101120000000"])
     created_at: datetime
-    seen_at: datetime = Field(description="When it reported last")
     expires_at: datetime = Field(description="When nothing is kept for it any more, unless it reports before")
     stale: bool = Field(
         description="Whether it has been silent for too long, and nothing is kept for it", examples=[False]

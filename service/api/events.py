@@ -1,4 +1,4 @@
-"""/v1/events, as a stream or as pages, /v1/event-types, and the schema of this service's facet in OpenLineage events."""
+"""/v1/events, as a stream or as pages, /v1/event-types, and the schema of this service's facet of OpenLineage events"""
 
 from __future__ import annotations
 

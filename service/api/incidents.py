@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Body, Depends, Path, Query
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from jobs.kinds.words import NO_NUL
-from service.api.answers import PageOf, made
+from service.api.answers import Declared, PageOf, made
 from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.query_parameters import AnyOf, Asked, OfTable
 from service.api.requests import SOME_TEXT, Request
@@ -34,37 +34,16 @@ KindQuery = Annotated[
 StateQuery = AnyOf[IncidentState]
 
 
-class IncidentOut(BaseModel):
+class IncidentOut(Declared, declared=Incident):
     """An incident. `title`, `detail` and `hint` describe its effect on the table's readers, and the remedy."""
 
-    id: str = Field(description="Id of the incident", examples=["inc_8c1d0e5f2a7b4963"])
-    table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
-    kind: IncidentKind = Field(
-        description="`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis",
-        examples=["stale-write"],
-    )
-    instant: str = Field(
-        description="The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC",
-        examples=["20260101120000000"],
-    )
-    operation: str | None = Field(description="Hudi's WriteOperationType of that commit", examples=["UPSERT_PREPPED"])
-    state: IncidentState = Field(
-        description="`suspected`: only the rows can prove it; a repair checks them", examples=["open"]
-    )
     title: str = Field(
         description="What it means for readers", examples=["A commit wrote to file groups that had been replaced"]
     )
     detail: str = Field(examples=["No reader sees the 173 rows that 20260101120000000 (UPSERT_PREPPED) wrote there."])
     hint: str = Field(description="The remedy", examples=["Start a repair: it brings the rows to where they belong."])
-    details: dict[str, Any] = Field(
-        description="Figures that depend on the kind", examples=[{"rows": 173, "file_groups": 1, "partitions": 1}]
-    )
     opened_at: datetime
     closed_at: datetime | None
-    because: str | None = Field(
-        description="Why it was closed, and by whom if by hand",
-        examples=["20260101120030000 brought its rows over"],
-    )
 
     @classmethod
     def of(cls, incident: Incident) -> IncidentOut:

@@ -95,7 +95,7 @@ class AuditLog:
         started = time.monotonic()
         is_frequent = scope["path"].startswith(_FREQUENT_PATHS)
         record = None if is_frequent else self._trail.begin(scope)
-        # This status remains if an unexpected exception is raised, which the server answers outside this middleware.
+        # The status remains if an unexpected exception is raised, which the server answers outside this middleware.
         status = int(status_of(GroundskeeperError))
         head: Message | None = None
 
@@ -176,7 +176,7 @@ class Latencies:
         try:
             await self._app(scope, receive, watch)
         except Exception:
-            # The server answers it outside this middleware.
+            # The server answers the error outside this middleware.
             answered(int(status_of(GroundskeeperError)))
             raise
 

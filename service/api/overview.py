@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from jobs.contract import JobKind
 from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.dependencies import DatabaseDep, MonitoringDep
@@ -25,7 +24,7 @@ from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
 from service.delivery.webhook import DeliveryState
 from service.health import overview, overview_store
-from service.health.known_problems import Known
+from service.health.known_problems import Known, TableBacklog
 from service.health.overview import Filter, Health, ListedTable, Order, TableState
 from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
 from service.health.problem import ProblemKind, Severity
@@ -34,7 +33,7 @@ from service.incidents.incident import IncidentState
 from service.lake.table import TableType
 from service.policies import pause_store
 from service.queue import worker_store
-from service.queue.job import JobState, JobVerdict
+from service.queue.job import JobState
 from service.queue.waiting import waits_of
 
 router = Routes(prefix="/v1", tags=["problems"])
@@ -57,29 +56,12 @@ class BriefProblem(Shown):
     since: datetime = Field(description="When it began, as exactly as the data tells")
 
 
-class BacklogOut(Shown):
+class BacklogOut(Shown, declared=TableBacklog):
     """What the services of a table have not done yet, at the last poll that found something new."""
 
-    log_bytes: int = Field(description="Size of the log files of all partitions", examples=[3328599654])
-    base_bytes: int = Field(description="Size of the latest base files of all partitions", examples=[2040109465])
-    commits: int = Field(description="Commits since the last compaction", examples=[21])
 
-
-class PastJobOut(Shown):
+class PastJobOut(Shown, declared=PastJob):
     """One of a table's last jobs. `GET /v1/jobs/{id}` has all of it."""
-
-    id: str = Field(examples=["job_4be1c0d2f6a89b37"])
-    kind: JobKind = Field(examples=["compaction"])
-    state: JobState = Field(examples=["succeeded"])
-    dry_run: bool = Field(description="Whether it changes nothing")
-    verdict: JobVerdict | None = Field(description="The same as in `GET /v1/jobs/{id}`", examples=["refused"])
-    created_at: datetime = Field(description="When it was submitted")
-    started_at: datetime | None = Field(description="When its last attempt began; null before the first")
-    finished_at: datetime | None = Field(description="Null while it is active")
-    error: str | None = Field(
-        description="The title of the error of its last attempt, also of one that is repeated",
-        examples=["The table has no such column"],
-    )
 
 
 class TableRow(BaseModel):
@@ -260,7 +242,7 @@ def get_overview(
     cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
 ) -> Overview:
     """Returns all that the first page of the dashboard shows. The filter and the order apply to the tables. Problems
-    and backlogs are some seconds old. With many thousands of tables their list is too, so that a call takes
+    and backlogs are some seconds old. If there are many thousands of tables, so is their list, so that a call takes
     milliseconds."""
     known = monitoring.problems.known(database.engine, database.clock)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock)

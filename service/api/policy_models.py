@@ -22,10 +22,10 @@ from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.params import as_model
 from service.api.requests import TIME_OF_DAY, Request, Word
-from service.policies.policy import SECTIONS, Pause, Policy
+from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
-from service.scheduling.decision import Verdict
+from service.scheduling.decision import Decision
 
 
 def _check_zone(name: str) -> str:
@@ -159,12 +159,7 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-class PatternPolicyOut(Shown):
-    pattern: str = Field(examples=["orders_*"])
-    precedence: int = Field(description="If two patterns match, the higher value wins", examples=[0])
-    settings: dict[str, Any] = Field(
-        description="The members that were sent", examples=[{"compaction": {"commits": 10}}]
-    )
+class PatternPolicyOut(Shown, declared=PatternPolicy):
     created_at: datetime
     updated_at: datetime
 
@@ -181,20 +176,10 @@ class EffectivePolicyOut(BaseModel):
         return cls(policy=effective.policy.to_json(), sources=dict(effective.sources))
 
 
-class DecisionOut(Shown):
+class DecisionOut(Shown, declared=Decision):
     kind: JobKind
-    verdict: Verdict = Field(description="`wait`: the job is due, but something blocks it")
-    code: str = Field(description="The reason as a code", examples=["not-yet"])
-    because: str = Field(
-        description="The reason as a sentence", examples=["3 commits since the last compaction, threshold 5"]
-    )
     warning: str | None
-    params: dict[str, Any] = Field(description="Parameters of the job that was started or suggested", examples=[{}])
     job_id: str | None
-    first_at: datetime = Field(description="When it was first made", examples=["2026-01-01T12:00:00Z"])
-    last_at: datetime = Field(description="Time of the latest such decision, and of the figures")
-    count: int = Field(description="Number of such decisions in a row")
-    wanted_since: datetime | None = Field(description="Time since which a waiting job has been due")
 
 
 class EvaluationOut(BaseModel):

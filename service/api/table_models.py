@@ -9,11 +9,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.api.answers import Shown, made
+from service.api.answers import Declared, Shown, made
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
-from service.lake.engine_sighting import Sightings
+from service.lake.engine_sighting import Sighting, Sightings
 from service.model.flink_restart import FlinkRestart
 
 
@@ -77,29 +77,15 @@ class FlinkOut(Shown):
     restart: FlinkRestart = Field(description="How it is started again after each stop", examples=["from-savepoint"])
 
 
-class SightingOut(Shown):
+class SightingOut(Shown, declared=Sighting):
     """The detection of an engine."""
 
     first_seen: datetime
     last_seen: datetime
-    instant: str | None = Field(
-        description="The latest instant with evidence; null if the evidence is in the table itself"
-    )
-    evidence: str = Field(
-        description="What shows that the engine writes the table", examples=["flink checkpoint in the commit"]
-    )
 
 
-class WritersOut(BaseModel):
+class WritersOut(Declared, declared=Writers):
     hudi_version: str | None
-    stopped: bool = Field(description="Declared: no writer is running", examples=[False])
-    retry_conflicts: bool = Field(
-        description="Declared: all writers write a batch again when it conflicts", examples=[False]
-    )
-    query_pruning_off: bool = Field(
-        description="Declared: Hudi's pruning by buckets is off wherever SQL reads the table", examples=[False]
-    )
-    engines: list[WriterEngine] | None = Field(description="The declared engines; null if not declared")
     flink: FlinkOut | None = Field(description="The Flink job that writes the table; null if not declared")
     detected: dict[WriterEngine, SightingOut] = Field(
         description="Detected on the table since `engines` was last declared", examples=[{}]

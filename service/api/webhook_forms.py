@@ -15,10 +15,10 @@ from jobs.kinds.words import NO_NUL
 from jobs.redaction import MASK
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
-from service.api.answers import made
+from service.api.answers import Declared, made
 from service.api.requests import EVENT_TYPE, Moment, Request, Word
 from service.delivery.open_lineage import SCHEME
-from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
+from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult, Webhook
 from service.events.event import EventType
 
 
@@ -84,25 +84,14 @@ class ReplayIn(Request, json_schema_extra={"examples": [{"since": "2026-01-01T00
     with_delivered: bool = Field(False, description="Also events that were delivered already")
 
 
-class WebhookOut(BaseModel):
-    id: str = Field(description="Id of the webhook", examples=["wh_5d0c9b8a7f6e4d3c"])
-    url: str = Field(description="Complete for admins only, because many services accept any caller that knows it")
+class WebhookOut(Declared, declared=Webhook):
     types: list[str]
     tables: list[str]
     headers: dict[str, str] = Field(description="The values are masked")
     description: str
     enabled: bool = Field(description="Whether anything is sent", examples=[True])
-    disabled_because: str | None = Field(description="Why nothing is sent; null if it is enabled")
-    disabled_at: datetime | None = Field(description="Since when nothing is sent")
-    failing_since: datetime | None = Field(description="The first failure after the last success")
-    last_success_at: datetime | None = Field(
-        description="When a message was last delivered", examples=["2026-01-01T12:00:00Z"]
-    )
     pending: int = Field(description="Deliveries that wait for an attempt or a retry", examples=[0])
     dead: int = Field(description="Deliveries that were given up and not replayed", examples=[0])
-    old_secret_until: datetime | None = Field(
-        description="Until then messages are also signed with the previous secret"
-    )
     created_at: datetime
     updated_at: datetime
 
@@ -131,11 +120,9 @@ class WebhookCreated(WebhookOut):
     secret: str = Field(description="Secret for checking signatures. Not shown again", examples=["whsec_C2FVsBQIh..."])
 
 
-class DeliveryAttemptOut(BaseModel):
+class DeliveryAttemptOut(Declared, declared=SendResult):
     at: datetime
     milliseconds: int = Field(description="Until the status arrived, or the attempt was given up")
-    status: int | None = Field(description="HTTP status; null without an answer, and for Kafka", examples=[200])
-    error: str | None = Field(description="Why it failed; null for an answer of HTTP")
     response: str = Field(description="The beginning of the answer's body; for Kafka, partition and offset")
     retry_at: datetime | None = Field(description="When it is tried again; null if it is not")
 
@@ -148,18 +135,9 @@ class DeliveryAttemptOut(BaseModel):
         )
 
 
-class DeliveryOut(BaseModel):
-    id: str = Field(description="Id of the delivery", examples=["dlv_9c1d3e5f7a2b4c6d"])
+class DeliveryOut(Declared, declared=Delivery):
     webhook_id: str
-    event_id: str = Field(
-        description="The `webhook-id` of the message, the same in every attempt and replay",
-        examples=["evt_3b0f2a9d5e7b1c44"],
-    )
-    event_type: str = Field(description="Type of the event", examples=["commit.published"])
     table_id: str | None
-    state: DeliveryState = Field(
-        description="`pending`, `delivered`, or `dead`: given up unless replayed", examples=["delivered"]
-    )
     created_at: datetime
     ended_at: datetime | None
     attempts: list[DeliveryAttemptOut]

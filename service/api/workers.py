@@ -10,7 +10,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
-from service.api.answers import ListOf
+from service.api.answers import Declared, ListOf
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.job_models import JobProblem
 from service.api.query_parameters import AnyOf, Since, Until
@@ -66,21 +66,13 @@ class WorkerOut(BaseModel):
         )
 
 
-class DemandOut(BaseModel):
+class DemandOut(Declared, declared=Demand):
     """The demand in numbers, so that a scaler can take each by its path, and in a sentence. The members from
     `work_seconds` on follow from a forecast."""
 
-    queued: int = Field(description="Queued jobs, also those that nothing can start yet")
-    startable: int = Field(description="Queued jobs that a free slot would take at once")
-    bytes: int = Field(description="Size of the tables of startable jobs, of each table once")
-    oldest_seconds: float = Field(description="How long the oldest startable job has been due")
-    running: int = Field(description="Jobs that workers hold")
     wanted_slots: int = Field(
         description="Slots with which no startable job would wait for one longer than the goal; at least `running`"
     )
-    slots: int = Field(description="Slots of the ready workers")
-    workers: int = Field(description="Ready workers that were seen within a minute")
-    waiting_workers: int = Field(description="Workers that start Spark, or wait for a first executor")
     goal_seconds: float = Field(description="How long a job may wait for a slot")
     work_seconds: float = Field(description="What the jobs that are due will take together")
     wait_seconds: float | None = Field(description="When the last of them will start; null without a slot")

@@ -46,12 +46,12 @@ def claim(
     without: Collection[str] = (),
     failing_again_at: datetime | None = None,
 ) -> list[Watch]:
-    """Claims at most `limit` tables that are requested or due, requested ones first, then longest due; none of
-    `without`. Requests count for tables whose last poll succeeded, unless somebody `insisted`: a writer whose table
-    cannot be read must not be able to have it read all the time.
+    """Claims at most `limit` tables that are requested or due, except those in `without`. Requested tables come first,
+    then those that have been due for the longest time. Requests count for tables whose last poll succeeded, unless
+    somebody `insisted`: a writer whose table cannot be read must not be able to have it read all the time.
 
-    Claimed tables are due again at `next_poll_at`, those whose polls fail at `failing_again_at` if that is given. So
-    claims need no release, and a table whose claimer dies is only polled later. Concurrent calls are safe: on
+    Claimed tables are due again at `next_poll_at`; if `failing_again_at` is given, those whose polls fail are due then.
+    So claims need no release, and a table whose claimer dies is only polled later. Concurrent calls are safe: on
     PostgreSQL each skips the rows that another has locked.
     """
     given: dict[str, Any] = {

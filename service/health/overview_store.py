@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
 
 from jobs.contract import JobKind, Problem
+from jobs.spec import Spec, Told
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
 from service.delegation.plan import PlanState
@@ -20,7 +22,6 @@ from service.queue.job import HELD, Job, JobState, JobVerdict, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -43,18 +44,24 @@ class Activity:
 
 
 @dataclass(frozen=True)
-class PastJob:
+class PastJob(Told):
     """The fields of a past job that the overview shows."""
 
-    id: str
-    kind: JobKind
-    state: JobState
-    dry_run: bool
-    verdict: JobVerdict | None
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    error: str | None  # The title of the last error.
+    id: Annotated[str, Spec(examples=("job_4be1c0d2f6a89b37",))]
+    kind: Annotated[JobKind, Spec(examples=("compaction",))]
+    state: Annotated[JobState, Spec(examples=("succeeded",))]
+    dry_run: Annotated[bool, Spec("Whether it changes nothing")]
+    verdict: Annotated[JobVerdict | None, Spec("The same as in `GET /v1/jobs/{id}`", examples=("refused",))]
+    created_at: Annotated[datetime, Spec("When it was submitted")]
+    started_at: Annotated[datetime | None, Spec("When its last attempt began; null before the first")]
+    finished_at: Annotated[datetime | None, Spec("Null while it is active")]
+    error: Annotated[
+        str | None,
+        Spec(
+            "The title of the error of its last attempt, also of one that is repeated",
+            examples=("The table has no such column",),
+        ),
+    ]
 
 
 @dataclass(frozen=True)

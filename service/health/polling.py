@@ -10,6 +10,7 @@ from service.health.next_step import Step, diagnose, look_at_table
 from service.health.problem import Definition, ProblemKind, Severity
 from service.model.command_line import line
 from service.model.formatting import count, duration
+from service.model.storage_errors import FileDamagedError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -90,7 +91,7 @@ def unreadable(table: TableFacts, now: datetime) -> HealthProblem | None:
             "base_path": table.base_path,
             "last_read_at": watch.looked_at.isoformat() if watch.looked_at else None,
         },
-        step=look_at_table(table.id),
+        step=diagnose(table.id) if error.type == FileDamagedError.type else look_at_table(table.id),
         remedy=f"{error.hint} Unregister a table that is gone for good.".strip(),
     )
 

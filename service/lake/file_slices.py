@@ -104,7 +104,8 @@ class _Group:
 
 @dataclass(frozen=True)
 class Listed:
-    """`freed_*`: committed files that are in no latest slice. `groups` are all file ids that have committed files."""
+    """`freed_*` count committed files that are in no latest slice. `groups` are all file ids that have committed
+    files."""
 
     slices: tuple[FileSlice, ...] = ()
     freed_files: int = 0
@@ -167,7 +168,7 @@ def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     Raises StorageError.
     """
     visibility = Visibility.of(timeline, config.timeline_layout)
-    # The files are listed later: those of a replacecommit that is archived in between are gone by then.
+    # The files are listed later. Files of a replacecommit that is archived in between are missing then.
     replaced = _replaced(storage, config, timeline)
     files = files_by_partition(storage)
     return tuple(
@@ -184,7 +185,7 @@ def _replaced(storage: Storage, config: TableConfig, timeline: Timeline) -> dict
         if instant.is_completed and instant.action == "replacecommit":
             try:
                 metadata = read_metadata(storage, config, instant)
-            except PathNotFoundError:  # archived since
+            except PathNotFoundError:  # It was archived since.
                 continue
             for path, file_ids in metadata.replaced.items():
                 found[path].update(file_ids)

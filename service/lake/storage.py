@@ -42,7 +42,7 @@ _REFUSED: Mapping[Refusal | None, type[StorageError]] = {
 }
 """What refuses a reader. The others refuse only writes."""
 
-# So says Arrow of it.
+# Arrow says so if there is no reason.
 _WITHOUT_REASON = "No response body"
 
 MAX_METADATA_BYTES = 64 * 1024 * 1024
@@ -158,7 +158,8 @@ class Storage:
         return _translated_errors(self.base_path, path, self._reason)
 
     def _reason(self, refusal: Refusal | None, said: str) -> Refusal | None:
-        """S3 gives no reason in its answer to a request for a head; it does in that to a listing."""
+        """Returns the reason of an error. S3 gives none in its answer to a HEAD request, but does so in its answer to a
+        listing."""
         if refusal is not Refusal.DENIED or is_local(self.base_path) or _WITHOUT_REASON not in said:
             return refusal
         try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import time
+from datetime import datetime, time
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP
-from jobs.kinds.parameters import Spec
+from jobs.spec import Spec, Told
 from service.policies.settings import (
     ArchivalSettings,
     AuditSettings,
@@ -25,10 +26,6 @@ from service.policies.settings import (
     Section,
     SyncSettings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -117,17 +114,19 @@ SECTIONS: Mapping[str, type[Any]] = {
 
 
 @dataclass(frozen=True)
-class PatternPolicy:
+class PatternPolicy(Told):
     """The settings for all tables whose name matches a glob. `settings` has only the members that were set.
 
     If several patterns match, the one with the higher `precedence` wins, then the one with more literal characters.
     """
 
-    pattern: str
-    settings: Mapping[str, Any]
+    pattern: Annotated[str, Spec(examples=("orders_*",))]
+    settings: Annotated[
+        Mapping[str, Any], Spec("The members that were sent", examples=({"compaction": {"commits": 10}},))
+    ]
     created_at: datetime
     updated_at: datetime
-    precedence: int = 0
+    precedence: Annotated[int, Spec("If two patterns match, the higher value wins", examples=(0,))] = 0
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ _OPEN = (
 _OPEN_KIND = _OPEN.where(_b.c.kind == sa.bindparam("of_kind"))
 
 _ALIKE = 20
-"""The most breakers that are half opened because a table that failed in the same way has succeeded."""
+"""Maximum number of breakers that are half opened because another table with the same error has succeeded."""
 
 
 def find(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> Breaker | None:
@@ -80,7 +80,7 @@ def record(connection: Connection, breaker: Breaker) -> None:
 
 def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> None:
     """Closes the breaker, because an attempt has succeeded. Tables of the group that failed with the same error are
-    tried again at once: what was wrong may have been wrong with all of them."""
+    retried at once, because they may have had the same cause."""
     removed = connection.execute(_REMOVE, {"of_table": table_id, "of_kind": kind.value}).one_or_none()
     if removed is None or removed.error is None:
         return
@@ -93,9 +93,9 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 
 
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
-    """Lets the next attempt start now, of one kind of job or of all, and makes the jobs due that wait for it.
+    """Lets the next attempt of one kind of job or of all start now, and makes the jobs due that wait for it.
 
-    The next attempt gets the time of the failure, which says that somebody asked for it (`Breaker.put_off`).
+    `next_try_at` becomes the time of the failure, which marks the attempt as requested (`Breaker.put_off`).
     """
     which = {"of_table": table_id} if kind is None else {"of_table": table_id, "of_kind": kind.value}
     kinds = connection.execute(_OPEN if kind is None else _OPEN_KIND, which).scalars().all()
@@ -105,7 +105,8 @@ def half_open(connection: Connection, table_id: str, now: datetime, *, kind: Job
 
 
 def mended(connection: Connection, table_id: str, now: datetime) -> None:
-    """Half opens all breakers of a table that has changed, and makes policies forget the failures of earlier jobs."""
+    """Half opens all breakers of a table that was repaired or changed, and makes policies forget the failures of
+    earlier jobs."""
     half_open(connection, table_id, now)
     upsert(connection, _t, {"table_id": table_id}, {"mended_at": now})
     decision_times.wake(connection, table_id, now)

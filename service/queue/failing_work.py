@@ -26,10 +26,8 @@ def next_try_at(
     refused: bool = False,
     now: datetime,
 ) -> datetime:
-    """Closes or opens the breaker of the table and the kind after an attempt, and returns when the next one may start.
-
-    `job` is as it was leased, and still held. Dry runs, which only people ask for, change nothing.
-    """
+    """Closes or opens the breaker of the table and the kind after an attempt, and returns when the next attempt may
+    start. `job` is in its state at the lease, and still held. Dry runs, which only people request, change nothing."""
     if job.dry_run:
         return now
     if outcome is AttemptOutcome.SUCCEEDED:
@@ -49,8 +47,8 @@ def next_try_at(
 
 
 def put_off(connection: Connection, job: Job, now: datetime) -> datetime | None:
-    """Returns until when a due attempt waits because more tables fail than when its time was set; None if it may start.
-    The wait is a minute at most, since others may not wait for a slot any more then."""
+    """Returns until when a due attempt has to wait because more tables fail now than when its time was set; None if it
+    may start. The wait is at most a minute, because then other jobs may no longer wait for a slot."""
     breaker = None if job.dry_run else breaker_store.find(connection, job.table_id, job.kind, now)
     if breaker is None:
         return None

@@ -22,7 +22,7 @@ _r = schema.tables
 
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, LockSighting]:
-    """Returns the last sightings, of those tables that are looked at."""
+    """Returns the last sightings of these tables, if their locks are checked."""
     if not table_ids:
         return {}
     rows = connection.execute(_OF_TABLES, {"of_tables": list(table_ids)})
@@ -37,18 +37,17 @@ def in_the_way(connection: Connection, table_id: str | None = None) -> dict[str,
 
 
 def locked(looked_after: datetime | sa.BindParameter[datetime]) -> sa.Select[tuple[str]]:
-    """Selects the tables whose locks hold jobs back. A lock that nobody has looked at since, as for `FRESH`, may be
-    free."""
+    """Selects the tables whose locks hold jobs back. A lock that was not checked after `looked_after` may be free."""
     return sa.select(_l.c.table_id).where(_l.c.holds_back, _l.c.looked_at > looked_after)
 
 
 def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> None:
-    """Begins to look at the locks of these tables; nothing changes for those that are looked at already."""
+    """Begins to check the locks of these tables; those that are checked already stay unchanged."""
     if not table_ids:
         return
     new = {"next_look_at": sa.literal(now, schema.UtcDateTime), "holds_back": sa.false()}
     new["state"] = sa.literal(LockState.UNKNOWN.value)
-    # Only tables that are still there count; their fixed order keeps two replicas from a deadlock.
+    # Only registered tables are inserted, in a fixed order, which prevents deadlocks between replicas.
     registered = sa.select(_r.c.id, *new.values()).where(_r.c.id.in_(list(table_ids))).order_by(_r.c.id)
     rows = insert(connection, _l).from_select(["table_id", *new], registered)
     connection.execute(rows.on_conflict_do_nothing(index_elements=["table_id"]))
@@ -57,7 +56,7 @@ def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> 
 def claim(
     connection: Connection, *, now: datetime, next_look_at: datetime, limit: int, without: Collection[str] = ()
 ) -> list[LockSighting]:
-    """Claims at most `limit` locks that are due for a look, longest due first. Claimed ones are due again at
+    """Claims at most `limit` locks that are due for a check, longest due first. Claimed ones are due again at
     `next_look_at`, so a claim needs no release. Replicas claim different ones."""
     due = (
         sa.select(_l.c.table_id)
@@ -71,13 +70,13 @@ def claim(
 
 
 def record(connection: Connection, sighting: LockSighting, next_look_at: datetime) -> None:
-    """Records what a look has found, unless the table is not looked at any more."""
+    """Records the result of a check, unless the table's lock is no longer checked."""
     found = sighting.to_row("table_id")
     connection.execute(_l.update().where(_l.c.table_id == sighting.table_id).values(next_look_at=next_look_at, **found))
 
 
 def forget(connection: Connection, table_ids: Collection[str]) -> None:
-    """Ends the looks at the locks of these tables."""
+    """Ends the checks of these tables' locks."""
     if table_ids:
         connection.execute(_l.delete().where(_l.c.table_id.in_(list(table_ids))))
 

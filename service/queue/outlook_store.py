@@ -1,4 +1,4 @@
-"""Reads from the database what a forecast needs: the queue, what workers hold, and what ended jobs have taken."""
+"""Reads the data of a forecast: queued jobs, jobs that workers hold, and the durations of ended jobs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ _AT_ONCE = 4000
 # Literals, not parameters: only then does SQLite use the small partial indexes of queued and of held jobs.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_OF_POLICY = _j.c.reason.is_not(None).label("is_of_policy")
 _OF_JOB = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.mutating, _j.c.worker_group)
 # Every submission executes these statements, so they are built once.
 _LOCKED = lock_sighting_store.locked(sa.bindparam("looked_after", type_=schema.UtcDateTime))
 _QUEUED: sa.Select[Any] = (
     sa.select(
         *(*_OF_JOB, _j.c.priority, _j.c.created_at, _j.c.not_before, _j.c.waits_for_writers),
-        _j.c.reason.is_not(None).label("is_of_policy"),
+        _IS_OF_POLICY,
         (_j.c.mutating & _j.c.table_id.in_(_LOCKED)).label("is_locked"),
         _j.c.held_back,
     )
@@ -43,7 +44,7 @@ _QUEUED: sa.Select[Any] = (
     .order_by(_j.c.priority.desc(), _j.c.created_at, _j.c.id)
     .limit(MOST_QUEUED)
 )
-_HELD: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at).where(_IS_HELD, _j.c.leased_at.is_not(None))
+_HELD: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at, _IS_OF_POLICY).where(_IS_HELD, _j.c.leased_at.is_not(None))
 _USED = sa.select(_t.c.table_id, _t.c.used).where(
     _t.c.table_id.in_(sa.select(_j.c.table_id).where(_IS_QUEUED).distinct()), _t.c.used.is_not(None)
 )
@@ -82,6 +83,7 @@ class HeldRow:
     mutating: bool
     worker_group: str
     leased_at: datetime
+    is_of_policy: bool = False
 
 
 def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
@@ -94,14 +96,14 @@ def held(connection: Connection) -> list[HeldRow]:
 
 
 def used(connection: Connection) -> dict[str, float]:
-    """Returns how the tables that have queued jobs have used slots (`service.queue.slot_use`)."""
+    """Returns the slot use of tables with queued jobs (`service.queue.slot_use`)."""
     return {row.table_id: row.used for row in connection.execute(_USED)}
 
 
 @dataclass
 class Lessons:
-    """What the jobs tell that ended from `since` until `until`, as far as they have been read: both None before the
-    first. Each reading is short, so that none takes long; the oldest jobs come last."""
+    """The durations of jobs that ended from `since` until `until`, as far as they have been read; both are None before
+    the first reading. Each reading is short, and the oldest jobs are read last."""
 
     durations: Durations = field(default_factory=Durations)
     since: datetime | None = None
@@ -109,7 +111,8 @@ class Lessons:
     _read: int = 0
 
     def go_on(self, connection: Connection) -> None:
-        """Takes in the jobs that have ended since, and some thousand older ones until there are MOST_LEARNED."""
+        """Reads the jobs that have ended since the last reading, and some thousand older ones until there are
+        MOST_LEARNED."""
         if self._read:
             after = datetime.min.replace(tzinfo=UTC) if self.until is None else self.until
             for row in connection.execute(_ENDED_AFTER, {"after": after}):

@@ -51,7 +51,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
     """Takes back up to 100 jobs. Every replica may run this at any time: each skips jobs that another has locked."""
     now = clock()
     with reading(engine) as connection:
-        # Read first, so that the usual case takes no write lock.
+        # The read comes first, so that the usual case takes no write lock.
         if not lease_store.is_any_run_out(connection, now):
             return Recovered()
     ends: dict[str, JobState] = {}
@@ -63,9 +63,9 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
                     ends[job.id] = _take_back(connection, job, now)
                 counts += job_tally.of_attempt(job, AttemptOutcome.LOST, {}, now)
             except DBAPIError:
-                raise  # It is the database, not the job.
+                raise  # The database failed, not the job.
             except Exception:
-                # A failure with one job must not keep the others from being taken back.
+                # An error with one job must not prevent the recovery of others.
                 log.exception("Job %s could not be taken back", job.id)
         by_state = {state: tuple(job_id for job_id in ends if ends[job_id] is state) for state in set(ends.values())}
         queued, undecided = by_state.pop(JobState.QUEUED, ()), by_state.pop(JobState.UNKNOWN, ())

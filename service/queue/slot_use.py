@@ -1,9 +1,6 @@
-"""The slot-seconds of each table, for turns that are fair by time and not by number of jobs.
-
-Slot-seconds count half after `HALF_LIFE`. What is stored is the logarithm of their sum, as it would be at a fixed
-moment: so the order of two tables does not depend on the time at which it is asked for, and the database can sort by
-the column ("forward decay").
-"""
+"""The slot-seconds of each table, for a fair order by time instead of by number of jobs. The weight of slot-seconds
+halves with each `HALF_LIFE`. The column has the logarithm of their weighted sum at a fixed moment: so the order of two
+tables does not depend on the time of the query, and the database can sort by the column ("forward decay")."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 HALF_LIFE = timedelta(minutes=10)
 
 AT_LEAST = 1.0
-"""Seconds that every lease costs, at its beginning: a table does not get all free slots at one moment."""
+"""Seconds that every lease costs at its beginning, so that a table does not get all free slots at once."""
 
 _t = schema.turns
 _USED = sa.select(_t.c.used).where(_t.c.table_id == sa.bindparam("of_table"))

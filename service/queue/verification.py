@@ -36,8 +36,8 @@ def contradiction(
 ) -> Problem | None:
     """Returns the difference between a reported success and the timeline; None if they agree.
 
-    They agree if each reported instant has completed, or is older than the active timeline, and what was archived is
-    gone from there. A table that cannot be read contradicts nothing: the worker has read its timeline itself.
+    They agree if each reported instant has completed or is older than the active timeline, and if archived instants are
+    not on it. A table that cannot be read contradicts nothing, because the worker has read its timeline itself.
     """
     archived = ArchivalResult.parse(result.details).last_archived
     if result.outcome is not Outcome.SUCCEEDED or not (result.instants or archived):

@@ -40,7 +40,7 @@ _PRECISION = timedelta(seconds=5)
 
 
 _FAILED_FOR = timedelta(minutes=10)
-"""The least time for which a worker that did not start is listed."""
+"""Minimum time for which a worker that did not start is listed."""
 
 
 def is_fresh(connection: Connection, worker_id: str, info: WorkerInfo, now: datetime) -> bool:
@@ -53,7 +53,7 @@ def announce(connection: Connection, worker_id: str, info: WorkerInfo, now: date
     """Stores the worker's description of itself, which it sends with each request for a job, or on its own."""
     values = {**info.to_json(), "last_seen": now}
     if info.state is WorkerState.FAILED:
-        # A supervisor starts it again and again, each time under another name.
+        # A supervisor restarts a failing worker repeatedly, each time under another name.
         failed = (_w.c.group == info.group) & (_w.c.state == WorkerState.FAILED.value)
         connection.execute(_w.delete().where(failed, _w.c.last_seen < now - _FAILED_FOR))
     upsert(connection, _w, {"id": worker_id}, values, only_new={"first_seen": now})

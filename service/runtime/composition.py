@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jobs.format.spark_options import is_local
 from jobs.local_process import ids_of_process
-from service.access.secret_cipher import SecretCipher, key_from
+from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
@@ -73,7 +73,7 @@ _CLOCK_SECONDS = 10.0
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
-# Looks at locks: so many hang for so long at most.
+# At most so many reads of locks hang at once, each for so long at most.
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
@@ -91,7 +91,7 @@ class Composition:
     notifier: Notifier = field(default_factory=Notifier)
     poll_requests: PollRequests = field(default_factory=PollRequests)
     tasks: TaskHealth = field(default_factory=TaskHealth)
-    rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
+    rng: random.Random = field(default_factory=random.Random)  # The numbers are for jitter, and nothing secret.
 
     def __post_init__(self) -> None:
         self._timekeeping = Timekeeping(self.engine)
@@ -106,7 +106,8 @@ class Composition:
         self._readers = ReaderPool(
             _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT
         )
-        # Theirs as well: a lock server that does not answer keeps neither calls nor polls waiting.
+        # Reads of locks have readers of their own too: a lock server that does not answer keeps neither calls nor polls
+        # waiting.
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -167,7 +168,7 @@ class Composition:
                 ),
                 count=chosen.workers,
                 standbys=chosen.standby_workers,
-                # Always, not only if tokens exist: the first one may be created while the service runs.
+                # Workers always get a token, since the first one may be created while the service runs.
                 environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
                 rng=self.rng,
                 drain_seconds=chosen.drain_seconds,
@@ -324,4 +325,4 @@ class Composition:
         keys, url = self.chosen.secret_keys, self.engine.url
         if keys or url.database is None or self.engine.dialect.name != "sqlite":
             return SecretCipher([key.get_secret_value() for key in keys])
-        return SecretCipher([key_from(Path(url.database).with_suffix(".key"))])
+        return SecretCipher([key_from(key_file(Path(url.database)))])

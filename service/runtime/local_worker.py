@@ -70,7 +70,8 @@ class LocalWorkers:
         self._watchers: list[threading.Thread] = []
 
     def start(self, *, on_death: Callable[[str], None]) -> None:
-        """Starts the watchers. `on_death` is called if a watcher cannot go on, say if no process can be started."""
+        """Starts the watchers. `on_death` is called if a watcher cannot go on, for example if no process can be
+        started."""
         for number in range(1, self._processes + 1):
             watcher = threading.Thread(
                 target=self._watch, args=(number, on_death), name=f"worker-{number}", daemon=True

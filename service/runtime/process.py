@@ -117,7 +117,7 @@ class Daemon:
         # minute, for 0.1 s in which no thread runs.
         gc.collect()
         gc.freeze()
-        # Lists of thousands of tables are no cycles: to look through them again and again took a third of the time.
+        # Lists of thousands of tables are no cycles. Looking through them again and again took a third of the time.
         gc.set_threshold(_COLLECTED_AFTER, 20, 50)
         threading.excepthook = self._thread_died
         try:

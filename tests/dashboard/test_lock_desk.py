@@ -44,7 +44,7 @@ def desk(page: Page) -> Locator:
 
 @pytest.mark.exhaustive
 def test_it_is_broken_with_a_reason(installation: Installation, page: Page, lock: Path, desk: Locator) -> None:
-    expect(desk).to_contain_text("a writer that did not sign it")
+    expect(desk).to_contain_text("a writer that Hudi's lock file does not name")
     desk.get_by_label("Why its holder is dead").fill("Its machine was switched off.")
     desk.get_by_role("button", name="Break the lock").click()
     dialog = page.get_by_role("dialog")

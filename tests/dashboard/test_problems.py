@@ -26,6 +26,12 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
     made.close()
 
 
+def test_an_overview_without_tables_leads_to_the_form_that_registers_one(fleet: Fleet, page: Page) -> None:
+    page.goto(fleet.service.url)
+    page.locator("#tables").get_by_role("link", name="Register a table").click()
+    expect(page.get_by_label("Path")).to_be_visible()
+
+
 @pytest.mark.exhaustive
 def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fleet, page: Page) -> None:
     standing = [(kind, scene(fleet)) for scene, kind in SCENES.items()]

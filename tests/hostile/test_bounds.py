@@ -74,7 +74,7 @@ def refused(watched: Watched, table: SmallTable) -> str:
     watched.poll()
     watch = watched.watch(table_id)
     assert watch.error is not None
-    assert watch.error.type == "storage-error", watch.error
+    assert watch.error.type in {"storage-error", "file-damaged"}, watch.error
     assert watched.commits(table_id) == []
     return watch.error.detail
 

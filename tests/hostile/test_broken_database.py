@@ -19,6 +19,7 @@ from service.db import schema
 from service.db.engine import open_engine, reading, writing
 from service.db.probe import Probe, check_integrity
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError
+from tests.integration.control_plane.databases import new_sqlite
 from tests.integration.serving import Serving, eventually
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def test_nor_does_it_without_the_permission_to_write(tmp_path: Path, mode: int) 
 
 
 def migrated(folder: Path) -> None:
-    subprocess.run([sys.executable, "-m", "service.cli", "migrate"], cwd=folder, check=True, capture_output=True)
+    new_sqlite(folder / NAME)
     checkpoint(folder / NAME)
 
 

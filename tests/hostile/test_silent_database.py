@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from tests.postgresql import Server
 
-# The answer to a statement is waited for 5 seconds longer than this, a connection as long, and also a free one.
+# Statements are ended after this time; the client waits 5 seconds longer for their answers, and 5 seconds for a
+# connection.
 STATEMENT_SECONDS = 2
 LONGEST_SECONDS = STATEMENT_SECONDS + 5 + 5 + 5 + 2
 SHORT = f"connect_timeout=2&options=-c%20statement_timeout%3D{STATEMENT_SECONDS}s"

@@ -96,10 +96,10 @@ class Polls:
         (avro.NESTED, "table-not-readable"),
         (avro.ENDLESS, "table-too-slow"),
         # Made in the test: it takes seconds, and each process of a test run imports this module.
-        (lambda: avro.bomb(3 * 1024 * MIB), "storage-error"),
-        (avro.NESTED[:50], "storage-error"),
-        (b"[" * 1_000_000, "storage-error"),
-        (b'{"partitionToWriteStats": {"p": [{"fileId": 7, "numInserts": 1e400}]}}', "storage-error"),
+        (lambda: avro.bomb(3 * 1024 * MIB), "file-damaged"),
+        (avro.NESTED[:50], "file-damaged"),
+        (b"[" * 1_000_000, "file-damaged"),
+        (b'{"partitionToWriteStats": {"p": [{"fileId": 7, "numInserts": 1e400}]}}', "file-damaged"),
     ],
     ids=["recursive", "endless", "bomb", "torn", "nested-json", "infinite"],
 )

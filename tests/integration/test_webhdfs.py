@@ -209,7 +209,7 @@ def test_a_lock_is_read_and_removed_only_while_it_is_the_one_that_was_read(
     assert read().state is LockState.FREE
     cluster.create("/locked/.hoodie/lock")
     held = read()
-    assert (held.state, held.holder) == (LockState.HELD, "a writer that did not sign it")
+    assert (held.state, held.holder) == (LockState.HELD, "a writer that Hudi's lock file does not name")
     assert abs(held.since - datetime.now(UTC)) < timedelta(minutes=1)
     assert remove("another") is False
     with files.open_output_stream("/locked/.hoodie/lock") as file:

@@ -141,6 +141,22 @@ def test_wrong_hash_fields_are_refused() -> None:
     assert detect(evidence).index is None
 
 
+@pytest.mark.parametrize("fields", [("id",), ("at",), ("id", "region"), ("region", "at"), ("id", "region", "at")])
+def test_hash_fields_that_are_part_of_the_key_are_found(fields: tuple[str, ...]) -> None:
+    keys = [f"id:{number},region:r{number % 7},at:t{number * number}" for number in range(400)]
+    evidence = replace(table_of(4, keys, fields), record_key_fields=("id", "region", "at"))
+    assert detect(evidence).index == BucketIndex(4, fields)
+
+
+def test_two_choices_of_hash_fields_that_fit_ask_for_the_claim() -> None:
+    # The last field is the same in all keys, and even numbers of buckets cannot tell 31 times a code from the code.
+    keys = [f"id:{number},region:b" for number in range(400)]
+    evidence = replace(table_of(2, keys, ("id",)), record_key_fields=("id", "region"))
+    finding = detect(evidence)
+    assert finding.index is None
+    assert "(id, region; id)" in finding.warnings[0]
+
+
 def test_keys_that_hudi_cannot_hash_by_the_claimed_fields_contradict_the_claim() -> None:
     keys = [f"id:{number},at:10:{number:02d}" for number in range(400)]
     evidence = table_of(4, keys, ("id", "at"))

@@ -24,15 +24,14 @@ _ENDS = (CancelledError, LeaseLostError, TimedOutError)
 def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Examination:
     """Runs the checks, which are given by name. Writers may be at work meanwhile."""
     findings: list[DamageFound] = []
-    with ExitStack() as clients:
-        examination = _Examination(table, clients, context)
-        first = examination.look(checks, "checking")
-        doubtful = {name: checks[name] for name, found in first.items() if found}
-        if doubtful:
-            # A writer may have been in the middle of a change. Only real damages are found again after it.
-            table.reload()
-        for name, found in examination.look(doubtful, "checking again").items():
-            findings += [each.result(name) for each in confirmed(first[name], found)]
+    examination = _Examination(table, context)
+    first = examination.look(checks, "checking")
+    doubtful = {name: checks[name] for name, found in first.items() if found}
+    if doubtful:
+        # A writer may have been in the middle of a change. Only real damages are found again after it.
+        table.reload()
+    for name, found in examination.look(doubtful, "checking again").items():
+        findings += [each.result(name) for each in confirmed(first[name], found)]
     failed = examination.failed
     return Examination(
         findings=tuple(findings),
@@ -45,32 +44,33 @@ class _Examination:
     """Runs checks on one table. `failed` are the checks that could not be made, with the reason, so that the error of
     one check does not hide the findings of others."""
 
-    def __init__(self, table: HudiTable, clients: ExitStack, context: JobContext) -> None:
+    def __init__(self, table: HudiTable, context: JobContext) -> None:
         self.failed: dict[str, JobError] = {}
         self._table = table
-        self._clients = clients
         self._context = context
 
     def look(self, checks: Mapping[str, Check], step: str) -> dict[str, list[Finding]]:
         """Returns the findings of each check. All checks of one call share what they have read of the table."""
-        examined = Examined(self._table, self._clients)
         looks: dict[str, list[Finding]] = {}
-        for number, (name, check) in enumerate(checks.items(), 1):
-            self._context.step(f"{step} {name} ({number} of {len(checks)})")
-            try:
-                looks[name] = self._made(check, examined)
-            except _ENDS:
-                raise
-            except JobError as error:
-                self.failed[name] = error
+        with ExitStack() as opened:
+            examined = Examined(self._table, opened)
+            for number, (name, check) in enumerate(checks.items(), 1):
+                self._context.step(f"{step} {name} ({number} of {len(checks)})")
+                try:
+                    looks[name] = self._made(check, examined, opened)
+                except _ENDS:
+                    raise
+                except JobError as error:
+                    self.failed[name] = error
         return looks
 
-    def _made(self, check: Check, examined: Examined) -> list[Finding]:
+    def _made(self, check: Check, examined: Examined, opened: ExitStack) -> list[Finding]:
         try:
             return list(check(examined))
         except _ENDS:
             raise
         except JobError:
             # A table service may have deleted a file before the check could read it.
+            examined.stop_reading()
             self._table.reload()
-            return list(check(Examined(self._table, self._clients)))
+            return list(check(Examined(self._table, opened)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ from jobs.kinds.results import Cure, DamageFound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from contextlib import ExitStack
 
     from msgspec import UnsetType
 
@@ -53,19 +52,21 @@ class Finding:
 
 class Examined:
     """A table under examination, which caches what several checks read. Each part is read when a check first needs it,
-    because any part may be damaged: then only that check ends, with a `JobError`. `clients` closes the Hudi client."""
+    because any part may be damaged: then only that check ends, with a `JobError`. `opened` closes the Hudi client and
+    the reader of the metadata table."""
 
-    def __init__(self, table: HudiTable, clients: ExitStack) -> None:
+    def __init__(self, table: HudiTable, opened: ExitStack) -> None:
         self.table = table
-        self._clients = clients
+        self._opened = opened
+        self._reader = opened.enter_context(ExitStack())
 
     def of(self, table: HudiTable) -> Examined:
-        """Returns an `Examined` of another table that shares the clients."""
-        return Examined(table, self._clients)
+        """Returns an `Examined` of another table that shares what is opened."""
+        return Examined(table, self._opened)
 
     @cached_property
     def client(self) -> WriteClient:
-        return self._clients.enter_context(WriteClient(self.table, UNDER_OUR_LOCK))
+        return self._opened.enter_context(WriteClient(self.table, UNDER_OUR_LOCK))
 
     @cached_property
     def instants(self) -> list[Instant]:
@@ -77,11 +78,21 @@ class Examined:
 
     @cached_property
     def slices(self) -> list[FileSlice]:
-        return self.table.file_slices()
+        return self._listed.file_slices()
 
     @cached_property
     def listed_slices(self) -> list[FileSlice]:
-        return self.table.file_slices_by_listing()
+        return self._listed.file_slices_by_listing()
+
+    @cached_property
+    def _listed(self) -> HudiTable:
+        """The table, with one reader of partitions and files."""
+        self._reader.enter_context(self.table.reading())
+        return self.table
+
+    def stop_reading(self) -> None:
+        """Closes the reader, so that another look opens one anew."""
+        self._reader.close()
 
     @cached_property
     def rules(self) -> BucketRules | None:
@@ -91,7 +102,7 @@ class Examined:
     def files(self) -> dict[str, set[str]]:
         """The names of all files by partition path, as the storage lists them; including partitions that only commits
         name."""
-        known = set(self.table.partitions())
+        known = set(self._listed.partitions())
         with suppress(JobError):
             known |= {partition for commit in self.commits for partition in commit.files}
         return {partition: self.table.files_in(partition) for partition in sorted(known)}

@@ -81,7 +81,7 @@ _METHODS = ("get", "put", "post", "patch", "delete")
 _JOBS = ("JobOut", "JobDetail", "ActiveJob")
 _NULL = {"type": "null"}
 _KEPT = ("title", "description", "examples")
-# These are stored as JSON, and shown as they are.
+# Values of these types are stored as JSON, and shown as they are.
 _STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
 
 

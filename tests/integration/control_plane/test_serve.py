@@ -1,4 +1,4 @@
-"""`groundskeeper` as a process of its own: started, spoken to, stopped, killed."""
+"""Tests `groundskeeper` as a process: its start, its answers, its end and a kill."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import pytest
 
 from service.model.backoff import BackOff
 from service.runtime.local_worker import LocalWorkers
+from tests.integration.serving import Serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ GROUNDSKEEPER = [sys.executable, "-m", "service.cli"]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """A command to its end, in an empty directory."""
+    """Runs a command in an empty directory, and waits for its end."""
 
     def start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -47,7 +48,7 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
-    """The service in an empty directory, and its URL, when it says that it is ready."""
+    """Starts the service in an empty directory, and yields it with its URL as soon as it reports that it is ready."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **environment: str) -> tuple[subprocess.Popen[str], str]:
@@ -93,7 +94,7 @@ def test_the_service_starts_answers_and_stops_when_asked(
     assert (tmp_path / "groundskeeper.db").exists()
     answer = httpx.post(f"{url}/v1/tables", json={"base_path": str(tmp_path)})
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/not-a-hudi-table")
-    # A worker that waits must not hold the service up.
+    # A waiting worker must not delay the end of the service.
     waiting = threading.Thread(
         target=lambda: httpx.post(f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": 20}, timeout=30)
     )
@@ -139,31 +140,24 @@ def test_a_request_that_waits_for_hanging_storage_does_not_hold_the_service_up(
     ],
     ids=["address", "header", "headers", "trailer"],
 )
-def test_a_request_whose_head_does_not_end_is_refused(
-    serve: Callable[..., tuple[subprocess.Popen[str], str]], beginning: bytes, more: bytes
-) -> None:
-    _, url = serve()
-    address = httpx.URL(url)
-    with socket.create_connection((address.host, address.port or 80), timeout=20) as connection:
-        connection.sendall(beginning)
-        with pytest.raises(ConnectionError):
-            _send(connection, more, 10_000_000)
-    assert httpx.get(f"{url}/healthz").status_code == 200
+def test_a_request_whose_head_does_not_end_is_refused(tmp_path: Path, beginning: bytes, more: bytes) -> None:
+    with Serving(tmp_path) as service:
+        address = httpx.URL(service.url)
+        with socket.create_connection((address.host, address.port or 80), timeout=20) as connection:
+            connection.sendall(beginning)
+            with pytest.raises(ConnectionError):
+                _send(connection, more, 10_000_000)
+        assert httpx.get(f"{service.url}/healthz").status_code == 200
 
 
-def test_killed_and_started_again_the_service_still_has_its_jobs(
-    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
-) -> None:
-    process, url = serve()
-    process.kill()
-    process.wait()
-    _, url = serve()
-    assert httpx.get(f"{url}/v1/tables").status_code == 200
+def test_killed_and_started_again_the_service_still_has_its_jobs(tmp_path: Path) -> None:
+    with Serving(tmp_path) as service:
+        service.kill()
+        service.start()
+        assert httpx.get(f"{service.url}/v1/tables").status_code == 200
 
 
-def test_a_lease_that_ran_out_is_recovered_by_the_tick(
-    serve: Callable[..., tuple[subprocess.Popen[str], str]], tmp_path: Path
-) -> None:
+def test_a_lease_that_ran_out_is_recovered_by_the_tick(tmp_path: Path) -> None:
     from jobs.contract import JobKind
     from service.catalog import table_store
     from service.catalog.registration import Registration
@@ -171,19 +165,17 @@ def test_a_lease_that_ran_out_is_recovered_by_the_tick(
     from service.model.clock import utc_now
     from service.queue import job_store
     from service.queue.job import Job
-    from tests.integration.control_plane.databases import open_sqlite
 
-    engine = open_sqlite(tmp_path / "groundskeeper.db")
     now = utc_now()
-    with writing(engine) as connection:
-        table_store.register(connection, Registration("tbl_1", "/lake/a", "a", now, now))
-        job_store.submit(connection, Job("job_1", "tbl_1", JobKind.AUDIT, now, now))
-    _, url = serve(GROUNDSKEEPER_LEASE_SECONDS="1", GROUNDSKEEPER_RECOVER_SECONDS="0.2")
-    lease = {"worker_id": "w", "wait_seconds": 5}
-    assert httpx.post(f"{url}/v1/worker/leases", json=lease).json()["plan"]["attempt"] == 1
-    # Nobody beats; the waiting call gets the job when it was taken back.
-    assert httpx.post(f"{url}/v1/worker/leases", json=lease, timeout=10).json()["plan"]["attempt"] == 2
-    engine.dispose()
+    with Serving(tmp_path, LEASE_SECONDS="1", RECOVER_SECONDS="0.2") as service:
+        with writing(service.engine) as connection:
+            table_store.register(connection, Registration("tbl_1", "/lake/a", "a", now, now))
+            job_store.submit(connection, Job("job_1", "tbl_1", JobKind.AUDIT, now, now))
+        lease = {"worker_id": "w", "wait_seconds": 5}
+        leases = f"{service.url}/v1/worker/leases"
+        assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 1
+        # No worker sends heartbeats; the waiting call gets the job after its lease has expired.
+        assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 2
 
 
 def test_an_address_that_is_taken_is_one_line_and_exit_code_2(
@@ -306,7 +298,7 @@ def test_a_standby_is_called_as_soon_as_another_worker_has_ended(tmp_path: Path)
             first = int(called.read_text().split()[-1])
             os.kill(first, signal.SIGKILL)
             assert _eventually(partial(_has, called, number))
-            # The one that was called had started before, and another one stands by now.
+            # The forked process had started before, and another one is ready now.
             last = called.read_text().split()[-1]
             assert last in started.read_text().split()[:number]
             assert _eventually(partial(_has, started, number + 1))
@@ -325,7 +317,7 @@ def test_a_dead_worker_counts_as_lost_when_all_its_processes_are_gone(tmp_path: 
     workers = _workers(
         "import os, subprocess, sys, time\n"
         f"pids = open({str(tmp_path / 'pids')!r}, 'a')\n"
-        # A process group of its own, like that of Spark's Python workers.
+        # The child has its own process group, like Spark's Python workers.
         "child = subprocess.Popen(['sleep', '60'], preexec_fn=os.setpgrp)\n"
         "print(os.getpid(), child.pid, file=pids, flush=True)\n"
         "time.sleep(60)",

@@ -1,4 +1,4 @@
-"""/v1/tables over HTTP."""
+"""Tests /v1/tables over HTTP."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_secrets_are_stored_but_never_shown(client: TestClient) -> None:
     job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"})
     for text in (answer.text, shown.text, changed.text, job.text, client.get("/v1/tables").text):
         assert "hush" not in text
-    # The worker needs them, and a mask that is sent back has not replaced the secret.
+    # The worker needs the secrets, and a mask that a caller sends back does not replace a secret.
     plan = client.post("/v1/worker/leases", json={"worker_id": "w"}).json()["plan"]
     assert plan["table"]["lock"]["options"] == {**options, "hoodie.write.lock.num_retries": "1"}
 
@@ -145,7 +145,10 @@ def test_half_a_character_is_refused(client: TestClient) -> None:
 def test_a_body_that_is_no_json_is_refused(client: TestClient) -> None:
     answer = client.post("/v1/tables", content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code == 422
-    assert answer.json()["errors"][0]["message"] == "is not JSON"
+    [error] = answer.json()["errors"]
+    assert (error["field"], error["message"].partition(":")[0]) == ("", "is not JSON")
+    assert answer.json()["detail"].startswith("the body of the request is not JSON: ")
+    assert answer.json()["detail"].endswith("at character 2")
 
 
 def test_only_the_members_that_are_sent_are_changed(client: TestClient, table_id: str, clock: Any) -> None:

@@ -60,4 +60,4 @@ def test_a_field_is_named_as_its_caller_wrote_it() -> None:
     error = invalid_request(
         [{"loc": ("body", "clustering", "params", "sort_by", 1), "type": "string_type", "msg": "not a string"}]
     )
-    assert error.extensions["errors"] == [{"field": "params.sort_by[1]", "message": "not a string"}]
+    assert error.extensions["errors"] == [{"field": "params.sort_by[1]", "message": "must be a text"}]

@@ -372,6 +372,18 @@ def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
     return Call("POST", "/v1/discover", DiscoveryOut, body=body)
 
 
+def download_job_log(job_id: str, *, level: LogLevel | None = None) -> Call[str]:
+    """Download the log of a job.
+
+    Returns all lines that are kept, the oldest first, as a file that is named after the job.
+
+    `level`: Only lines of this level and above
+
+    Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/jobs/{segment(job_id)}/log.txt", str, query={"level": level})
+
+
 def enable_webhook(webhook_id: str) -> Call[WebhookOut]:
     """Enable a webhook, and retry pending deliveries at once.
 
@@ -569,8 +581,8 @@ def get_overview(
     """Show the state of everything, and a page of tables with their last jobs.
 
     Returns all that the first page of the dashboard shows. The filter and the order apply to the tables.
-    Problems and backlogs are some seconds old. With many thousands of tables their list is too, so that a call
-    takes milliseconds.
+    Problems and backlogs are some seconds old. If there are many thousands of tables, so is their list, so that
+    a call takes milliseconds.
 
     `q`: A part of the name or path, in capitals or not
 
@@ -1214,9 +1226,9 @@ def list_problems(
     """List what is wrong now, the most serious first.
 
     Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
-    remedy has helped. With many thousands of tables the list is some seconds old, unless `table_id` names one.
-    The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious
-    problems are listed oldest first. `since` and `until` select problems by their own `since`.
+    remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id`
+    names one. The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally
+    serious problems are listed oldest first. `since` and `until` select problems by their own `since`.
 
     `table_id`: Only the problems of this table
 

@@ -37,20 +37,22 @@ class ActionOut(Model, frozen=True, kw_only=True):
 class ActiveJob(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
-    table_id: str
-    """Id of the table"""
-    kind: JobKind
-    """Kind of job"""
+    not_before: datetime
+    """No worker gets it earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
-    dry_run: bool
-    """Whether the job only plans, and changes nothing"""
     state: JobState
     """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
     attempt: int
     """Number of leases so far"""
     max_attempts: int
     """Attempts after which the job fails"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
     cancel_requested: bool
     """Whether somebody has asked to cancel it"""
     priority: int
@@ -61,18 +63,22 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
     """The caller that submitted it, or `policy`"""
-    reason: str | None
-    """The reason, if a policy submitted it"""
     retry_of: str | None
     """The job that it repeats; that may have been deleted"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
     worker_id: str | None
     """Id by which the worker calls itself; null if no worker has it"""
     progress: ProgressOut | None
     """What it does now; null before it runs"""
-    instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
-    result: dict[str, Any] | None
-    """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
     """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
     job has a verdict only if it was refused, or had nothing to do
@@ -81,16 +87,10 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     """Error of the last attempt"""
     created_at: datetime
     """When it was created"""
-    not_before: datetime
-    """No worker gets it earlier"""
-    leased_at: datetime | None
-    """When a worker last took it; null before"""
     started_at: datetime | None
     """When it started; null before"""
     finished_at: datetime | None
     """When it ended, in whatever way; null until then"""
-    lease_deadline: datetime | None
-    """When the lease expires without a heartbeat"""
     hand_over: HandOverOut | None
     """Set if the job waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
@@ -214,6 +214,8 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
 
 
 class AttemptOut(Model, frozen=True, kw_only=True):
+    outcome: AttemptOutcome | None
+    """How it ended; null until then"""
     attempt: int
     """Number of the attempt, from 1"""
     worker_id: str
@@ -222,8 +224,6 @@ class AttemptOut(Model, frozen=True, kw_only=True):
     """When it started; null before"""
     ended_at: datetime | None
     """When it ended; null until then"""
-    outcome: AttemptOutcome | None
-    """How it ended; null until then"""
     error: JobProblem | None
     """What went wrong; null if nothing did"""
 
@@ -241,48 +241,48 @@ class AttemptOutcome(Word):
 class AuditEntryOut(Model, frozen=True, kw_only=True):
     """A call that changed something, or that was refused."""
 
-    id: int
-    """Number of the entry; grows with time"""
     at: datetime
     """When the call was made"""
     who: str
     """Name of the token; `anybody` while no token exists, `nobody` if the call had no valid one, `<user> on the
     command line`
     """
-    token_id: str | None
-    """Id of the token; null without one"""
-    role: Role | None
-    """Role of the token; null without one"""
-    address: str | None
-    """Address of the caller; null for a command"""
     method: str
     """HTTP method; `CLI` for a command"""
     route: str
     """Address of the call, with names for its variable parts"""
     operation: str
     """`operationId` of this documentation"""
+    token_id: str | None
+    """Id of the token; null without one"""
+    address: str | None
+    """Address of the caller; null for a command"""
     object_type: str | None
     """Type of the object; null if there is none"""
     object_id: str | None
     """Id of the object; null if there is none"""
     object_name: str | None
     """Name of the object; null if it has none"""
+    status: int | None
+    """HTTP status; null for a command"""
+    problem: str | None
+    """Type of the problem"""
+    repeats: int
+    """Calls of the same caller that were refused within the minute after this one and got no entry of their own;
+    rounded down to a power of two
+    """
+    request_id: str | None
+    """`X-Request-Id` of the call; null for a command"""
+    id: int
+    """Number of the entry; grows with time"""
+    role: Role | None
+    """Role of the token; null without one"""
     before: dict[str, Any] | None
     """The object before the call, with masks for secrets; null if it did not exist"""
     after: dict[str, Any] | None
     """The object after the call; `before` and `after` are null if it did not change"""
     outcome: Outcome
     """`refused`: status 400 to 499; `failed`: 500 and above"""
-    status: int | None
-    """HTTP status; null for a command"""
-    problem: str | None
-    """Type of the problem"""
-    request_id: str | None
-    """`X-Request-Id` of the call; null for a command"""
-    repeats: int
-    """Calls of the same caller that were refused within the minute after this one and got no entry of their own;
-    rounded down to a power of two
-    """
 
 
 class AuditIn(Model, frozen=True, kw_only=True):
@@ -412,7 +412,7 @@ class BacklogOut(Model, frozen=True, kw_only=True):
 
 
 class Basis(Word):
-    """What an expected duration was learned from. All but the first are guesses."""
+    """The source of an expected duration. All but the first are guesses."""
 
     TABLE = "table"
     SIZE = "size"
@@ -434,16 +434,16 @@ class BreakerOut(Model, frozen=True, kw_only=True):
     tenth of the slots while others wait.
     """
 
-    state: BreakerState
-    """`open`: the next attempt waits; `half_open`: it may start"""
     failures: int
     """Failed attempts in a row"""
-    slot_seconds: float
-    """Seconds for which they had a slot"""
     since: datetime
-    """End of the first of them"""
+    """End of the first failed attempt"""
     next_try_at: datetime
     """When an attempt may start again"""
+    state: BreakerState
+    """`open`: the next attempt waits; `half_open`: it may start"""
+    slot_seconds: float
+    """Seconds for which they had a slot"""
     error: JobProblem | None
     """Error of the last of them"""
 
@@ -1269,20 +1269,16 @@ class Column(Model, frozen=True, kw_only=True):
 class CommitOut(Model, frozen=True, kw_only=True):
     """A completed instant. Counts are null where the action writes no data."""
 
-    id: int
-    """Number of the commit; grows in the order in which commits were seen"""
-    table_id: str
-    """Id of the table"""
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
     action: str
     """The completed action: a compaction is a `commit`"""
     completion_time: str | None
     """Null before table version 8, whose timelines do not contain it"""
-    completed_at: datetime
-    """When it completed"""
     seen_at: datetime
     """When a poll saw it"""
+    completed_at: datetime
+    """When it completed"""
     operation: str | None
     """Hudi's WriteOperationType; null if the instant has none"""
     rows_written: int | None
@@ -1299,6 +1295,10 @@ class CommitOut(Model, frozen=True, kw_only=True):
     """Whether the schema differs from that of the commit before"""
     is_news: bool
     """False for instants from before the registration"""
+    id: int
+    """Number of the commit; grows in the order in which commits were seen"""
+    table_id: str
+    """Id of the table"""
 
 
 class CommitPage(Model, frozen=True, kw_only=True):
@@ -1484,11 +1484,11 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     name: str
     """Name"""
     instant: str
-    """Requested time of the instant"""
-    created_at: datetime
-    """When it was created"""
+    """Requested time of the last commit that it has seen"""
     seen_at: datetime
     """When it reported last"""
+    created_at: datetime
+    """When it was created"""
     expires_at: datetime
     """When nothing is kept for it any more, unless it reports before"""
     stale: bool
@@ -1558,28 +1558,28 @@ class DamageFound(Model, frozen=True, kw_only=True):
 
 
 class DecisionOut(Model, frozen=True, kw_only=True):
-    kind: JobKind
-    """Kind of job"""
     verdict: Verdict
     """`wait`: the job is due, but something blocks it"""
     code: str
     """The reason as a code"""
     because: str
     """The reason as a sentence"""
-    warning: str | None
-    """Something to look at, even though it works; null if there is nothing"""
-    params: dict[str, Any]
-    """Parameters of the job that was started or suggested"""
-    job_id: str | None
-    """Id of the job; null if there is none"""
     first_at: datetime
     """When it was first made"""
     last_at: datetime
     """Time of the latest such decision, and of the figures"""
     count: int
     """Number of such decisions in a row"""
+    params: dict[str, Any]
+    """Parameters of the job that was started or suggested"""
     wanted_since: datetime | None
     """Time since which a waiting job has been due"""
+    kind: JobKind
+    """Kind of job"""
+    warning: str | None
+    """Something to look at, even though it works; null if there is nothing"""
+    job_id: str | None
+    """Id of the job; null if there is none"""
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
@@ -1607,14 +1607,14 @@ class DelegationOut(Model, frozen=True, kw_only=True):
 
 
 class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
-    at: datetime
-    """When"""
-    milliseconds: int
-    """Until the status arrived, or the attempt was given up"""
     status: int | None
     """HTTP status; null without an answer, and for Kafka"""
     error: str | None
     """Why it failed; null for an answer of HTTP"""
+    at: datetime
+    """When"""
+    milliseconds: int
+    """Until the status arrived, or the attempt was given up"""
     response: str
     """The beginning of the answer's body; for Kafka, partition and offset"""
     retry_at: datetime | None
@@ -1624,16 +1624,16 @@ class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
 class DeliveryOut(Model, frozen=True, kw_only=True):
     id: str
     """Id of the delivery"""
-    webhook_id: str
-    """Id of the webhook"""
     event_id: str
     """The `webhook-id` of the message, the same in every attempt and replay"""
     event_type: str
     """Type of the event"""
-    table_id: str | None
-    """Id of the table"""
     state: DeliveryState
     """`pending`, `delivered`, or `dead`: given up unless replayed"""
+    webhook_id: str
+    """Id of the webhook"""
+    table_id: str | None
+    """Id of the table"""
     created_at: datetime
     """When it was created"""
     ended_at: datetime | None
@@ -1677,14 +1677,14 @@ class DemandOut(Model, frozen=True, kw_only=True):
     """How long the oldest startable job has been due"""
     running: int
     """Jobs that workers hold"""
-    wanted_slots: int
-    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
-    slots: int
-    """Slots of the ready workers"""
     workers: int
     """Ready workers that were seen within a minute"""
     waiting_workers: int
     """Workers that start Spark, or wait for a first executor"""
+    slots: int
+    """Slots of the ready workers"""
+    wanted_slots: int
+    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
     goal_seconds: float
     """How long a job may wait for a slot"""
     work_seconds: float
@@ -2189,18 +2189,18 @@ class GroupWrittenTo(Model, frozen=True, kw_only=True):
 class HandOverOut(Model, frozen=True, kw_only=True):
     state: HandOverState
     """`draining`: a user has to stop the writers; `stopping`: the service is stopping them"""
-    since: datetime
-    """Since when"""
     deadline: datetime
     """If the writers are not stopped by then, the job fails without any change"""
     by: str | None
     """The caller that stopped them, or `groundskeeper`"""
     savepoint: str | None
     """The savepoint with which the Flink job was stopped"""
-    restart: FlinkRestart
-    """How Flink has to be started afterwards"""
     detail: str
     """What is waited for, or what came of it"""
+    restart: FlinkRestart
+    """How Flink has to be started afterwards"""
+    since: datetime
+    """Since when"""
 
 
 class HandOverState(Word):
@@ -2231,26 +2231,18 @@ class HealthOut(Model, frozen=True, kw_only=True):
 class HealthProblemOut(Model, frozen=True, kw_only=True):
     """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
 
-    id: str
-    """The same while it stands, and when it comes back"""
     kind: ProblemKind
     """Kind of problem"""
     severity: Severity
     """`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse by
     itself; `notice`: it can wait
     """
-    about: AboutOut
-    """The object that has the problem"""
-    table_id: str | None
-    """Null unless it is about a table"""
     since: datetime
     """When it began, as exactly as the data tells"""
     title: str
     """What is wrong"""
     detail: str
     """The evidence in a sentence"""
-    evidence: dict[str, str | float | bool | list[str] | None]
-    """Figures that depend on the kind"""
     consequence: str
     """What happens if nobody does anything"""
     remedy: str
@@ -2259,6 +2251,14 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
     be replaced; a shell refuses the line before
     """
+    evidence: dict[str, str | float | bool | list[str] | None]
+    """Figures that depend on the kind"""
+    id: str
+    """The same while it stands, and when it comes back"""
+    about: AboutOut
+    """The object that has the problem"""
+    table_id: str | None
+    """Null unless it is about a table"""
     action: ActionOut | None
     """The call that does it, where there is one"""
 
@@ -2273,8 +2273,8 @@ class HealthProblemPage(Model, frozen=True, kw_only=True):
 
 
 class HeldBack(Word):
-    """Reasons for which a queued job is not due: it is between two attempts, or waits until the writers have
-    stopped, the table's lock is free, a pause ends, or a maintenance window opens.
+    """Reasons why a queued job is not due: it is between two attempts, or waits until the writers have stopped,
+    the table's lock is free, a pause ends, or a maintenance window opens.
     """
 
     NEXT_ATTEMPT = "next_attempt"
@@ -2287,26 +2287,26 @@ class HeldBack(Word):
 class HeldLockOut(Model, frozen=True, kw_only=True):
     """A table's lock, and what tells whether its holder is alive."""
 
+    state: LockState
+    """`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"""
+    path: str | None
+    """File of the lock"""
+    id: str | None
+    """Another one as soon as another holder has the lock, or the same one took it again"""
+    since: datetime | None
+    """Time at which it was taken; null if that is not known"""
+    holder: str | None
+    """Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does"""
+    ends_at: datetime | None
+    """Time at which it ends unless its holder renews it; null: never, or not known"""
     table_id: str
     """Id of the table"""
     provider: str
     """Class of Hudi's lock provider"""
-    state: LockState
-    """`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"""
     detail: str | None
     """Why the state is unknown"""
-    id: str | None
-    """Another one as soon as another holder has the lock, or the same one took it again"""
-    path: str | None
-    """File of the lock"""
-    since: datetime | None
-    """Time at which it was taken; null if that is not known"""
     age_seconds: float | None
     """Seconds since then"""
-    holder: str | None
-    """Who holds it, as far as the provider tells: Hudi does not sign its filesystem lock, this service does"""
-    ends_at: datetime | None
-    """Time at which it ends unless its holder renews it; null: never, or not known"""
     ending: str
     """How a lock of this provider ends if its holder never releases it"""
     break_after_seconds: float
@@ -2402,24 +2402,24 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     """`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis"""
     instant: str
     """The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC"""
-    operation: str | None
-    """Hudi's WriteOperationType of that commit"""
     state: IncidentState
     """`suspected`: only the rows can prove it; a repair checks them"""
+    operation: str | None
+    """Hudi's WriteOperationType of that commit"""
+    details: IncidentDetails
+    """Figures that depend on the kind"""
+    because: str | None
+    """Why it was closed, and by whom if by hand"""
     title: str
     """What it means for readers"""
     detail: str
     """This case"""
     hint: str
     """The remedy"""
-    details: IncidentDetails
-    """Figures that depend on the kind"""
     opened_at: datetime
     """When it was found"""
     closed_at: datetime | None
     """When it was closed; null while it is open"""
-    because: str | None
-    """Why it was closed, and by whom if by hand"""
 
 
 class IncidentPage(Model, frozen=True, kw_only=True):
@@ -2452,20 +2452,22 @@ class IndexOut(Model, frozen=True, kw_only=True):
 class JobDetail(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
-    table_id: str
-    """Id of the table"""
-    kind: JobKind
-    """Kind of job"""
+    not_before: datetime
+    """No worker gets it earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
-    dry_run: bool
-    """Whether the job only plans, and changes nothing"""
     state: JobState
     """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
     attempt: int
     """Number of leases so far"""
     max_attempts: int
     """Attempts after which the job fails"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
     cancel_requested: bool
     """Whether somebody has asked to cancel it"""
     priority: int
@@ -2476,18 +2478,22 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
     """The caller that submitted it, or `policy`"""
-    reason: str | None
-    """The reason, if a policy submitted it"""
     retry_of: str | None
     """The job that it repeats; that may have been deleted"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
     worker_id: str | None
     """Id by which the worker calls itself; null if no worker has it"""
     progress: ProgressOut | None
     """What it does now; null before it runs"""
-    instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
-    result: dict[str, Any] | None
-    """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
     """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
     job has a verdict only if it was refused, or had nothing to do
@@ -2496,16 +2502,10 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """Error of the last attempt"""
     created_at: datetime
     """When it was created"""
-    not_before: datetime
-    """No worker gets it earlier"""
-    leased_at: datetime | None
-    """When a worker last took it; null before"""
     started_at: datetime | None
     """When it started; null before"""
     finished_at: datetime | None
     """When it ended, in whatever way; null until then"""
-    lease_deadline: datetime | None
-    """When the lease expires without a heartbeat"""
     hand_over: HandOverOut | None
     """Set if the job waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
@@ -2557,20 +2557,22 @@ class JobLog(Model, frozen=True, kw_only=True):
 class JobOut(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
-    table_id: str
-    """Id of the table"""
-    kind: JobKind
-    """Kind of job"""
+    not_before: datetime
+    """No worker gets it earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
-    dry_run: bool
-    """Whether the job only plans, and changes nothing"""
     state: JobState
     """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
     attempt: int
     """Number of leases so far"""
     max_attempts: int
     """Attempts after which the job fails"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
     cancel_requested: bool
     """Whether somebody has asked to cancel it"""
     priority: int
@@ -2581,18 +2583,22 @@ class JobOut(Model, frozen=True, kw_only=True):
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
     """The caller that submitted it, or `policy`"""
-    reason: str | None
-    """The reason, if a policy submitted it"""
     retry_of: str | None
     """The job that it repeats; that may have been deleted"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
     worker_id: str | None
     """Id by which the worker calls itself; null if no worker has it"""
     progress: ProgressOut | None
     """What it does now; null before it runs"""
-    instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
-    result: dict[str, Any] | None
-    """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
     """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
     job has a verdict only if it was refused, or had nothing to do
@@ -2601,16 +2607,10 @@ class JobOut(Model, frozen=True, kw_only=True):
     """Error of the last attempt"""
     created_at: datetime
     """When it was created"""
-    not_before: datetime
-    """No worker gets it earlier"""
-    leased_at: datetime | None
-    """When a worker last took it; null before"""
     started_at: datetime | None
     """When it started; null before"""
     finished_at: datetime | None
     """When it ended, in whatever way; null until then"""
-    lease_deadline: datetime | None
-    """When the lease expires without a heartbeat"""
     hand_over: HandOverOut | None
     """Set if the job waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
@@ -3136,10 +3136,10 @@ class PatternPolicyList(Model, frozen=True, kw_only=True):
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
     """Glob for names of tables"""
-    precedence: int
-    """If two patterns match, the higher value wins"""
     settings: PolicyIn
     """The members that were sent"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -3163,20 +3163,20 @@ class PauseOut(Model, frozen=True, kw_only=True):
 
 
 class PendingOut(Model, frozen=True, kw_only=True):
-    requested_time: str
-    """The instant: its requested time, in the timeline's zone"""
     action: str
     """Action of the instant"""
     state: str
     """`REQUESTED` or `INFLIGHT`"""
+    heartbeat_at: datetime | None
+    """Last heartbeat of its writer, if it sends any"""
     is_plan: bool
     """A compaction or clustering that is scheduled and can be executed"""
+    requested_time: str
+    """The instant: its requested time, in the timeline's zone"""
     requested_at: datetime | None
     """When it was requested"""
     age_seconds: float | None
     """Time since it was requested"""
-    heartbeat_at: datetime | None
-    """Last heartbeat of its writer, if it sends any"""
     heartbeat_age_seconds: float | None
     """Time since the last heartbeat of its writer; null without any"""
 
@@ -3186,24 +3186,28 @@ class PlanOut(Model, frozen=True, kw_only=True):
     """Id of the plan"""
     base_path: str
     """The table's base path, an absolute path or a URI"""
-    table_id: str | None
-    """Id of the table"""
-    table_name: str
-    """Name of the table"""
     service: DelegatedService
     """The delegated service"""
     instant: str
     """Requested time of the instant"""
     is_metadata: bool
     """A plan of the table's metadata table"""
+    requested_by: str
+    """The caller that delegated it"""
+    last_requested_at: datetime
+    """When it was last named by a request"""
     state: PlanState
     """State of the plan"""
     because: str | None
     """The reason for the state"""
-    hint: str | None
-    """The remedy, for a table that is not registered"""
     job_id: str | None
     """The last job that was submitted for it"""
+    table_id: str | None
+    """Id of the table"""
+    table_name: str
+    """Name of the table"""
+    hint: str | None
+    """The remedy, for a table that is not registered"""
     queue: str | None
     """The worker group that its writer asks for"""
     resource: str | None
@@ -3214,12 +3218,8 @@ class PlanOut(Model, frozen=True, kw_only=True):
     """Engine that the writer names"""
     username: str | None
     """User that the writer names"""
-    requested_by: str
-    """The caller that delegated it"""
     requested_at: datetime
     """When it was requested"""
-    last_requested_at: datetime
-    """When it was last named by a request"""
     ended_at: datetime | None
     """When it ended; null until then"""
 
@@ -3765,8 +3765,6 @@ class SampleOut(Model, frozen=True, kw_only=True):
     """Size of the current log files, which wait for a compaction"""
     base_bytes: int
     """Size of the current base files"""
-    log_ratio: float | None
-    """Log bytes divided by base bytes; null without base files"""
     delta_commits: int
     """Commits of writers since the last compaction; 0 of a copy-on-write table"""
     file_groups: int
@@ -3781,6 +3779,8 @@ class SampleOut(Model, frozen=True, kw_only=True):
     """Completed commits on the active timeline"""
     compacted_at: datetime | None
     """Completion of the last compaction"""
+    log_ratio: float | None
+    """Log bytes divided by base bytes; null without base files"""
 
 
 class SavepointIn(Model, frozen=True, kw_only=True):
@@ -3902,14 +3902,14 @@ class SeverityCounts(Model, frozen=True, kw_only=True):
 class SightingOut(Model, frozen=True, kw_only=True):
     """The detection of an engine."""
 
-    first_seen: datetime
-    """When it was first seen"""
-    last_seen: datetime
-    """When it was last seen"""
     instant: str | None
     """The latest instant with evidence; null if the evidence is in the table itself"""
     evidence: str
     """What shows that the engine writes the table"""
+    first_seen: datetime
+    """When it was first seen"""
+    last_seen: datetime
+    """When it was last seen"""
 
 
 class SinceOut(Model, frozen=True, kw_only=True):
@@ -3955,10 +3955,6 @@ class SlicesMerged(Model, frozen=True, kw_only=True):
 class SnapshotOut(Model, frozen=True, kw_only=True):
     """The state of a table. `partitions` are the largest ones."""
 
-    table_id: str
-    """Id of the table"""
-    taken_at: datetime
-    """When the service read this state of the table"""
     table_type: TableType
     """Type of the table"""
     last_commit: str | None
@@ -3967,6 +3963,14 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """When it completed"""
     first_commit_at: datetime | None
     """When the first known one completed"""
+    small_file_bytes: int
+    """Base files below this size count as small"""
+    timeline_commits: int
+    """Completed commits on the active timeline, which archival shortens"""
+    table_id: str
+    """Id of the table"""
+    taken_at: datetime
+    """When the service read this state of the table"""
     since_compaction: SinceOut
     """Commits of writers since the last compaction"""
     since_cleaning: SinceOut
@@ -3977,10 +3981,6 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """Instants that have not completed"""
     num_buckets: int
     """Number of buckets; 0 without a bucket index"""
-    small_file_bytes: int
-    """Base files below this size count as small"""
-    timeline_commits: int
-    """Completed commits on the active timeline, which archival shortens"""
     log_ratio: float | None
     """Log bytes divided by base file bytes"""
     total: FilesOut
@@ -4426,16 +4426,16 @@ class Verdict(Word):
 class WatchOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table."""
 
-    looked_at: datetime | None
-    """Time of the last poll that found the timeline changed"""
     next_poll_at: datetime
     """When it is polled next"""
+    looked_at: datetime | None
+    """Time of the last poll that found the timeline changed"""
+    gap_at: datetime | None
+    """Time at which instants were last found to be archived before a poll saw them"""
     failures: int
     """Failed polls since the last successful one"""
     error: str | None
     """Why the last poll failed; null if it did not"""
-    gap_at: datetime | None
-    """Time at which instants were last found to be archived before a poll saw them"""
 
 
 class Way(Word):
@@ -4466,6 +4466,16 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     """Id of the webhook"""
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
     types: list[str]
     """Types of events that are sent; `*` matches anything"""
     tables: list[str]
@@ -4476,20 +4486,10 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     """Free text of whoever created it"""
     enabled: bool
     """Whether anything is sent"""
-    disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
-    disabled_at: datetime | None
-    """Since when nothing is sent"""
-    failing_since: datetime | None
-    """The first failure after the last success"""
-    last_success_at: datetime | None
-    """When a message was last delivered"""
     pending: int
     """Deliveries that wait for an attempt or a retry"""
     dead: int
     """Deliveries that were given up and not replayed"""
-    old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -4503,6 +4503,16 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     """Id of the webhook"""
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
     types: list[str]
     """Types of events that are sent; `*` matches anything"""
     tables: list[str]
@@ -4513,20 +4523,10 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     """Free text of whoever created it"""
     enabled: bool
     """Whether anything is sent"""
-    disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
-    disabled_at: datetime | None
-    """Since when nothing is sent"""
-    failing_since: datetime | None
-    """The first failure after the last success"""
-    last_success_at: datetime | None
-    """When a message was last delivered"""
     pending: int
     """Deliveries that wait for an attempt or a retry"""
     dead: int
     """Deliveries that were given up and not replayed"""
-    old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -4555,6 +4555,16 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     """Id of the webhook"""
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
     types: list[str]
     """Types of events that are sent; `*` matches anything"""
     tables: list[str]
@@ -4565,20 +4575,10 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     """Free text of whoever created it"""
     enabled: bool
     """Whether anything is sent"""
-    disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
-    disabled_at: datetime | None
-    """Since when nothing is sent"""
-    failing_since: datetime | None
-    """The first failure after the last success"""
-    last_success_at: datetime | None
-    """When a message was last delivered"""
     pending: int
     """Deliveries that wait for an attempt or a retry"""
     dead: int
     """Deliveries that were given up and not replayed"""
-    old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -4754,12 +4754,12 @@ class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     """Instant of the write"""
     heartbeat_at: datetime
     """Time of the last one"""
+    job_id: str | None
+    """The job of this service whose instant it is"""
     heartbeat_age_seconds: float
     """Seconds since then"""
     is_alive: bool
     """Whether it is less than five minutes old"""
-    job_id: str | None
-    """The job of this service whose instant it is"""
 
 
 class WriterOptionsOut(Model, frozen=True, kw_only=True):
@@ -4770,7 +4770,9 @@ class WriterOptionsOut(Model, frozen=True, kw_only=True):
     session_conf: dict[str, str]
     """For the start of the Spark session: `SET` comes too late"""
     sql: dict[str, str]
-    """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL"""
+    """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL;
+    `create` is the whole statement for a table that exists, in which you replace what is in angle brackets
+    """
     notes: list[str]
     """What else to see to"""
 
@@ -4797,8 +4799,6 @@ class WritersIn(Model, frozen=True, kw_only=True):
 
 
 class WritersOut(Model, frozen=True, kw_only=True):
-    hudi_version: str | None
-    """The declared version of Hudi; null if not declared"""
     stopped: bool
     """Declared: no writer is running"""
     retry_conflicts: bool
@@ -4807,6 +4807,8 @@ class WritersOut(Model, frozen=True, kw_only=True):
     """Declared: Hudi's pruning by buckets is off wherever SQL reads the table"""
     engines: list[WriterEngine] | None
     """The declared engines; null if not declared"""
+    hudi_version: str | None
+    """The declared version of Hudi; null if not declared"""
     flink: FlinkOut | None
     """The Flink job that writes the table; null if not declared"""
     detected: dict[str, SightingOut]
