@@ -1,4 +1,4 @@
-"""The command line as a client, against a real service that wants tokens: each command's good case, a refusal, JSON."""
+"""Tests each command of the command line with a real service that requires tokens: success, a refusal, and JSON."""
 
 from __future__ import annotations
 
@@ -377,7 +377,7 @@ def test_a_policy_is_changed_member_by_member(cli: CommandLine) -> None:
     assert (kept["settings"], kept["precedence"]) == ({"archival": {"commits": 40}, "paused": True}, 2)
     assert [each["pattern"] for each in cli.json("policy", "show")["items"]] == ["or*"]
     cli.refused("policy", "show", "--pattern", "nothing", code=3)
-    # The pattern pauses it, so it takes a value of its own to go on.
+    # The pattern pauses the table, so only a value of the table itself can end the pause.
     assert cli.json("resume", "--table", "orders")["policy"]["paused"] is False
 
 
@@ -558,7 +558,7 @@ def test_a_table_that_is_mended_is_well_again_a_moment_after_it_is_asked_for(cli
         cli.run("tables", "poll", "mended")
         wait_for(["table-unreadable"], 60)
     away.rename(base)
-    # A poll takes moments; the rest of the time is for a machine that is busy.
+    # A poll takes less than a second; the rest of the time is for a busy machine.
     assert "polled within moments" in cli.run("tables", "poll", table_id).stdout
     wait_for([], 20)
     cli.run("tables", "remove", table_id, "--yes")
