@@ -34,8 +34,8 @@ def daemon(master: str) -> dict[str, str]:
 def drop_jars(context: Any) -> None:
     """Removes the jars of `spark.jars.packages` from the path of Python modules, to which spark-submit adds them.
 
-    For each task the Python worker would read the directories of all archives on that path (`invalidate_caches`): 40 000
-    entries for Hudi's bundle, about 0.05 CPU seconds per task.
+    For each task the Python worker would read the directories of all archives on that path (`invalidate_caches`):
+    40 000 entries for Hudi's bundle, about 0.05 CPU seconds per task.
     """
     context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
     sys.path[:] = [entry for entry in sys.path if not entry.endswith(".jar")]
