@@ -1,6 +1,7 @@
-"""Starts `groundskeeper serve` by forking a process that has imported it already: to import it takes three CPU seconds.
+"""Starts `groundskeeper serve` by forking a process that has already imported it, because the import takes three CPU
+seconds.
 
-Tests that are about the start, or about the environment of Python itself, start the program.
+Tests of the start or of Python's environment start the program instead.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     Raises StorageError.
     """
     visibility = Visibility.of(timeline, config.timeline_layout)
-    # The files are listed later, when those of a replacecommit that was archived in between are gone.
+    # The files are listed later. Files of a replacecommit that is archived in between are missing then.
     replaced = _replaced(storage, config, timeline)
     files = files_by_partition(storage)
     return tuple(

@@ -1,20 +1,24 @@
-"""Real Hudi tables for the tests, written as a user's Spark job writes them, and ways to look at them."""
+"""Writes Hudi tables for the tests as a user's Spark job does, and reads their rows and files."""
 
 from __future__ import annotations
 
-import atexit
+import hashlib
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
+from tests import shared_tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 INDEX = BucketIndex(4, ("id",))
 LOCK = {
@@ -38,7 +42,7 @@ def writer_options(
     metadata: bool = True,
     **more: str,
 ) -> dict[str, str]:
-    """The options of a well-behaved writer: OCC, the table's lock, all inline services off."""
+    """Returns the options of a writer with OCC and the table's lock, and without inline services."""
     options = {
         "hoodie.table.name": str(base).rstrip("/").rsplit("/", 1)[-1],
         "hoodie.datasource.write.table.type": table_type,
@@ -85,7 +89,8 @@ def let_delegate(spark: SparkSession) -> None:
 
 
 def rows(spark: SparkSession, first: int, last: int, *, ts: int = 0, partitions: int = 3) -> DataFrame:
-    """Rows first..last-1 with nested, decimal, date, timestamp and null columns. `ts` orders versions of a row."""
+    """Returns the rows first..last-1 with nested, decimal, date, timestamp and null columns. `ts` orders versions of a
+    row."""
     return spark.range(first, last, 1, 2).select(
         F.concat(F.lit("k"), F.col("id")).alias("id"),
         F.lit(ts).cast("long").alias("ts"),
@@ -118,43 +123,48 @@ def write_table(
 ) -> dict[str, str]:
     """Writes a table of `count` rows, then `updates` commits that each change half of them; returns the options.
 
-    A table of a shape is written once in each process, and copied from then on, unless it may not be `copied`: an
+    A table of a shape is written once in a run of the tests, and copied from then on, unless it may not be `copied`: an
     expansion takes the time since then for a pause of the writer, and waits for one as long.
     """
     options = writer_options(base, **shape)
     if not (copied and isinstance(base, Path)):
         _write(spark, base, options, count, updates)
         return options
-    key = (base.name, count, updates, *sorted(shape.items()))
-    if key not in _templates:
-        written = Path(tempfile.mkdtemp(dir=_templates_folder())) / base.name
-        _write(spark, written, options, count, updates)
-        _templates[key] = written
-    shutil.copytree(_templates[key], base)
+    shutil.copytree(_template(spark, base.name, options, count, updates, shape), base)
     return options
 
 
-_templates: dict[tuple[Any, ...], Path] = {}
-
-
-def _templates_folder() -> str:
-    if not _folders:
-        _folders.append(tempfile.mkdtemp(prefix="tables-"))
-        atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
-    return _folders[0]
-
-
-_folders: list[str] = []
+def _template(
+    spark: SparkSession, name: str, options: dict[str, str], count: int, updates: int, shape: dict[str, Any]
+) -> Path:
+    """A table of the shape, which is the one with an update less, and one more."""
+    key = repr((name, count, updates, sorted(shape.items())))
+    template = shared_tables.folder() / hashlib.sha256(key.encode()).hexdigest()[:24] / name
+    if not template.exists():
+        written = Path(tempfile.mkdtemp(dir=shared_tables.folder())) / name
+        if updates:
+            shutil.copytree(_template(spark, name, options, count, updates - 1, shape), written)
+            _update(spark, written, options, count, updates)
+        else:
+            _write(spark, written, options, count, 0)
+        # Another process may have been first.
+        with suppress(OSError):
+            written.parent.rename(template.parent)
+    return template
 
 
 def _write(spark: SparkSession, base: Path | str, options: dict[str, str], count: int, updates: int) -> None:
     upsert(rows(spark, 0, count), base, options)
     for number in range(1, updates + 1):
-        upsert(rows(spark, 0, count // 2, ts=number), base, options)
+        _update(spark, base, options, count, number)
+
+
+def _update(spark: SparkSession, base: Path | str, options: dict[str, str], count: int, number: int) -> None:
+    upsert(rows(spark, 0, count // 2, ts=number), base, options)
 
 
 def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = None) -> list[str]:
-    """All rows in all columns, sorted; `_hoodie_file_name` is left out, since a rewrite changes it by nature.
+    """Returns all rows, sorted, with all columns except `_hoodie_file_name`, which every rewrite changes.
 
     `metadata` says whether the files are found by the metadata table, or by listing the folders.
     """
@@ -163,7 +173,7 @@ def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = N
 
 
 def in_order(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> list[str]:
-    """The rows as `snapshot` returns them, once it is asserted that none is misplaced or there twice."""
+    """Returns the rows of `snapshot` after it has asserted that none is misplaced or duplicate."""
     found = _rows(spark, base)
     assert _misplaced(spark, found, num_buckets, hash_fields) == 0
     assert _duplicates(found) == 0
@@ -171,8 +181,14 @@ def in_order(spark: SparkSession, base: Path | str, num_buckets: int, hash_field
 
 
 def misplaced(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> int:
-    """Rows whose bucket, by Hudi's own `BucketIdentifier` in the JVM, is not their file's."""
+    """Returns the rows whose bucket by Hudi's own `BucketIdentifier` differs from the bucket of their file."""
     return _misplaced(spark, _rows(spark, base), num_buckets, hash_fields)
+
+
+def misplaced_of(spark: SparkSession, found: Sequence[Row], num_buckets: int, hash_fields: str = "id") -> int:
+    """The same among rows that were read already, in all columns."""
+    by_meta = [("", *(row[name] for name in _META)) for row in found]
+    return _misplaced(spark, by_meta, num_buckets, hash_fields)
 
 
 def duplicates(spark: SparkSession, base: Path | str) -> int:
@@ -185,7 +201,7 @@ _META = ("_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name")
 def _rows(
     spark: SparkSession, base: Path | str, options: dict[str, str] | None = None
 ) -> list[tuple[str, str, str, str]]:
-    """Each row with its partition path, record key and file name."""
+    """Returns partition path, record key and file name of each row."""
     frame = spark.read.format("hudi").options(**options or {}).load(str(base))
     columns = sorted(column for column in frame.columns if column != "_hoodie_file_name")
     found = frame.select(*columns, *(F.col(name).alias(f"its{name}") for name in _META)).collect()
@@ -204,9 +220,9 @@ def _duplicates(found: list[tuple[str, str, str, str]]) -> int:
 
 
 def left_behind(base: Path) -> list[str]:
-    """Files that belong to no completed instant: data files, markers, hashing configs; and a lock."""
+    """Returns the data files, markers and hashing configs that belong to no completed instant, and a lock file."""
     timeline = base / ".hoodie" / "timeline"
-    # Before table version 8 the names of completed instants have no completion time, and another folder.
+    # Before table version 8 completed instants lie in another folder, and their names have no completion time.
     states = (path.name for path in (timeline if timeline.exists() else base / ".hoodie").iterdir())
     completed = {re.split("[_.]", name)[0] for name in states if not name.endswith((".requested", ".inflight"))}
     data = [path for path in base.rglob("*.parquet") if ".hoodie" not in path.relative_to(base).parts]

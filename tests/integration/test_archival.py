@@ -1,4 +1,5 @@
-"""The timeline is shortened, no row changes, and whatever still needs an instant keeps it there and is named."""
+"""Archival shortens the timeline and changes no row; the result names each instant that is still needed, and its
+user."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMMITS = 6
-# The metadata table of these is compacted once, in between.
+# The metadata table of these tables is compacted once, in between.
 COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "4"}
 SHAPES = [
     pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9", marks=pytest.mark.exhaustive),
@@ -46,7 +47,7 @@ def limits(details: Any) -> set[str]:
 
 
 def commits(spark: SparkSession, base: Path) -> list[str]:
-    """In the order in which they began, which is the order of the timeline."""
+    """Returns the commits in the order of their beginning, which is the order of the timeline."""
     return sorted(each.write.instant for each in hudi_table(spark, base, INDEX).commits())
 
 
@@ -116,7 +117,8 @@ def test_a_stream_that_comes_back_finds_the_position_from_which_it_goes_on(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=60, updates=1, metadata=False, version=version)
+    shape: dict[str, Any] = {"metadata": False, "partitioned": False, "version": version}
+    options = tables.write_table(spark, base, count=60, updates=1, **shape)
     positions = {"_hudi_streaming_sink_checkpoint": '{"numbers":"7"}', "deltastreamer.checkpoint.key": "trips,0:60"}
     for ts, (key, value) in enumerate(positions.items()):
         # Hudi writes options with this prefix to the metadata of the commit, as its streams do.

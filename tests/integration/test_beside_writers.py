@@ -1,4 +1,4 @@
-"""Replacing file groups while writers are at work: no batch of theirs fails, and no row is lost or misplaced."""
+"""Jobs replace file groups while writers run: no batch of the writers fails, and no row is lost or misplaced."""
 
 from __future__ import annotations
 
@@ -187,7 +187,8 @@ def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
     def writer_commits() -> None:
         tables.upsert(tables.rows(spark, 0, 600, ts=5).where("dt = '2026-01-01'"), base, options)
 
-    # Without any time under the lock, what changes is done again before it, once; after that it is left out.
+    # Without any time under the lock the job rewrites changed file groups once before it takes the lock; those that
+    # change again are left out.
     context = At(WAITING, writer_commits, ("catching up", writer_commits))
     result = run_job(spark, base, "clustering", {"sort_by": ["city"], "lock_seconds": lock_seconds}, context=context)
 
@@ -200,7 +201,7 @@ def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
 
 def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
     table = hudi_table(spark, base, INDEX)
     client = WriteClient(table, UNDER_OUR_LOCK)._client
@@ -215,7 +216,7 @@ def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSessio
 
 def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
 
     def somebody_rolls_it_back() -> None:

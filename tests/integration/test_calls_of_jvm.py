@@ -1,4 +1,4 @@
-"""What a job saves in calls of the JVM: it reads no commit twice, and all that it drops is removed by few calls."""
+"""A job makes few calls of the JVM: it reads no commit twice, and frees its objects in few calls."""
 
 from __future__ import annotations
 

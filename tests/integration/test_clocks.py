@@ -1,4 +1,4 @@
-"""Writers whose clock or zone is not the worker's: our instants lie in their frame, and no row is lost."""
+"""Our instants follow the clock of writers whose clock or zone differs from the worker's, and no row is lost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def clock_of(spark: SparkSession, zone: str) -> Iterator[None]:
     last.setAccessible(True)
     try:
         zones.setDefault(zones.getTimeZone(zone))
-        # A process of its own would not know the instants of this one.
+        # Another process would not know the instants of this one.
         last.get(None).set("0")
         yield
     finally:
@@ -54,7 +54,7 @@ def clock_of(spark: SparkSession, zone: str) -> Iterator[None]:
 
 
 class Writer:
-    """A writer in a zone, and what its rows should be."""
+    """A writer in a zone, and its expected rows."""
 
     def __init__(self, spark: SparkSession, base: Path, zone: str, **shape: Any) -> None:
         self._spark, self._base, self._zone = spark, base, zone
@@ -77,7 +77,7 @@ class Writer:
 
 
 def cared_for(spark: SparkSession, base: Path, writer: Writer, rounds: int = 1) -> list[str]:
-    """Compactions (or clusterings) between the batches of a writer, and cleanings; returns their instants."""
+    """Runs compactions (or clusterings) and cleanings between the batches of a writer, and returns their instants."""
     instants: list[str] = []
     is_merge_on_read = hudi_table(spark, base, INDEX).is_merge_on_read
     for number in range(rounds):
@@ -215,7 +215,7 @@ def test_services_are_refused_while_the_clock_of_the_newest_write_is_behind(
     assert [refusal["type"] for refusal in plan["refusals"]] == ["clocks-disagree"]
     assert run_job(spark, base, "audit").error is None
 
-    # The writer has its own clock again, which is after all that is there.
+    # The writer has its own clock again, which is later than all instants.
     writer.write(0, 100)
     cared_for(spark, base, writer)
 
@@ -269,7 +269,7 @@ def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
 
         with pytest.raises(ClocksDisagreeError, match=r"that it was before|behind the last instant"):
             run_job(spark, base, kind, params, context=At(step, set_back), writers_retry_conflicts=True)
-        # What Hudi itself makes of such a write is not ours; the job has changed nothing of it.
+        # The result of such a write depends on Hudi alone; the job has not changed it.
         assert tables.snapshot(spark, base) == seen
         if version >= 8:
             assert_noticed(spark, base)
@@ -294,7 +294,8 @@ def test_a_clock_that_was_set_back_after_a_job_is_noticed(spark: SparkSession, t
 
 
 def assert_noticed(spark: SparkSession, base: Path) -> None:
-    """Before table version 8 that takes several commits, whose files appear as evenly as their instants."""
+    """Asserts that a poll reports the offset. Before table version 8 this needs several commits, whose files appear at
+    the same intervals as their instants."""
     findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
     assert "instants-out-of-order" in [each["type"] for each in findings]
     clock = hudi_table(spark, base, INDEX).clock

@@ -1,5 +1,5 @@
-"""SIGKILL of the worker process while it builds a metadata table anew: the next attempt knows which indexes the table
-had, and their definitions."""
+"""After a SIGKILL of the worker process during a rebuild of the metadata table, the next attempt restores the table's
+indexes and their definitions."""
 
 from __future__ import annotations
 

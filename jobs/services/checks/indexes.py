@@ -58,7 +58,7 @@ def expressions(examined: Examined) -> Iterator[Finding]:
     if misleading:
         yield Finding(
             "expression-index-misleads",
-            "An expression index is asked for filters that it knows nothing of",
+            "Queries use an expression index for filters on other expressions",
             misleading,
             "With data skipping a query that filters the index's column by another expression, or by none, leaves out"
             " files that have its rows.",

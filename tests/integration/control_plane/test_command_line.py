@@ -1,4 +1,4 @@
-"""The command line as a client, against a real service that wants tokens: each command's good case, a refusal, JSON."""
+"""Tests each command of the command line with a real service that requires tokens: success, a refusal, and JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import nullcontext, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -69,8 +69,12 @@ def test_tables_below_a_folder_are_found_and_registered(cli: CommandLine) -> Non
     lake.mkdir()
     SmallTable(lake / "clicks").commit("20260101120000000", completed="20260101120001000")
     assert "can-be-registered" in cli.run("tables", "discover", str(lake)).stdout
-    found = cli.json("tables", "discover", str(lake), "--pattern", "cl*", "--register")
+    declared = ("--engine", "flink", "--hudi-version", "1.2.0", "--lock", "zookeeper", "--lock-wait-seconds", "9")
+    found = cli.json("tables", "discover", str(lake), "--pattern", "cl*", "--register", *declared)
     assert [each["is_new"] for each in found["items"]] == [True]
+    table = cli.json("tables", "show", "clicks")
+    assert (table["writers"]["engines"], table["writers"]["hudi_version"]) == (["flink"], "1.2.0")
+    assert (table["lock"]["provider"], table["lock"]["wait_seconds"]) == ("zookeeper", 9)
     SmallTable(lake / "old")
     (lake / "old" / ".hoodie" / "hoodie.properties").write_text("hoodie.table.name=x\nhoodie.table.version=5\n")
     refused = cli.run("tables", "discover", str(lake), code=1).stdout
@@ -148,6 +152,54 @@ def test_the_options_of_a_writer_are_those_that_its_version_knows(cli: CommandLi
     assert old in cli.run("tables", "writer-options", table_id, "--hudi-version", "0.15.0").stdout.splitlines()
     assert new in cli.run("tables", "writer-options", table_id).stdout.splitlines()
     assert f"SET {new};" in cli.run("tables", "writer-options", table_id, "--engine", "spark-sql").stdout.splitlines()
+
+
+def test_the_options_of_a_writer_have_the_form_that_is_asked_for(cli: CommandLine, table_id: str) -> None:
+    def shown(engine: str, form: str) -> str:
+        return cli.run("tables", "writer-options", table_id, "--engine", engine, "--format", form).stdout
+
+    options = cli.json("tables", "writer-options", table_id)["options"]
+    assert json.loads(shown("spark", "json")) == options
+    lines = shown("spark", "properties").splitlines()
+    assert lines[: len(options)] == [f"{name}={value}" for name, value in options.items()]
+    assert lines[len(options) :] == ["spark.sql.filesourceTableRelationCacheSize=0"]
+    assert all(line.startswith("SET ") for line in shown("spark-sql", "sql").splitlines())
+    assert shown("spark-sql", "ddl").startswith("CREATE TABLE IF NOT EXISTS `orders` USING hudi LOCATION '/")
+    assert shown("flink", "sql").startswith("WITH (\n  'connector' = 'hudi',\n")
+    for engine, form in (("spark", "sql"), ("spark", "ddl")):
+        refused = cli.refused("tables", "writer-options", table_id, "--engine", engine, "--format", form, code=2)
+        assert "DataFrames take properties or json" in refused
+
+
+def test_what_is_declared_about_a_table_is_changed_where_it_is(cli: CommandLine) -> None:
+    table_id = cli.table("moved", "--lock", "zookeeper", "--lock-option", "hoodie.write.lock.zookeeper.lock_key=moved")
+
+    def changed(*options: str) -> Any:
+        return cli.json("tables", "set", "moved", *options)
+
+    table = changed("--engine", "flink", "--hudi-version", "1.1.0", "--retry-conflicts")
+    assert (table["id"], table["lock"]["provider"]) == (table_id, "zookeeper")
+    assert (table["writers"]["engines"], table["writers"]["retry_conflicts"]) == (["flink"], True)
+    writers = changed("--hudi-version", "1.2.0", "--query-pruning-off")["writers"]
+    assert (writers["hudi_version"], writers["engines"]) == ("1.2.0", ["flink"])
+    assert (writers["retry_conflicts"], writers["query_pruning_off"]) == (True, True)
+    # Of the same provider the other options stay.
+    url = "hoodie.write.lock.zookeeper.url"
+    lock = changed("--lock-option", f"{url}=zk:2181", "--lock-wait-seconds", "30")["lock"]
+    assert lock["options"] == {url: "zk:2181", "hoodie.write.lock.zookeeper.lock_key": "moved"}
+    assert (lock["provider"], lock["wait_seconds"]) == ("zookeeper", 30)
+    moved = cli.run("tables", "set", "moved", "--lock", "filesystem")
+    assert f"Every writer must take this lock: groundskeeper tables writer-options {table_id}" in moved.stderr
+    assert cli.json("tables", "show", "moved")["lock"]["options"] == {}
+    assert changed("--name", "moved_again")["name"] == "moved_again"
+    assert "There is nothing to change" in cli.refused("tables", "set", "moved_again", code=2)
+    assert "--hudi-version" in cli.refused("tables", "set", "moved_again", "--retry-conflicts", code=2)
+    assert cli.json("tables", "set", "moved_again", "--buckets", "7", "--hash-field", "id")["index"] == {
+        "type": "bucket",
+        "num_buckets": 7,
+        "hash_fields": ["id"],
+    }
+    cli.run("tables", "remove", "moved_again", "--yes")
 
 
 def test_tables_that_cannot_be_registered_or_found_are_refused_with_the_reason(cli: CommandLine) -> None:
@@ -325,7 +377,7 @@ def test_a_policy_is_changed_member_by_member(cli: CommandLine) -> None:
     assert (kept["settings"], kept["precedence"]) == ({"archival": {"commits": 40}, "paused": True}, 2)
     assert [each["pattern"] for each in cli.json("policy", "show")["items"]] == ["or*"]
     cli.refused("policy", "show", "--pattern", "nothing", code=3)
-    # The pattern pauses it, so it takes a value of its own to go on.
+    # The pattern pauses the table, so only a value of the table itself can end the pause.
     assert cli.json("resume", "--table", "orders")["policy"]["paused"] is False
 
 
@@ -506,7 +558,7 @@ def test_a_table_that_is_mended_is_well_again_a_moment_after_it_is_asked_for(cli
         cli.run("tables", "poll", "mended")
         wait_for(["table-unreadable"], 60)
     away.rename(base)
-    # A poll takes moments; the rest of the time is for a machine that is busy.
+    # A poll takes less than a second; the rest of the time is for a busy machine.
     assert "polled within moments" in cli.run("tables", "poll", table_id).stdout
     wait_for([], 20)
     cli.run("tables", "remove", table_id, "--yes")

@@ -1,4 +1,4 @@
-"""Failing work and who goes first: by leases and reports, on both databases."""
+"""Tests the order of leases when jobs fail, on both databases."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_long_failure_waits_where_others_take_all_slots_though_nobody_waits_at
     other = leased(service)
     service.clock.advance(1)
     service.end(other)
-    # If nobody had needed slots of late, its second attempt would start now.
+    # The second attempt would start now if no other job had needed a slot recently.
     assert service.lease() is None
     service.clock.advance(61)
     assert leased(service).id == sick.id
@@ -179,7 +179,7 @@ def test_a_table_waits_longer_if_more_of_them_have_begun_to_fail(service: Servic
     assert leased(service).table_id == "c"
     assert service.job(sick.id).not_before == until
     assert str(waits_for(service, sick)).startswith("its next attempt, in 59 s: 1 attempt of compaction failed")
-    # Whoever submits a job has it tried at once, however many fail.
+    # A submitted job is tried at once, even if many others fail.
     with writing(service.engine) as connection:
         breaker_store.half_open(connection, "a", service.clock(), kind=JobKind.COMPACTION)
     service.clock.advance(60)
@@ -228,7 +228,7 @@ def test_a_setting_makes_both_equal(service: Service, monkeypatch: pytest.Monkey
 
 
 def test_turns_go_by_slot_seconds_and_not_by_the_number_of_jobs(service: Service) -> None:
-    """One long job of a table weighs as much as many short ones of another."""
+    """One long job of a table counts as much as many short ones of another table."""
     for _ in range(4):
         add(service, "a", JobKind.AUDIT, dry_run=True)
         add(service, "b", JobKind.AUDIT, dry_run=True)

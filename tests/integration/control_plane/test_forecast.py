@@ -1,4 +1,4 @@
-"""The forecast of the queue against what the real leases then give, with durations that are known."""
+"""Compares the forecast of the queue with the real leases, with known durations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Clock(Protocol):
 
 
 class Fleet:
-    """Tables whose jobs take known times, and a worker that leases, runs and ends them by the queue's own code."""
+    """Tables whose jobs have known durations, and a worker that leases, runs and ends them by the queue's own code."""
 
     def __init__(self, engine: sa.Engine, clock: Clock) -> None:
         self.engine, self.clock, self.rng = engine, clock, Random(34)
@@ -130,6 +130,7 @@ def fleet(engine: sa.Engine, clock: Clock) -> Fleet:
     return Fleet(engine, clock)
 
 
+@pytest.mark.mostly_sqlite
 @pytest.mark.parametrize(("slots", "spare"), [(1, 0), (4, 0), (2, 1)])
 def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Clock, slots: int, spare: int) -> None:
     tables = [f"t{number:02}" for number in range(31)]
@@ -137,7 +138,7 @@ def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Cl
     fleet.slots, fleet.spare = slots, spare
     fleet.add_all(tables, *KINDS)
     fleet.run()
-    # More than one job on many tables, of which some exclude each other; priorities; some that are due later.
+    # Many tables have several jobs, some of which exclude each other; the jobs have priorities, and some are due later.
     ids = []
     for number in range(75):
         table, kind = tables[number * 7 % 31], KINDS[number % 3]
@@ -146,7 +147,7 @@ def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Cl
         reason = "12 log files" if number % 2 else None
         ids.append(fleet.add(table, kind, priority=number % 5 == 0, not_before=clock() + later, reason=reason))
         clock.advance(0.1)
-    # Some are running when it is asked.
+    # Some jobs are running at the time of the forecast.
     begun = fleet.run(until=clock() + timedelta(seconds=30))
     told = fleet.outlook()
     asked = told.as_of
@@ -160,8 +161,8 @@ def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Cl
         expected, found = told.jobs[job_id].start, (at - asked).total_seconds()
         assert expected is not None
         misses.append(abs(expected - found) / length)
-    # Nearly all are within a tenth of the queue's length, most of them much nearer. Two tables that have used slots for
-    # nearly the same time may change places.
+    # The error is less than a tenth of the queue's length for nearly all jobs, and much less for most of them. Two
+    # tables that have used slots for nearly the same time may change places.
     assert sum(miss > 0.1 for miss in misses) <= 2
     assert sorted(misses)[len(misses) // 2] < 0.02
     group = told.group("default")
@@ -182,7 +183,7 @@ def test_so_many_slots_as_are_wanted_hold_the_goal(fleet: Fleet, clock: Clock) -
     for table in tables:
         fleet.add(table, AUDIT)
     wanted = fleet.outlook().group("default").wanted_slots
-    # One less would not do: six slots end the last job after a sixth of the work, and start it before.
+    # Five slots would be too few: six slots end the last job after a sixth of the work, and start it before.
     assert 4 <= wanted <= 6
     asked, fleet.slots = clock(), wanted
     waits = [(at - asked).total_seconds() for at in fleet.run().values()]
@@ -213,7 +214,7 @@ def test_what_holds_jobs_back_is_told_apart(fleet: Fleet, clock: Clock) -> None:
         "5 queued, about 30 s with 1 slot; 4 held back (1 until a next attempt, 1 until the writers stop,"
         " 1 until a pause ends, 1 until a window opens); a guess"
     )
-    # The forecast guesses what it does not know, and says so.
+    # The forecast guesses unknown durations, and marks them as guesses.
     assert told.jobs[due].duration.basis is Basis.DEFAULT
     assert told.jobs[due].text == (
         "starts now, and takes about 30 s (a guess: no such job of this table has ended yet)"
@@ -244,7 +245,7 @@ def test_durations_fall_back_from_the_table_to_its_size_to_the_kind() -> None:
     assert 1.0 < expected("small").seconds < 3.0
     assert (expected("small too").basis, round(expected("small too").seconds, 1)) == (Basis.SIZE, 1.7)
     assert (expected("larger").basis, expected("larger").seconds) == (Basis.SIZE, 500.0)
-    # Nothing like it has been seen.
+    # No similar job has ended yet.
     for table in ("huge", "never polled"):
         assert (expected(table).basis, expected(table).seconds) == (Basis.KIND, 505.0 / 4)
     assert expected("small", "clustering").basis is Basis.DEFAULT

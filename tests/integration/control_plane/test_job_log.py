@@ -1,4 +1,4 @@
-"""The log of a job as its workers send it, and jobs that repeat others."""
+"""Tests the log lines that workers send for a job, and jobs that repeat others."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_lines_arrive_with_heartbeats_and_the_result_and_one_that_is_sent_twice_
     assert log_of(client, job_id) == {"items": [], "next_cursor": None, "position": "0.-1"}
     plan = worker.must_lease()
     assert send(job_id, a_line(0, "planning")).json() == {"answer": "continue"}
-    # The answer to the first one was lost.
+    # The worker did not receive the answer to the first call.
     assert send(job_id, a_line(0, "planning"), a_line(1, "it failed\n  at x.py", LogLevel.ERROR)).status_code == 200
     report = {
         "attempt": 1,
@@ -222,7 +222,7 @@ def test_a_failed_job_is_submitted_again_once_at_a_time(
     same = ("kind", "params", "table_id", "priority", "timeout_seconds", "dry_run")
     assert {name: again[name] for name in same} == {name: old[name] for name in same}
     assert (again["state"], again["retry_of"], old["retry_of"]) == ("queued", job_id, None)
-    # A double click.
+    # The second call simulates a double click.
     second = client.post(f"/v1/jobs/{job_id}/retry")
     assert (second.status_code, second.json()["id"]) == (200, again["id"])
     client.post(f"/v1/jobs/{again['id']}/cancel")

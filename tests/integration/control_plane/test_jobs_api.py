@@ -1,4 +1,4 @@
-"""Jobs over HTTP, from POST to their end, with the worker's side played over the real protocol."""
+"""Tests jobs over HTTP, from POST to their end; the test plays the worker over the real protocol."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_job_whose_worker_is_gone_goes_to_another_that_learns_what_it_left(
     assert worker.beat(lost) == "lost"
     second = Worker(client, "w2").must_lease()
     assert (second.attempt, second.earlier_instants) == (2, ("001",))
-    # The first worker comes back and must not disturb the second.
+    # The calls of the first worker must not affect the second one.
     assert worker.beat(lost, "009") == "lost"
     refused = worker.report(lost, Result(Outcome.SUCCEEDED, ("009",)))
     assert refused.status_code == 409
@@ -245,7 +245,7 @@ def test_a_queued_job_is_cancelled_at_once(client: TestClient, worker: Worker, s
     answer = client.post(f"/v1/jobs/{job_id}/cancel")
     assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
     assert worker.lease() is None
-    # Asked again, the answer is the same; and the way is free for another one.
+    # The repeated call has the same answer, and another job may be submitted.
     assert client.post(f"/v1/jobs/{job_id}/cancel").json()["state"] == "cancelled"
     assert submit().status_code == 202
 

@@ -1,4 +1,4 @@
-"""The lock desk: what it shows of a lock, which locks it breaks and which it does not, and what it leaves behind."""
+"""Tests the lock desk: how it shows a lock, which locks it breaks, and which files and events a break leaves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Desk:
         self.file = table.files.base / ".hoodie" / "lock"
 
     def hold(self, hours: float, content: str = "") -> None:
-        """Makes the lock file as Hudi leaves it, or as a worker of ours signs it."""
+        """Makes the lock file as Hudi does, or as one of our workers does."""
         self.file.write_text(content)
         at = self.operated.clock().timestamp() - hours * HOUR
         os.utime(self.file, (at, at))
@@ -64,7 +64,7 @@ class Desk:
         return found
 
     def kept(self, reason: str, **query: str) -> dict[str, Any]:
-        """The lock is not broken, and GET has said why."""
+        """Asserts that the lock is not broken, and that GET shows the reason."""
         shown = self.shown()
         there = self.file.exists() and (self.file.read_bytes(), self.file.stat().st_mtime)
         answer = self.operated.client.delete(self.path, params={**REASON, **query})
@@ -271,7 +271,7 @@ def test_only_the_lock_that_the_caller_has_seen_is_broken(desk: Desk) -> None:
 
 
 class Overtaken(WrappedFiles):
-    """A disk on which, right before a file is moved, its owner removes it and another makes it anew."""
+    """A disk on which another owner replaces a file immediately before it is moved."""
 
     def __init__(self, third: bool = False) -> None:
         super().__init__(fs.LocalFileSystem())

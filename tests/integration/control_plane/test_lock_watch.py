@@ -1,4 +1,4 @@
-"""The lock watch: no job is leased while others hold its table's lock, and it goes at once when the lock is free."""
+"""No job is leased while others hold its table's lock, and the job is leased as soon as the lock is free."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Watched:
         return base / ".hoodie" / "lock"
 
     def look(self, seconds: float = 2) -> int:
-        """A round of looks after this time; returns how many looks were made."""
+        """Advances the clock, checks the locks that are due, and returns their number."""
         self.clock.advance(seconds)
         begun = self.watch.run_once().begun
         assert self.watch.pool.wait(10)
@@ -195,7 +195,7 @@ def test_only_the_locks_of_jobs_that_are_next_or_were_held_are_looked_at(watched
         watched.service.end(leased(watched.service))
     assert watched.look() == 1
     assert watched.service.lease() is None
-    # Without a job that waits for it, nobody looks.
+    # A lock for which no job waits is not checked.
     held.unlink()
     watched.look()
     watched.service.end(leased(watched.service))
@@ -228,7 +228,7 @@ def test_replicas_share_the_looks(watched: Watched) -> None:
 
 @contextmanager
 def silent_server() -> Iterator[int]:
-    """Accepts connections, and says nothing."""
+    """Accepts connections, and never answers."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(50)
@@ -253,7 +253,7 @@ def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, cl
         assert watched.service.lease() is None
         said = str(waits_for(watched.service, jobs[0]))
         assert said.startswith("the table's lock, whose server does not answer: ")
-        # The server is asked only once in a while, and all others as before.
+        # The silent server is called rarely, and all others as before.
         clock.advance(2)
         started = time.monotonic()
         assert watched.watch.run_once().begun == 1
@@ -321,7 +321,7 @@ def zoo() -> Iterator[zookeeper.Server]:
 
 @contextmanager
 def holding(server: zookeeper.Server, name: str, holders: int = 1) -> Iterator[None]:
-    """A session that has made the nodes which Curator's mutex makes, until the block ends."""
+    """Holds the nodes of Curator's mutex in a session until the block ends."""
     command = [*java(), "org.apache.zookeeper.ZooKeeperMain", "-server", server.address]
     client = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -1,4 +1,4 @@
-"""Tables are polled: what is new is recorded once, in the order of completion, whatever the timeline went through."""
+"""Polls record each new commit once, in the order of completion, after any changes of the timeline."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_was_there_before_the_registration_is_no_news(watched: Watched, tmp
 
 
 def test_commits_are_recorded_in_the_order_of_their_completion(watched: Watched, tmp_path: Path) -> None:
-    """The second one to begin is the first to end, and the look comes between."""
+    """The second commit to begin is the first to end, and a poll follows in between."""
     table = SmallTable(tmp_path / "t")
     table_id = watched.register(table)
     table.begin("001")
@@ -67,7 +67,7 @@ def test_commits_are_recorded_in_the_order_of_their_completion(watched: Watched,
 
 
 def test_before_version_8_times_that_no_requests_confirm_give_no_order(watched: Watched, tmp_path: Path) -> None:
-    """A copy of a table has stamped them."""
+    """A copy of the table has changed the times of the files."""
     table = SmallTable(tmp_path / "t", version=6)
     table_id = watched.register(table)
     table.commit("001", modified=2000)
@@ -94,7 +94,7 @@ def test_a_commit_whose_file_is_still_empty_is_looked_at_again(watched: Watched,
     watched.poll()
     [found] = watched.commits(table_id)
     assert found.bytes_written == 100
-    # One that stays so is read as Hudi reads it: as a commit of nothing.
+    # An instant that remains empty is read as Hudi reads it: as a commit without changes.
     file = file.with_name(name.replace("001", "003").replace("002", "004"))
     file.touch()
     os.utime(file, (created, created))
@@ -193,7 +193,7 @@ def test_before_version_8_it_is_told_that_instants_were_missed(
     assert watched.instants(table_id) == ["001", "005"]
     assert watched.watch(table_id).gap_at == watched.clock()
     assert "archived before a poll saw them" in caplog.text
-    # What the missed instant wrote is found all the same: the whole table was listed.
+    # The files of the missed instant are found nevertheless, because the whole table was listed.
     assert [p.path for p in watched.snapshot(table_id).partitions] == ["p"]
 
 

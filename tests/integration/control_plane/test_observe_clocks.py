@@ -1,4 +1,4 @@
-"""Polls go by the clock of the table's writers, wherever it is, and say so when writers have several."""
+"""Polls use the clock of the table's writers in any time zone, and report writers with different clocks."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_writers_with_two_clocks_in_turn_are_a_problem_until_they_agree(operated
     assert found["since"] == f"{since:%Y-%m-%dT%H:%M:%SZ}"
     assert found["evidence"]["apart_seconds"] == 28_800
     assert "8:00:00 behind UTC" in found["detail"]
-    # What is measured moves on with the commits, the beginning does not.
+    # The measured values change with the commits, the beginning does not.
     operated.poll(30 * HOUR)
     for _ in range(30):
         one.write()

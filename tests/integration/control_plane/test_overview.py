@@ -1,4 +1,4 @@
-"""GET /v1/overview: its tables on each kind of database, and the call as a whole."""
+"""Tests GET /v1/overview: its tables on each kind of database, and the whole call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add(engine: sa.Engine, clock: FakeClock, name: str, **more: Any) -> None:
 
 
 def selects(engine: sa.Engine, call: Callable[[], object]) -> int:
-    """The number of queries of a call."""
+    """Returns the number of queries of a call."""
     statements: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:

@@ -184,7 +184,7 @@ def test_each_call_needs_its_role(
 
 @pytest.fixture
 def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[int], None]:
-    """Looks at the table after so many commits, and decides about it."""
+    """Records a poll after this number of commits, and decides about the table."""
 
     def decide(commits: int) -> None:
         state = PartitionState("", base_bytes=1000, log_bytes=100)
@@ -242,7 +242,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "audit",
     ]
     assert current[2] == started
-    # Page after page, each row once.
+    # The pages together have each row once.
     seen, cursor = [], None
     while True:
         page = client.get(path, params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()

@@ -1,4 +1,5 @@
-"""Each problem of a table: real in a real database by the service's own ways, listed, and gone by itself."""
+"""Tests each problem of a table: the service's own functions cause it in a real database, it is listed, and it
+disappears."""
 
 from __future__ import annotations
 

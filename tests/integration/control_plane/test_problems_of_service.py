@@ -1,4 +1,4 @@
-"""Each problem of jobs, workers and webhooks: made real, listed, and gone by itself."""
+"""Tests each problem of jobs, workers and webhooks: it is caused, listed, and disappears."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_table_that_the_workers_may_not_write_is_listed_until_a_job_tells_that
 
 
 def test_a_refusal_is_listed_where_nobody_else_would_see_it(operated: Operated) -> None:
-    """A person who asked for the job has the answer; a policy reads none."""
+    """A person who submitted the job sees the refusal in the answer; a policy reads no answer."""
     table = operated.table()
     operated.poll()
     refusal = Problem("lock-not-provable", "The lock cannot be proved")

@@ -1,4 +1,4 @@
-"""`groundskeeper` as a process of its own: started, spoken to, stopped, killed."""
+"""Tests `groundskeeper` as a process: its start, its answers, its end and a kill."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROUNDSKEEPER = [sys.executable, "-m", "service.cli"]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """A command to its end, in an empty directory."""
+    """Runs a command in an empty directory, and waits for its end."""
 
     def start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -48,7 +48,7 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
-    """The service in an empty directory, and its URL, when it says that it is ready."""
+    """Starts the service in an empty directory, and yields it with its URL as soon as it reports that it is ready."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **environment: str) -> tuple[subprocess.Popen[str], str]:
@@ -94,7 +94,7 @@ def test_the_service_starts_answers_and_stops_when_asked(
     assert (tmp_path / "groundskeeper.db").exists()
     answer = httpx.post(f"{url}/v1/tables", json={"base_path": str(tmp_path)})
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/not-a-hudi-table")
-    # A worker that waits must not hold the service up.
+    # A waiting worker must not delay the end of the service.
     waiting = threading.Thread(
         target=lambda: httpx.post(f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": 20}, timeout=30)
     )
@@ -174,7 +174,7 @@ def test_a_lease_that_ran_out_is_recovered_by_the_tick(tmp_path: Path) -> None:
         lease = {"worker_id": "w", "wait_seconds": 5}
         leases = f"{service.url}/v1/worker/leases"
         assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 1
-        # Nobody beats; the waiting call gets the job when it was taken back.
+        # No worker sends heartbeats; the waiting call gets the job after its lease has expired.
         assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 2
 
 
@@ -298,7 +298,7 @@ def test_a_standby_is_called_as_soon_as_another_worker_has_ended(tmp_path: Path)
             first = int(called.read_text().split()[-1])
             os.kill(first, signal.SIGKILL)
             assert _eventually(partial(_has, called, number))
-            # The one that was called had started before, and another one stands by now.
+            # The forked process had started before, and another one is ready now.
             last = called.read_text().split()[-1]
             assert last in started.read_text().split()[:number]
             assert _eventually(partial(_has, started, number + 1))
@@ -317,7 +317,7 @@ def test_a_dead_worker_counts_as_lost_when_all_its_processes_are_gone(tmp_path: 
     workers = _workers(
         "import os, subprocess, sys, time\n"
         f"pids = open({str(tmp_path / 'pids')!r}, 'a')\n"
-        # A process group of its own, like that of Spark's Python workers.
+        # The child has its own process group, like Spark's Python workers.
         "child = subprocess.Popen(['sleep', '60'], preexec_fn=os.setpgrp)\n"
         "print(os.getpid(), child.pid, file=pids, flush=True)\n"
         "time.sleep(60)",

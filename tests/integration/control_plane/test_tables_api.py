@@ -1,4 +1,4 @@
-"""/v1/tables over HTTP."""
+"""Tests /v1/tables over HTTP."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_secrets_are_stored_but_never_shown(client: TestClient) -> None:
     job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"})
     for text in (answer.text, shown.text, changed.text, job.text, client.get("/v1/tables").text):
         assert "hush" not in text
-    # The worker needs them, and a mask that is sent back has not replaced the secret.
+    # The worker needs the secrets, and a mask that a caller sends back does not replace a secret.
     plan = client.post("/v1/worker/leases", json={"worker_id": "w"}).json()["plan"]
     assert plan["table"]["lock"]["options"] == {**options, "hoodie.write.lock.num_retries": "1"}
 

@@ -78,13 +78,13 @@ class Watched:
         return found.id
 
     def poll(self, seconds: float = 70) -> None:
-        """A round after a poll interval has gone by, and everything it has started."""
+        """Advances the clock by a poll interval, and makes a round with everything that it starts."""
         self.clock.advance(seconds)
         self.observer.run_once()
         assert self.observer.pool.wait(60)
 
     def commits(self, table_id: str) -> list[Commit]:
-        """In the order in which they were recorded."""
+        """Returns the commits in the order of their recording."""
         with reading(self.engine) as connection:
             return list(reversed(commit_store.page(connection, PageRequest(500), table_id=table_id).items))
 
@@ -102,7 +102,7 @@ class Watched:
             return [published.event for published in outbox.after(connection, 0, 1000)]
 
     def incidents(self, table_id: str) -> list[Incident]:
-        """In the order in which they were found."""
+        """Returns the incidents in the order of their discovery."""
         with reading(self.engine) as connection:
             return list(reversed(store.page(connection, PageRequest(500), table_id=table_id).items))
 

@@ -1,4 +1,4 @@
-"""When rows that went astray are brought over by themselves; and what their incidents want of cleaning."""
+"""Tests when the policy repairs stale rows without a call, and how the incidents affect cleaning."""
 
 from __future__ import annotations
 
