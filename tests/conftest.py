@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import class_archive
+from tests import class_archive, shared_tables
 from tests import postgresql as postgresql_server
 
 if TYPE_CHECKING:
@@ -54,31 +54,34 @@ _LONGEST = (
         for name in (
             "indexes",
             "older_hudi",
-            "kills",
-            "killed_rebuild",
-            "plan_owner",
             "table_parts",
             "statements",
-            "statistics",
-            "types_of_hudi_1_2",
-            "savepoints",
-            "upgraded_meanwhile",
-            "stale_writes",
-            "storage_clocks",
-            "s3",
-            "delegated_plans",
-            "damaged_files",
             "audit_sees",
-            "prepared_expansion",
-            "next_attempt",
             "beside_writers",
+            "plan_owner",
             "services",
+            "kills",
+            "types_of_hudi_1_2",
+            "s3",
+            "copied_tables",
+            "next_attempt",
+            "savepoints",
             "arrow_rewrites",
+            "killed_rebuild",
+            "small_tables",
+            "statistics",
+            "examine",
+            "delegated_plans",
+            "hdfs",
+            "arrow_compaction",
+            "storage_clocks",
+            "clustering_beside_writers",
+            "lock_servers",
         )
     ),
     "tests of the dashboard",
     "tests/hostile/test_every_call.py",
-    *(f"tests/integration/control_plane/test_{name}.py" for name in ("kafka", "dashboard", "command_line", "jobs_api")),
+    *(f"tests/integration/control_plane/test_{name}.py" for name in ("serve", "kafka", "dashboard", "long_poll")),
     "tests/unit/test_code_checks.py",
 )
 _WITH_SPARK = ("tests/acceptance/", "tests/integration/test_", "tests/hostile/test_paths.py")
@@ -124,6 +127,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Runs in the process that distributes the tests to the others."""
     if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
         class_archive.write_in_background(_JVM)
+        shared_tables.share()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -7,6 +7,14 @@ import gc
 import sys
 import zipimport
 
+# What tasks and processes near the driver run; these modules import the others.
+MODULES = (
+    "jobs.dataplane.compaction_job",
+    "jobs.dataplane.rewrite_job",
+    "jobs.dataplane.key_job",
+    "jobs.dataplane.hudi_merge_job",
+)
+
 # `mallopt(3)`: glibc's largest threshold for blocks of their own; and what it may hold freed before it gives it back.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_IN_HEAP, _HELD_FREE = 32 * 1024 * 1024, 64 * 1024 * 1024

@@ -147,7 +147,10 @@ class WriteClient:
         plan_firewall.check_compaction(self._table, instant)
         with translated("beginning the compaction"):
             self.start_heartbeat(instant)
-            return self._client.compact(instant, False)
+            if self._table.indexes_of_keys:
+                # The tasks then write these indexes as well, and their functions hold the RDDs.
+                return self._client.compact(instant, False)
+            return self._jvm.engine_context.beginCompaction(self._client, instant)
 
     def execute_compaction(self, begun: Any) -> list[WriteStat]:
         """Writes the new base files, which takes long and needs no lock. Hudi keeps the statuses."""

@@ -18,6 +18,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+import jobs
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
 from jobs.hudi import dropped_objects, google_connector, ivy
@@ -148,7 +149,7 @@ def start_session(
     os.environ["PYSPARK_PYTHON"] = _python(master, chosen, given)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(MEMORY_OF_TASKS)
-    unset = {key: value for key, value in _defaults().items() if key not in given}
+    unset = {key: value for key, value in {**_defaults(), **_python_daemon(master)}.items() if key not in given}
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
@@ -237,6 +238,13 @@ def _python(master: str, chosen: Mapping[str, str], given: Mapping[str, str]) ->
         return sys.executable
     by_options = chosen.get(_PYTHON) or given.get(_PYTHON)
     return by_options or os.environ.get("PYSPARK_PYTHON") or sys.executable
+
+
+def _python_daemon(master: str) -> dict[str, str]:
+    """Returns the option of `jobs.dataplane.python_daemon`, where that finds the package as its tasks do."""
+    # Executors of a cluster get the package only when their daemon runs, and so do those of an archive's.
+    has_package = is_local(master) and Path(jobs.__path__[0]).is_dir()
+    return {"spark.python.daemon.module": "jobs.dataplane.python_daemon"} if has_package else {}
 
 
 def _connectors(packages: Sequence[str], folder: Path | None, home: Path, java_options: str) -> list[Path]:

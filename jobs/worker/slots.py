@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# A slot that has been taken for this time counts as busy, so a submitted job need not wait for it.
+# A slot that has been taken for so long counts as busy: what somebody submits need not wait for it.
 SPARE_AFTER_SECONDS = 1.0
 
 
 class Slots:
-    """`number` threads that call `take(False)` until `takes_no_more`, and `spare` ones that call `take(True)`.
+    """`number` and `spare` threads that call `take` until `takes_no_more`.
 
-    A spare slot takes a job only when all other slots have been taken for a while, and only one that a person has
-    submitted. So nobody has to wait for long jobs of policies. While such a job has one of the other slots, the spare
-    slot stands in for that slot and takes any job. So policies do not have to wait for long submitted jobs either.
+    At most `number` of them run or ask for jobs of policies. When each of these has had its job for a while, another
+    one calls `take(True)`, for jobs that a person has submitted only. So neither do submitted jobs wait for long jobs
+    of policies, nor policies for long submitted jobs.
     """
 
     def __init__(
@@ -33,12 +33,11 @@ class Slots:
     ) -> None:
         self.number = number
         self._take, self._takes_no_more = take, takes_no_more
+        self._guard = threading.Lock()
+        self._asking: set[int] = set()  # Threads that ask for any job.
         self._taken: dict[int, _Taken] = {}  # By thread.
-        self._threads = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(number)]
-        self._spare = [
-            threading.Thread(target=self._serve_beside, name=f"spare slot {n}", daemon=True) for n in range(spare)
-        ]
-        self._threads += self._spare
+        names = [*(f"slot {n}" for n in range(number)), *(f"spare slot {n}" for n in range(spare))]
+        self._threads = [threading.Thread(target=self._serve, name=name, daemon=True) for name in names]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -58,26 +57,42 @@ class Slots:
     @contextlib.contextmanager
     def taken(self, *, is_submitted: bool) -> Iterator[None]:
         """Records that the job of the calling slot begins, and that it ends."""
-        thread = threading.current_thread()
-        self._taken[threading.get_ident()] = _Taken(time.monotonic(), is_submitted, thread in self._spare)
+        thread = threading.get_ident()
+        with self._guard:
+            asked = thread in self._asking
+            self._asking.discard(thread)
+            self._taken[thread] = _Taken(time.monotonic(), is_submitted)
         try:
             yield
         finally:
-            del self._taken[threading.get_ident()]
+            with self._guard:
+                del self._taken[thread]
+                if asked:
+                    self._asking.add(thread)
 
     def _serve(self) -> None:
+        thread = threading.get_ident()
         while not self._takes_no_more():
-            self._take(False)
-
-    def _serve_beside(self) -> None:
-        while not self._takes_no_more():
-            taken = list(self._taken.values())
-            since = [each.since for each in taken if not each.is_spare]
-            if len(since) == self.number and max(since) < time.monotonic() - SPARE_AFTER_SECONDS:
-                own = sum(not each.is_submitted for each in taken)
-                self._take(own >= self.number)
-            else:
+            only_submitted = self._may_ask(thread)
+            if only_submitted is None:
                 time.sleep(SPARE_AFTER_SECONDS / 4)
+                continue
+            try:
+                self._take(only_submitted)
+            finally:
+                with self._guard:
+                    self._asking.discard(thread)
+
+    def _may_ask(self, thread: int) -> bool | None:
+        """Returns whether the thread may ask only for submitted jobs. None if it may ask for none."""
+        with self._guard:
+            since = time.monotonic() - SPARE_AFTER_SECONDS
+            counted = [each.since for each in self._taken.values() if not each.is_submitted or each.since > since]
+            if len(counted) + len(self._asking) < self.number:
+                self._asking.add(thread)
+                return False
+            # A thread that asks for any job gets a submitted one first.
+            return None if self._asking or max(counted) > since else True
 
 
 @dataclass(frozen=True)
@@ -86,4 +101,3 @@ class _Taken:
 
     since: float
     is_submitted: bool
-    is_spare: bool

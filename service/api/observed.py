@@ -196,7 +196,8 @@ class WriterOptionsOut(BaseModel):
     session_conf: dict[str, str] = Field(description="For the start of the Spark session: `SET` comes too late")
     sql: dict[str, str] = Field(
         description="The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of"
-        " Spark SQL"
+        " Spark SQL; `create` is the whole statement for a table that exists, in which you replace what is in angle"
+        " brackets"
     )
     notes: list[str] = Field(
         description="What else to see to", examples=[["Stop the writers before you change the lock."]]

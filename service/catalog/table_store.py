@@ -90,6 +90,14 @@ def options(connection: Connection) -> Iterator[tuple[str, Mapping[str, str], Ma
         yield row.id, TableLock.from_json(row.lock).options, row.hudi_options
 
 
+def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, TableLock]:
+    """Returns the locks of these tables, by table id. Their secrets are sealed."""
+    if not table_ids:
+        return {}
+    query = sa.select(_t.c.id, _t.c.lock).where(_t.c.id.in_(list(table_ids)))
+    return {row.id: TableLock.from_json(row.lock) for row in connection.execute(query)}
+
+
 def change(connection: Connection, table: Registration) -> None:
     connection.execute(_t.update().where(_t.c.id == table.id).values(table.to_row("id", "created_at")))
 

@@ -5,12 +5,8 @@ import { h } from "./dom.js";
 import { listed, tableType } from "./format.js";
 import { card, field, pairs, problem, select, tableLink } from "./components.js";
 import { may } from "./role.js";
+import { ENGINES } from "./writer_options.js";
 
-const ENGINES = [
-  ["spark", "Spark (DataFrames)"],
-  ["spark-sql", "Spark SQL"],
-  ["flink", "Flink"],
-];
 const WRITERS = [
   ["", "not declared"],
   ["running", "they run"],

@@ -1,4 +1,4 @@
-// The stream of events. The stream uses fetch, because an EventSource reports neither the reason of a refusal nor silence.
+// The stream of events. A fetch replaces an EventSource, which reports neither the reason of a refusal nor silence.
 
 import { pathOf } from "./api.js";
 

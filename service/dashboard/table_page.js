@@ -19,6 +19,7 @@ import { may } from "./role.js";
 import { TableState } from "./table_state.js";
 import { Trend } from "./trend.js";
 import { Upkeep } from "./upkeep.js";
+import { WriterOptions } from "./writer_options.js";
 
 export function tablePage(id, changed) {
   const active = new Active({ table_id: id });
@@ -34,6 +35,7 @@ export function tablePage(id, changed) {
   const lock = new Lock(id, changed);
   const upkeep = new Upkeep(id);
   const form = jobForm(changed);
+  const options = new WriterOptions(id, changed);
   let table = null;
 
   async function load() {
@@ -69,7 +71,7 @@ export function tablePage(id, changed) {
       h(
         "div",
         { class: "columns", "data-key": "columns" },
-        h("div", { class: "stack" }, state.draw(), may("operator") && form.draw(table), lock.draw()),
+        h("div", { class: "stack" }, state.draw(), may("operator") && form.draw(table), lock.draw(), options.draw(table)),
         h("div", { class: "stack" }, upkeep.draw(changed), facts(), columns(table.profile)),
       ),
       commits.draw(),

@@ -19,6 +19,7 @@ from service.health.next_step import (
 from service.health.problem import About, Definition, ObjectType, ProblemKind, Severity
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
+from service.model.lock_state import LockState
 from service.queue.job import JobState
 from service.queue.queue_status import awaited_lock
 from service.queue.worker import ALIVE
@@ -63,6 +64,9 @@ LOCK_AWAITED = Definition(
 )
 
 LOCK_AFTER = timedelta(minutes=5)
+
+SILENT_AFTER = timedelta(seconds=10)
+"""Time after which a lock server that does not answer is a problem. It is asked again in this time."""
 
 NO_WORKER = Definition(
     ProblemKind.GROUP_WITHOUT_WORKER,
@@ -173,10 +177,13 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
         if lock is None:
             continue
         since = (job.started_at if was_locked_out else job.leased_at) or job.created_at
+        after, remedy = LOCK_AFTER, breaking_lock(table)
         if job.state is JobState.QUEUED and table.lock is not None and table.lock.since is not None:
             # The lock may have been held since long before the job was submitted.
             since = min(since, table.lock.since)
-        if now - since >= LOCK_AFTER:
+            if table.lock.state is LockState.UNKNOWN:
+                since, after, remedy = table.lock.since, SILENT_AFTER, "Start the lock's server, or make it answer."
+        if now - since >= after:
             yield LOCK_AWAITED.of(
                 table.about,
                 since,
@@ -185,7 +192,7 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
                 {"job_id": job.id, "job_kind": job.kind.value, "waits_for": lock, "worker_id": job.worker_id},
                 step=look_at_lock(table.id),
                 part=job.id,
-                remedy=breaking_lock(table),
+                remedy=remedy,
             )
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from jobs.contract import TABLE_LOCKED
 from service.health.next_step import look_at_table
 from service.health.problem import Definition, ProblemKind, Severity
-from service.model.lock_state import LockState
 from service.queue.breaker import BreakerState
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ AFTER = timedelta(seconds=15)
 def held_back(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
     """Yields one problem for each kind of job that has failed twice in a row, or whose next attempt is delayed after a
     failure. Locks that others hold and refusals of the storage are other kinds of problems."""
-    is_locked = table.lock is not None and table.lock.state is LockState.HELD and table.lock.is_in_the_way(now)
+    is_locked = table.lock is not None and table.lock.is_in_the_way(now)
     for breaker in table.breakers:
         waits = breaker.state(now) is BreakerState.OPEN and breaker.next_try_at - breaker.failed_at >= AFTER
         error = breaker.error

@@ -52,8 +52,7 @@ def course(
 ) -> Course:
     """Returns the course of these jobs with this number of slots; the jobs that are `held` here take slots at first.
 
-    While all are taken, `spare` slots take submitted jobs (not `is_last`), and other jobs only in place of submitted
-    jobs that have got a slot; held jobs beyond `slots` are in spare slots.
+    Jobs of policies (`is_last`) get no more than `slots`; submitted jobs also get the `spare` slots.
 
     The course ends as soon as a job has waited longer than `most_wait`.
     """
@@ -61,14 +60,9 @@ def course(
     slots_used = dict(used)
     busy = {each.table_id: each.left for each in held if each.mutating}
     here = [each for each in held if each.is_here]
-    in_spare = min(spare, max(0, len(here) - slots))
-    in_slots = len(here) - in_spare
-    own = sum(each.is_last for each in here)
-    ends = [
-        (each.left, each.table_id, each.mutating, each.left, n >= in_slots, each.is_last) for n, each in enumerate(here)
-    ]
+    ends = [(each.left, each.table_id, each.mutating, each.left, each.is_last) for each in here]
     heapq.heapify(ends)
-    free, spare_free = slots - in_slots, spare - in_spare
+    free, own = slots + spare - len(here), sum(each.is_last for each in here)
     later = [(job.due, number) for number, job in enumerate(jobs)]
     heapq.heapify(later)
     ready: list[_Ready] = []
@@ -93,14 +87,16 @@ def course(
         heapq.heappush(heap, (turn(job, slots_used.get(job.table_id, NEVER)), job.id, number, at))
 
     def next_ready() -> list[_Ready]:
-        if free <= 0 and (spare_free <= 0 or own >= slots):
-            return ready if spare_free > 0 else []
+        if free <= 0:
+            return []
+        if own >= slots:
+            return ready
         return min(filter(None, (ready, ready_last)), key=lambda heap: heap[0], default=ready)
 
     while True:
         while ends and ends[0][0] <= now:
-            at, table_id, is_freed, rest, is_spare, is_last = heapq.heappop(ends)
-            free, spare_free, own = free + (not is_spare), spare_free + is_spare, own - is_last
+            at, table_id, is_freed, rest, is_last = heapq.heappop(ends)
+            free, own = free + 1, own - is_last
             charge(table_id, rest, at)
             if is_freed:
                 release(table_id, at)
@@ -122,18 +118,15 @@ def course(
                 continue
             found.starts[job.id] = now
             found.wait = max(found.wait, now - since)
-            is_spare = free <= 0
-            free, spare_free, own = free - (not is_spare), spare_free - is_spare, own + job.is_last
+            free, own = free - 1, own + job.is_last
             charge(job.table_id, AT_LEAST, now)
             if job.mutating:
                 busy[job.table_id] = now + job.seconds
-            heapq.heappush(
-                ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST, is_spare, job.is_last)
-            )
+            heapq.heappush(ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST, job.is_last))
         if found.wait > most_wait:
             return found
         times = [queue[0][0] for queue in (ends, elsewhere) if queue]
-        if later and (free > 0 or spare_free > 0):
+        if later and free > 0:
             times.append(later[0][0])
         if not times:
             break

@@ -13,6 +13,11 @@ FRESH = timedelta(minutes=1)
 """An older check does not hold back jobs, because the checking process may have died."""
 
 
+PATIENCE = timedelta(minutes=1)
+"""A server that does not answer the service holds jobs back for so long before the first attempt. Then a worker tries,
+which may reach a server that the service does not."""
+
+
 @dataclass(frozen=True)
 class LockSighting(Record):
     """The state of a table's lock at the last check."""
@@ -22,7 +27,7 @@ class LockSighting(Record):
     holds_back: bool = False
     looked_at: datetime | None = None  # When the check began; None before the first one.
     holder: str | None = None
-    since: datetime | None = None  # When the lock was taken, or when this holder was first seen.
+    since: datetime | None = None  # When the lock was taken, or when this holder or a silent server was first seen.
     detail: str = ""  # Why the state is unknown.
     token: str | None = None  # A value that a live holder changes, for locks whose end shows only by that.
     token_since: datetime | None = None  # When this token was seen first.

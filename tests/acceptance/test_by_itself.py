@@ -34,7 +34,7 @@ class Writer:
 
     def __init__(self, spark: SparkSession, daemon: Daemon, base: Path, table_id: str, **more: str) -> None:
         handed = daemon.call("GET", f"/v1/tables/{table_id}/writer-options").json()["options"]
-        self._options = {**tables.writer_options(base), **handed, **more}
+        self._options = {**tables.writer_options(base, partitioned=False), **handed, **more}
         self._spark = spark
         self._base = base
         self._batch = 0
@@ -105,7 +105,7 @@ def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
     reason: str,
 ) -> None:
     base = lake / tmp_path.name
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, partitioned=False)
     with _serving(request, tmp_path, poll_seconds) as daemon:
         table = daemon.register(base)
         assert daemon.call("PUT", f"/v1/tables/{table}/policy", POLICY).status_code == 200

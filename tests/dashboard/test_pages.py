@@ -15,6 +15,7 @@ from service.db.engine import writing
 from service.model.clock import utc_now
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
+from tests.browser import barriers
 from tests.dashboard.installation import TRIPS, Installation
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
@@ -42,6 +43,20 @@ def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the
     expect(rows.nth(1)).to_contain_text("Compaction")
     expect(rows.nth(1)).to_contain_text("planned")
     expect(rows).to_have_count(4)
+
+
+def test_what_writers_need_is_copied_from_the_page_of_their_table(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("table"))
+    page.locator("summary", has_text="What its writers need").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Engine of the writer").select_option("flink")
+    clause = page.get_by_role("region", name="WITH clause")
+    expect(clause).to_contain_text("'hoodie.bucket.index.num.buckets' = '4'")
+    page.get_by_role("button", name="Copy WITH clause").click()
+    expect(page.locator("#spoken")).to_have_text("WITH clause of CREATE TABLE is copied.")
+    page.get_by_label("Engine of the writer").select_option("spark-sql")
+    expect(page.get_by_role("region", name="CREATE TABLE")).to_contain_text("USING hudi LOCATION")
+    assert barriers(page) == []
 
 
 def test_the_log_of_a_job_is_downloaded(page: Page, installation: Installation) -> None:

@@ -37,10 +37,15 @@ UPPER_REGION = {
 }
 """Writer options that build an index, or use it to look up keys."""
 
+# A record index has ten files by default, all of which are rewritten or read each time.
+FEW_FILES = {f"hoodie.metadata.record.index.{most}.filegroup.count": "2" for most in ("min", "max")}
+
 ALL = {**GLOBAL, **SECONDARY_ON_CITY, **STATISTICS, **BLOOM, **YEAR}
 ALL_BY_PARTITION = {**BY_PARTITION, **STATISTICS, **BLOOM, **YEAR}
 
 COUNT = 90
+# What a rebuild of the metadata table notes, for the attempt after one that has died.
+NOTE = ".hoodie/.aux/groundskeeper.indexes"
 CONDITIONS = ("id = 'k7'", "city = 433", "region = 'r3'", "year(day) = 2020", "ts >= 0")
 
 
@@ -54,9 +59,7 @@ def write(spark: SparkSession, base: Path, indexes: dict[str, str], **shape: Any
         "hoodie.parquet.small.file.limit": "0",
         # See `jobs.hudi.indexes`.
         "hoodie.embed.timeline.server": "true",
-        # A record index has ten files by default, all of which are rewritten or read each time.
-        "hoodie.metadata.record.index.min.filegroup.count": "2",
-        "hoodie.metadata.record.index.max.filegroup.count": "2",
+        **FEW_FILES,
     }
     options = tables.writer_options(base, num_buckets=None, **{**shape, **more, **indexes})
     before = {name: value for name, value in options.items() if name in first or name not in indexes}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import atexit
+import hashlib
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
 from jobs.contract import BucketIndex
+from tests import shared_tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 INDEX = BucketIndex(4, ("id",))
 LOCK = {
@@ -119,39 +123,44 @@ def write_table(
 ) -> dict[str, str]:
     """Writes a table of `count` rows, then `updates` commits that each change half of them; returns the options.
 
-    A table of a shape is written once in each process, and copied from then on, unless it may not be `copied`: an
+    A table of a shape is written once in a run of the tests, and copied from then on, unless it may not be `copied`: an
     expansion takes the time since then for a pause of the writer, and waits for one as long.
     """
     options = writer_options(base, **shape)
     if not (copied and isinstance(base, Path)):
         _write(spark, base, options, count, updates)
         return options
-    key = (base.name, count, updates, *sorted(shape.items()))
-    if key not in _templates:
-        written = Path(tempfile.mkdtemp(dir=_templates_folder())) / base.name
-        _write(spark, written, options, count, updates)
-        _templates[key] = written
-    shutil.copytree(_templates[key], base)
+    shutil.copytree(_template(spark, base.name, options, count, updates, shape), base)
     return options
 
 
-_templates: dict[tuple[Any, ...], Path] = {}
-
-
-def _templates_folder() -> str:
-    if not _folders:
-        _folders.append(tempfile.mkdtemp(prefix="tables-"))
-        atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
-    return _folders[0]
-
-
-_folders: list[str] = []
+def _template(
+    spark: SparkSession, name: str, options: dict[str, str], count: int, updates: int, shape: dict[str, Any]
+) -> Path:
+    """A table of the shape, which is the one with an update less, and one more."""
+    key = repr((name, count, updates, sorted(shape.items())))
+    template = shared_tables.folder() / hashlib.sha256(key.encode()).hexdigest()[:24] / name
+    if not template.exists():
+        written = Path(tempfile.mkdtemp(dir=shared_tables.folder())) / name
+        if updates:
+            shutil.copytree(_template(spark, name, options, count, updates - 1, shape), written)
+            _update(spark, written, options, count, updates)
+        else:
+            _write(spark, written, options, count, 0)
+        # Another process may have been first.
+        with suppress(OSError):
+            written.parent.rename(template.parent)
+    return template
 
 
 def _write(spark: SparkSession, base: Path | str, options: dict[str, str], count: int, updates: int) -> None:
     upsert(rows(spark, 0, count), base, options)
     for number in range(1, updates + 1):
-        upsert(rows(spark, 0, count // 2, ts=number), base, options)
+        _update(spark, base, options, count, number)
+
+
+def _update(spark: SparkSession, base: Path | str, options: dict[str, str], count: int, number: int) -> None:
+    upsert(rows(spark, 0, count // 2, ts=number), base, options)
 
 
 def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = None) -> list[str]:
@@ -174,6 +183,12 @@ def in_order(spark: SparkSession, base: Path | str, num_buckets: int, hash_field
 def misplaced(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> int:
     """Returns the rows whose bucket by Hudi's own `BucketIdentifier` differs from the bucket of their file."""
     return _misplaced(spark, _rows(spark, base), num_buckets, hash_fields)
+
+
+def misplaced_of(spark: SparkSession, found: Sequence[Row], num_buckets: int, hash_fields: str = "id") -> int:
+    """The same among rows that were read already, in all columns."""
+    by_meta = [("", *(row[name] for name in _META)) for row in found]
+    return _misplaced(spark, by_meta, num_buckets, hash_fields)
 
 
 def duplicates(spark: SparkSession, base: Path | str) -> int:

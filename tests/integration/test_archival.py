@@ -117,7 +117,8 @@ def test_a_stream_that_comes_back_finds_the_position_from_which_it_goes_on(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, count=60, updates=1, metadata=False, version=version)
+    shape: dict[str, Any] = {"metadata": False, "partitioned": False, "version": version}
+    options = tables.write_table(spark, base, count=60, updates=1, **shape)
     positions = {"_hudi_streaming_sink_checkpoint": '{"numbers":"7"}', "deltastreamer.checkpoint.key": "trips,0:60"}
     for ts, (key, value) in enumerate(positions.items()):
         # Hudi writes options with this prefix to the metadata of the commit, as its streams do.

@@ -50,10 +50,10 @@ def written(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
 @pytest.mark.parametrize(
     "shape",
     [
-        {"version": 9},
+        pytest.param({"version": 9}, marks=pytest.mark.exhaustive),
         pytest.param({"version": 8}, marks=pytest.mark.exhaustive),
         pytest.param({"version": 6}, marks=pytest.mark.exhaustive),
-        pytest.param({"partitioned": False}, marks=pytest.mark.exhaustive),
+        {"partitioned": False},
         pytest.param({"hoodie.metadata.index.column.stats.enable": "true"}, marks=pytest.mark.exhaustive),
         pytest.param({"metadata": False}, marks=pytest.mark.exhaustive),
         pytest.param({"num_buckets": None}, marks=pytest.mark.exhaustive),

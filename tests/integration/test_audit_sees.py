@@ -202,7 +202,8 @@ def test_rows_that_column_statistics_hide(spark: SparkSession, tmp_path: Path, v
     wrong = rows.withColumn("fare", F.when(F.col("city") % 9 == 3, float("nan")).otherwise(F.col("fare")))
     wrong = wrong.withColumn("note", F.when(F.col("city") % 9 == 4, F.expr("repeat(id, 2000)")).otherwise("short"))
     for base, frame in ((healthy, rows), (hiding, wrong)):
-        tables.upsert(frame, base, tables.writer_options(base, table_type=COW, version=version, **options))
+        shape = {"table_type": COW, "version": version, "partitioned": False}
+        tables.upsert(frame, base, tables.writer_options(base, **shape, **options))
     filtered = spark.read.format("hudi").option("hoodie.enable.data.skipping", "true").load(str(hiding))
     assert filtered.where("note = 'short'").count() < wrong.where("note = 'short'").count()
 

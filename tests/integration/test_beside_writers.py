@@ -201,7 +201,7 @@ def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
 
 def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
     table = hudi_table(spark, base, INDEX)
     client = WriteClient(table, UNDER_OUR_LOCK)._client
@@ -216,7 +216,7 @@ def test_a_dead_writers_instant_does_not_hold_an_expansion_up(spark: SparkSessio
 
 def test_an_expansion_whose_instant_was_rolled_back_commits_nothing(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, partitioned=False)
     before = tables.snapshot(spark, base)
 
     def somebody_rolls_it_back() -> None:

@@ -35,14 +35,15 @@ NUMBERS = ["4", " 8 ", "+16", "-1", "0", "-2", "4_0", "x", "", "9999999999", "٤
 SEPARATORS = [";", ";", ";", "; ", ";;"]
 PATHS = ["", "a", "dt=2026-01-01", "eu/de", "us/a", "é", "aaa", "b c", "٢٠٢٦", "_", "2026", "a\u2028b"]
 DEFAULT = 3
-ROUNDS = 1000
+ROUNDS, MANY_ROUNDS = 200, 1000
 
 
-def test_rules_are_read_as_hudi_reads_them(spark: SparkSession) -> None:
+@pytest.mark.parametrize("rounds", [ROUNDS, pytest.param(MANY_ROUNDS, marks=pytest.mark.exhaustive)])
+def test_rules_are_read_as_hudi_reads_them(spark: SparkSession, rounds: int) -> None:
     engine = spark._jvm.org.apache.hudi.index.bucket.partition.RegexRuleEngine
     dice = random.Random(7)
     accepted = 0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         text = "".join(
             "".join(dice.choices(PIECES, k=dice.randint(0, 3)))
             + dice.choice([",", ",", ",", ",", ", ", ",,", ""])
@@ -65,4 +66,4 @@ def test_rules_are_read_as_hudi_reads_them(spark: SparkSession) -> None:
         for path in PATHS:
             number = theirs.calculateNumBuckets(path)
             assert ours.buckets_of(path) == (DEFAULT if number == -1 else number), (text, path)
-    assert accepted > ROUNDS / 4
+    assert accepted > rounds / 4

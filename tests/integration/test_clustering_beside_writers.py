@@ -77,12 +77,10 @@ def test_a_batch_that_begins_during_a_clustering_is_waited_for_and_kept(
     _in_order(spark, base, newest=6, count=400)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("kind", "version"),
-    [
-        ("MERGE_ON_READ", 9),
-        *(pytest.param(*each, marks=pytest.mark.exhaustive) for each in [("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 9)]),
-    ],
+    [("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6), ("COPY_ON_WRITE", 9)],
 )
 def test_what_lands_during_a_clustering_is_in_its_files(
     spark: SparkSession, tmp_path: Path, kind: str, version: int

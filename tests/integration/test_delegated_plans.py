@@ -207,7 +207,7 @@ def test_a_clustering_plan_is_executed_and_on_a_bucket_table_refused(spark: Spar
 def test_a_pending_clean_of_a_writer_is_executed_alone(spark: SparkSession, tmp_path: Path) -> None:
     tables.let_delegate(spark)
     base = tmp_path / "orders"
-    options = tables.write_table(spark, base, count=300, updates=4, table_type="COPY_ON_WRITE")
+    options = tables.write_table(spark, base, count=300, updates=4, table_type="COPY_ON_WRITE", partitioned=False)
     manager = {
         "hoodie.table.service.manager.enabled": "true",
         "hoodie.table.service.manager.actions": "compaction,clean",

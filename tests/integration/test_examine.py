@@ -29,7 +29,7 @@ SHAPES = [
     pytest.param("MERGE_ON_READ", 8, True, marks=pytest.mark.exhaustive),
     ("MERGE_ON_READ", 9, False),
     pytest.param("COPY_ON_WRITE", 6, False, marks=pytest.mark.exhaustive),
-    ("COPY_ON_WRITE", 9, True),
+    pytest.param("COPY_ON_WRITE", 9, True, marks=pytest.mark.exhaustive),
 ]
 
 

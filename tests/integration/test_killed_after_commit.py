@@ -49,7 +49,7 @@ def test_the_next_attempt_finds_the_commit_and_removes_what_was_left_of_its_maki
     assert tables.duplicates(spark, base) == 0
 
 
-@pytest.mark.parametrize("knows_its_instant", [True, False])
+@pytest.mark.parametrize("knows_its_instant", [pytest.param(True, marks=pytest.mark.exhaustive), False])
 def test_a_lock_that_a_dead_attempt_held_is_removed_whether_or_not_its_instant_is_known(
     spark: SparkSession, tmp_path: Path, knows_its_instant: bool
 ) -> None:
@@ -72,7 +72,7 @@ def test_a_rollback_that_was_cut_short_after_its_instant_was_gone_is_finished(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base, count=100)
+    tables.write_table(spark, base, count=100, partitioned=False)
     before = tables.snapshot(spark, base)
     context = At("waiting for writers", _lose_the_lease)
     with pytest.raises(LeaseLostError):

@@ -33,8 +33,10 @@ from dataclasses import replace
 from pathlib import Path
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.dataplane.python_worker import prepare_process
 from jobs.storage.paths import Storage
 
+prepare_process()
 base, file_name, factor = sys.argv[1], sys.argv[2], int(sys.argv[3])
 work = Rewrite(Storage(base), "20260101000000000", ("id",))
 source = Source("p", file_name[:38], 1, 4 * factor, tuple(range(1, 4 * factor, 4)), f"{base}/p/{file_name}")
@@ -56,8 +58,10 @@ from jobs.dataplane.compacted_file import Compaction, compact_slice
 from jobs.dataplane.rewrite import rewrite_slice_with_logs
 from jobs.dataplane.slice_merge import MergeRules, SliceFiles
 from jobs.dataplane.split_writer import Rewrite, Source
+from jobs.dataplane.python_worker import prepare_process
 from jobs.storage.paths import Storage
 
+prepare_process()
 base, file_name, log_name, how = sys.argv[1:]
 storage, instant = Storage(base), "20260101000000000"
 with pq.ParquetFile(f"{base}/p/{file_name}") as reader:

@@ -29,8 +29,10 @@ import re, sys, time
 from pathlib import Path
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.dataplane.python_worker import prepare_process
 from jobs.storage.paths import Storage
 
+prepare_process()
 base, file_name, curve, apart = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 work = Rewrite(Storage(base), "20260101000000000", ("id",), sort_by=("city", "amount"), curve=curve, apart=apart)
 [written] = rewrite_base_file(work, Source("p", file_name[:38], 0, 1, (0,), f"{base}/p/{file_name}"), "0-0-0")

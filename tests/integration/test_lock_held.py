@@ -38,7 +38,7 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
 ) -> None:
     base = tmp_path / "orders"
     table_type = "COPY_ON_WRITE" if kind == "cleaning" else "MERGE_ON_READ"
-    options = tables.write_table(spark, base, count=100, updates=3, table_type=table_type)
+    options = tables.write_table(spark, base, count=100, updates=3, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
     held = base / ".hoodie" / "lock"
     held.touch()  # as a writer of Hudi leaves it that was killed
@@ -81,7 +81,7 @@ def test_an_attempt_gives_its_slot_back_soon_unless_it_has_work_to_keep(spark: S
     table = hudi_table(spark, base, INDEX, lock=SHORT)
     held = base / ".hoodie" / "lock"
     held.touch()
-    for worked in (0.0, 6.0):
+    for worked in (0.0, 3.0):
         lock, context = Lock(table, "job_1"), JobContext()
         shown: set[str] = set()
         time.sleep(worked)

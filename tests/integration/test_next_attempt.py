@@ -45,7 +45,7 @@ def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
     spark: SparkSession, tmp_path: Path, table_type: str, step: str
 ) -> None:
     base = tmp_path / "trips"
-    options = tables.write_table(spark, base, table_type=table_type)
+    options = tables.write_table(spark, base, table_type=table_type, partitioned=False)
     before = tables.snapshot(spark, base)
     context = At(step, _lose_the_lease)
     with pytest.raises(LeaseLostError):
@@ -68,7 +68,7 @@ def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
 
 def test_an_attempt_whose_report_was_lost_is_found_completed(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
-    tables.write_table(spark, base)
+    tables.write_table(spark, base, partitioned=False)
     first = run_job(spark, base, "bucket_expansion", {"factor": 2})
     again = run_job(spark, base, "bucket_expansion", {"factor": 2}, earlier_instants=first.instants)
     assert again.details.pop("audit")["findings"] == []

@@ -45,11 +45,11 @@ def instants(base: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("table_type", "version", "partitioned"),
     [
-        ("MERGE_ON_READ", 9, True),
+        pytest.param("MERGE_ON_READ", 9, True, marks=pytest.mark.exhaustive),
         pytest.param("COPY_ON_WRITE", 9, True, marks=pytest.mark.exhaustive),
         pytest.param("MERGE_ON_READ", 6, True, marks=pytest.mark.exhaustive),
         pytest.param("COPY_ON_WRITE", 6, True, marks=pytest.mark.exhaustive),
-        pytest.param("MERGE_ON_READ", 9, False, marks=pytest.mark.exhaustive),
+        ("MERGE_ON_READ", 9, False),
     ],
 )
 def test_what_needs_no_meta_fields_works_and_the_rest_is_refused(

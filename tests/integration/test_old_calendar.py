@@ -52,7 +52,7 @@ def test_slices_with_logs_are_merged_by_hudi(
     spark: SparkSession, tmp_path: Path, kind: str, params: dict[str, Any], buckets: int
 ) -> None:
     base = tmp_path / "orders"
-    options = tables.writer_options(base)
+    options = tables.writer_options(base, partitioned=False)
     write_old(spark, base, options)
     tables.upsert(dated(spark, 0, 30, RECENT, ts=2), base, options)
     assert all(old_files(base))
@@ -86,7 +86,7 @@ def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, tm
 def test_hudis_own_compaction_loses_such_rows_so_it_is_not_committed(spark: SparkSession, tmp_path: Path) -> None:
     """Hudi's executor counts a row that Spark's writer refuses as failed, and continues without it."""
     base = tmp_path / "orders"
-    options = tables.writer_options(base)
+    options = tables.writer_options(base, partitioned=False)
     write_old(spark, base, options)
     tables.upsert(dated(spark, 0, 30, RECENT, ts=2), base, options)
     before = tables.snapshot(spark, base)

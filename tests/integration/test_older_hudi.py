@@ -139,6 +139,7 @@ def test_a_bucketed_table_of_0_15_goes_through_all_services(
     assert tables.misplaced(spark, story.base, 8) == 0
 
 
+@pytest.mark.exhaustive
 def test_a_bloom_table_of_0_15_goes_through_all_services(
     spark: SparkSession, tmp_path: Path, writers: dict[str, OldWriter]
 ) -> None:

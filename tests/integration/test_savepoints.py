@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SHAPES = [
-    pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9"),
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 9, "partitioned": False}, id="mor-9-plain"),
+    pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9", marks=pytest.mark.exhaustive),
     pytest.param({"table_type": "COPY_ON_WRITE", "version": 9}, id="cow-9", marks=pytest.mark.exhaustive),
     pytest.param({"table_type": "MERGE_ON_READ", "version": 6}, id="mor-6", marks=pytest.mark.exhaustive),
     pytest.param(
@@ -84,7 +85,7 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
     assert run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
 
 
-@pytest.mark.parametrize("other", ["savepoint", "clean"])
+@pytest.mark.parametrize("other", ["savepoint", pytest.param("clean", marks=pytest.mark.exhaustive)])
 def test_a_clean_is_planned_anew_if_a_savepoint_or_another_clean_came_since(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:

@@ -35,10 +35,11 @@ UPDATED, DELETED = 149, 61
 
 
 def written_stale(
-    spark: SparkSession, base: Path, statement: str, *, table_type: str, version: int = 9
+    spark: SparkSession, base: Path, statement: str, *, table_type: str, version: int = 9, partitioned: bool = True
 ) -> dict[str, str]:
     """Writes a table of 300 rows, clusters it inside its buckets, and commits the statement to the old file groups."""
-    options = tables.write_table(spark, base, count=300, table_type=table_type, version=version)
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
+    options = tables.write_table(spark, base, count=300, **shape)  # type: ignore[arg-type]
     session = LongSession(spark, base, options)
     run_job(spark, base, "clustering", {"sort_by": ["city"]})
     session.run(statement)
@@ -46,19 +47,21 @@ def written_stale(
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"),
+    ("table_type", "version", "partitioned"),
     [
-        (MOR, 9),
-        pytest.param(COW, 6, marks=pytest.mark.exhaustive),
-        pytest.param(COW, 9, marks=pytest.mark.exhaustive),
-        pytest.param(MOR, 6, marks=pytest.mark.exhaustive),
+        (MOR, 9, False),
+        pytest.param(MOR, 9, True, marks=pytest.mark.exhaustive),
+        pytest.param(COW, 6, True, marks=pytest.mark.exhaustive),
+        pytest.param(COW, 9, True, marks=pytest.mark.exhaustive),
+        pytest.param(MOR, 6, True, marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_stale_update_is_found_kept_from_cleaning_and_brought_over(
-    spark: SparkSession, tmp_path: Path, table_type: str, version: int
+    spark: SparkSession, tmp_path: Path, table_type: str, version: int, *, partitioned: bool
 ) -> None:
     base = tmp_path / "trips"
-    options = written_stale(spark, base, UPDATE, table_type=table_type, version=version)
+    shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
+    options = written_stale(spark, base, UPDATE, **shape)  # type: ignore[arg-type]
 
     audit = run_job(spark, base, "audit").details
     assert not audit["clean"]

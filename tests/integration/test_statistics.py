@@ -150,7 +150,10 @@ def test_a_compaction_that_waits_for_the_writes_in_flight_hides_nothing(spark: S
 
 @pytest.mark.parametrize(
     ("kind", "params", "buckets"),
-    [("bucket_expansion", {"factor": 2}, 4), ("clustering", {"sort_by": ["qty"]}, 2)],
+    [
+        ("bucket_expansion", {"factor": 2}, 4),
+        pytest.param("clustering", {"sort_by": ["qty"]}, 2, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_a_rewrite_keeps_them_all(
     spark: SparkSession, base: Path, kind: str, params: dict[str, object], buckets: int

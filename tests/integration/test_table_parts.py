@@ -10,7 +10,7 @@ import pytest
 
 from jobs.errors import RefusedError
 from jobs.table_errors import TableGoneError
-from tests.integration import tables
+from tests.integration import indexed, tables
 from tests.integration.run import run_job
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ def test_no_partition_is_passed_over_by_a_job_for_all(spark: SparkSession, tmp_p
 
 def test_the_definitions_of_indexes_that_are_gone_are_told(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "t"
-    indexes = ("index.column.stats", "record.index")
-    write(spark, base, **{f"hoodie.metadata.{index}.enable": "true" for index in indexes})
+    index = {**indexed.GLOBAL, **indexed.STATISTICS, **indexed.FEW_FILES}
+    write(spark, base, **index)
     expected = by_both_readers(spark, base)
     definitions = base / ".hoodie" / ".index_defs" / "index.json"
     content = definitions.read_bytes()

@@ -26,7 +26,7 @@ def test_the_job_commits_nothing_and_its_next_attempt_works_on_the_new_version(
     spark: SparkSession, tmp_path: Path, engine: str, version: int
 ) -> None:
     base, params = tmp_path / "trips", {"engine": engine}
-    options = tables.write_table(spark, base, count=100, updates=1, version=version)
+    options = tables.write_table(spark, base, count=100, updates=1, version=version, partitioned=False)
     newer = {"hoodie.write.auto.upgrade": "true", "hoodie.write.table.version": "9"}
 
     def upgrade() -> None:

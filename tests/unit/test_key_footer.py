@@ -36,9 +36,11 @@ def entries(footer: KeyFooter, *parts: pa.Array) -> dict[bytes, bytes]:
 @pytest.mark.parametrize("bytes_per_bit", [True, False])
 @pytest.mark.parametrize("old", [0, 1, 499, 500, 501, 999, 1000, 1001, 1002, 1700])
 @pytest.mark.parametrize("inserted", [0, 1, 700])
+@pytest.mark.parametrize("few", [0, 1000])
 def test_a_filter_that_goes_on_is_that_of_all_keys(
-    monkeypatch: pytest.MonkeyPatch, old: int, inserted: int, *, bytes_per_bit: bool
+    monkeypatch: pytest.MonkeyPatch, old: int, inserted: int, few: int, *, bytes_per_bit: bool
 ) -> None:
+    monkeypatch.setattr(bloom_filter, "_FEW_KEYS", few)
     if not bytes_per_bit:
         monkeypatch.setattr(bloom_filter, "_BYTE_PER_BIT", 0)
     before = entries(KeyFooter(KIND), keys(0, old))

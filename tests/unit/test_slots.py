@@ -53,14 +53,18 @@ def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for
 
 def test_a_spare_slot_stands_in_for_one_that_has_what_somebody_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "SPARE_AFTER_SECONDS", 0.1)
-    ended = threading.Event()
+    submitted_ends, ended = threading.Event(), threading.Event()
     asked: list[bool] = []
     are_submitted = iter([True, False])
 
     def take(only_submitted: bool) -> None:
         asked.append(only_submitted)
-        with some.taken(is_submitted=next(are_submitted)):
-            ended.wait(10)
+        if only_submitted:
+            time.sleep(0.01)
+            return
+        is_submitted = next(are_submitted)
+        with some.taken(is_submitted=is_submitted):
+            (submitted_ends if is_submitted else ended).wait(10)
 
     some = Slots(1, 1, take=take, takes_no_more=ended.is_set)
     some.start()
@@ -68,6 +72,11 @@ def test_a_spare_slot_stands_in_for_one_that_has_what_somebody_submitted(monkeyp
     while len(asked) < 2 and time.monotonic() < until:
         time.sleep(0.01)
     assert asked == [False, False]
+    submitted_ends.set()
+    while len(asked) < 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    # The first slot leaves the other its turn with the policies, and is there for what somebody submits.
+    assert asked[2] is True
     ended.set()
     some.join(10)
     assert not some.is_any_alive()

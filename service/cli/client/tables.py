@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from groundskeeper_client import calls
-from groundskeeper_client.generated.models import WriterEngine
 from jobs.format.clock_frame import spoken
-from service.cli.client import arguments
+from service.cli.client import arguments, declarations
 from service.cli.client.arguments import TableName
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output, ago, compact
+from service.cli.client.writer_options import writer_options
 from service.model.formatting import count, duration, size
 
 app = typer.Typer(help="Register tables, and see their state.", no_args_is_help=True)
@@ -32,61 +32,36 @@ def add(
     path: Annotated[str, typer.Argument(help="Path or URI (s3a://...) of the table; a local one may be relative")],
     *,
     name: Annotated[str | None, typer.Option(help="Default: the name in hoodie.properties")] = None,
-    buckets: Annotated[int | None, typer.Option(min=1, help="Buckets of the bucket index. Default: detected")] = None,
-    hash_field: Annotated[
-        list[str] | None, typer.Option(help="Field that the bucket index hashes; repeat it for several")
-    ] = None,
-    lock: Annotated[
-        str | None, typer.Option(help="filesystem (default), zookeeper, or the class of a Hudi LockProvider")
-    ] = None,
-    lock_option: Annotated[
-        list[str] | None, typer.Option(help="Option of the lock, hoodie.write.lock.NAME=VALUE; repeat it for several")
-    ] = None,
-    lock_wait_seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=1, max=86_400, help="How long a job waits for the lock. Default: GROUNDSKEEPER_LOCK_WAIT_SECONDS"
-        ),
-    ] = None,
-    engine: Annotated[
-        list[WriterEngine] | None, typer.Option(help="Engine that writes the table; repeat it for several")
-    ] = None,
-    hudi_version: Annotated[str | None, typer.Option(help="Hudi version of the writers, such as 1.2.0")] = None,
-    readers_hudi_version: Annotated[
-        str | None, typer.Option(help="Hudi version of the oldest reader, such as 0.15.0")
-    ] = None,
-    writers_stopped: Annotated[bool, typer.Option("--writers-stopped", help="No writer is running")] = False,
+    buckets: declarations.Buckets = None,
+    hash_field: declarations.HashField = None,
+    lock: declarations.Lock = None,
+    lock_option: declarations.LockOption = None,
+    lock_wait_seconds: declarations.LockWait = None,
+    engine: declarations.Engines = None,
+    hudi_version: declarations.WritersVersion = None,
+    readers_hudi_version: declarations.ReadersVersion = None,
+    writers_stopped: declarations.WritersStopped = False,
     file: Annotated[
         Path | None, typer.Option(help="JSON object as for POST /v1/tables, for all else; - is standard input")
     ] = None,
 ) -> None:
     """Register a table. Policies act on it from then on: its writers must take the same lock."""
-    if (buckets is None) != (not hash_field):
-        raise CommandError.usage("A bucket index needs both --buckets and --hash-field.")
-    body: Any = {**arguments.from_file(file, "--file"), "base_path": arguments.absolute(path)}
-    if name is not None:
-        body["name"] = name
-    if buckets is not None:
-        body["index"] = {"type": "bucket", "num_buckets": buckets, "hash_fields": hash_field}
-    if lock is not None or lock_option or lock_wait_seconds is not None:
-        options = arguments.pairs(lock_option, "--lock-option")
-        stated: Json = body.get("lock") or {}
-        body["lock"] = {
-            **stated,
-            "provider": lock or stated.get("provider", "filesystem"),
-            "options": {**(stated.get("options") or {}), **options},
-        }
-        if lock_wait_seconds is not None:
-            body["lock"]["wait_seconds"] = lock_wait_seconds
-    writers: Json = {
-        **({"engines": [each.value for each in engine]} if engine else {}),
-        **({"hudi_version": hudi_version} if hudi_version else {}),
-        **({"stopped": True} if writers_stopped else {}),
+    given = arguments.from_file(file, "--file")
+    body: Any = {
+        **given,
+        "base_path": arguments.absolute(path),
+        **declarations.declared(
+            given,
+            name=name,
+            buckets=buckets,
+            hash_field=hash_field,
+            lock=lock,
+            lock_option=lock_option,
+            lock_wait_seconds=lock_wait_seconds,
+            readers_hudi_version=readers_hudi_version,
+            writers=declarations.writers_of(engine, hudi_version, stopped=writers_stopped),
+        ),
     }
-    if writers:
-        body["writers"] = {**(body.get("writers") or {}), **writers}
-    if readers_hudi_version:
-        body["readers"] = {"hudi_version": readers_hudi_version}
     table = service.send(calls.register_table(body))
     out.document(table)
     out.say(f"Registered {table['name']} as {table['id']}.")
@@ -193,27 +168,73 @@ def show(service: Connection, out: Output, table: TableName) -> None:
         out.table(("SERVICE", "DECISION", "BECAUSE"), rows, empty="")
 
 
-@app.command("writer-options")
+@app.command("set")
 @of_service
-def writer_options(
+def set_table(
     service: Connection,
     out: Output,
     table: TableName,
     *,
-    engine: Annotated[WriterEngine, typer.Option(help="Engine of the writer")] = WriterEngine.SPARK,
-    hudi_version: Annotated[
-        str | None, typer.Option(help="Hudi version of the writer. Default: the declared one, or 1.2.0")
+    name: Annotated[str | None, typer.Option(help="Another name")] = None,
+    buckets: declarations.Buckets = None,
+    hash_field: declarations.HashField = None,
+    lock: declarations.Lock = None,
+    lock_option: declarations.LockOption = None,
+    lock_wait_seconds: declarations.LockWait = None,
+    engine: declarations.Engines = None,
+    hudi_version: declarations.WritersVersion = None,
+    readers_hudi_version: declarations.ReadersVersion = None,
+    writers_stopped: declarations.WritersStopped = False,
+    retry_conflicts: Annotated[
+        bool | None, typer.Option(help="Every writer writes a batch again that conflicts. Needs --hudi-version")
+    ] = None,
+    query_pruning_off: Annotated[
+        bool | None, typer.Option(help="hoodie.bucket.index.query.pruning is false wherever SQL reads the table")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="JSON object as for PATCH /v1/tables/{id}, for all else; - is standard input"),
     ] = None,
 ) -> None:
-    """Show the options that a writer of a table needs."""
-    table_id = arguments.table_of(service, table)["id"]
-    found = service.send(calls.get_writer_options(table_id, engine=engine, hudi_version=hudi_version))
-    out.document(found)
-    options = [f"{name}={value}" for name, value in {**found["options"], **found["session_conf"]}.items()]
-    for line in [line for text in found["sql"].values() for line in text.splitlines()] or options:
-        out.say(line)
-    for note in found["notes"]:
-        out.note(note)
+    """Change what is declared about a table, without unregistering it. Only what is named changes.
+
+    A new index is verified on sampled record keys. Engines that were detected before --engine count no longer.
+    """
+    if retry_conflicts is not None and hudi_version is None:
+        raise CommandError.usage("--retry-conflicts needs --hudi-version: the versions that write again.")
+    stored, tag = service.tagged(calls.get_table(arguments.table_of(service, table)["id"]))
+    writers = {
+        **declarations.writers_of(engine, hudi_version, stopped=writers_stopped),
+        **({} if retry_conflicts is None else {"retry_conflicts": retry_conflicts}),
+        **({} if query_pruning_off is None else {"query_pruning_off": query_pruning_off}),
+    }
+    before = {"lock": {each: stored["lock"][each] for each in ("provider", "options", "wait_seconds")}}
+    if hudi_version is not None:
+        before["writers"] = {"retry_conflicts": stored["writers"]["retry_conflicts"]}
+    change: Any = {
+        **arguments.from_file(file, "--file"),
+        **declarations.declared(
+            before,
+            name=name,
+            buckets=buckets,
+            hash_field=hash_field,
+            lock=lock,
+            lock_option=lock_option,
+            lock_wait_seconds=lock_wait_seconds,
+            readers_hudi_version=readers_hudi_version,
+            writers=writers,
+        ),
+    }
+    if not change:
+        raise CommandError.usage("There is nothing to change.", "`groundskeeper tables set --help` lists the options.")
+    changed = service.send(calls.change_table(stored["id"], change, if_match=tag))
+    out.document(changed)
+    _show(out, changed)
+    if "lock" in change:
+        out.note(f"Every writer must take this lock: groundskeeper tables writer-options {changed['id']}")
+
+
+app.command("writer-options")(writer_options)
 
 
 @app.command("poll")

@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import nullcontext, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -148,6 +148,54 @@ def test_the_options_of_a_writer_are_those_that_its_version_knows(cli: CommandLi
     assert old in cli.run("tables", "writer-options", table_id, "--hudi-version", "0.15.0").stdout.splitlines()
     assert new in cli.run("tables", "writer-options", table_id).stdout.splitlines()
     assert f"SET {new};" in cli.run("tables", "writer-options", table_id, "--engine", "spark-sql").stdout.splitlines()
+
+
+def test_the_options_of_a_writer_have_the_form_that_is_asked_for(cli: CommandLine, table_id: str) -> None:
+    def shown(engine: str, form: str) -> str:
+        return cli.run("tables", "writer-options", table_id, "--engine", engine, "--format", form).stdout
+
+    options = cli.json("tables", "writer-options", table_id)["options"]
+    assert json.loads(shown("spark", "json")) == options
+    lines = shown("spark", "properties").splitlines()
+    assert lines[: len(options)] == [f"{name}={value}" for name, value in options.items()]
+    assert lines[len(options) :] == ["spark.sql.filesourceTableRelationCacheSize=0"]
+    assert all(line.startswith("SET ") for line in shown("spark-sql", "sql").splitlines())
+    assert shown("spark-sql", "ddl").startswith("CREATE TABLE IF NOT EXISTS `orders` USING hudi LOCATION '/")
+    assert shown("flink", "sql").startswith("WITH (\n  'connector' = 'hudi',\n")
+    for engine, form in (("spark", "sql"), ("spark", "ddl")):
+        refused = cli.refused("tables", "writer-options", table_id, "--engine", engine, "--format", form, code=2)
+        assert "DataFrames take properties or json" in refused
+
+
+def test_what_is_declared_about_a_table_is_changed_where_it_is(cli: CommandLine) -> None:
+    table_id = cli.table("moved", "--lock", "zookeeper", "--lock-option", "hoodie.write.lock.zookeeper.lock_key=moved")
+
+    def changed(*options: str) -> Any:
+        return cli.json("tables", "set", "moved", *options)
+
+    table = changed("--engine", "flink", "--hudi-version", "1.1.0", "--retry-conflicts")
+    assert (table["id"], table["lock"]["provider"]) == (table_id, "zookeeper")
+    assert (table["writers"]["engines"], table["writers"]["retry_conflicts"]) == (["flink"], True)
+    writers = changed("--hudi-version", "1.2.0", "--query-pruning-off")["writers"]
+    assert (writers["hudi_version"], writers["engines"]) == ("1.2.0", ["flink"])
+    assert (writers["retry_conflicts"], writers["query_pruning_off"]) == (True, True)
+    # Of the same provider the other options stay.
+    url = "hoodie.write.lock.zookeeper.url"
+    lock = changed("--lock-option", f"{url}=zk:2181", "--lock-wait-seconds", "30")["lock"]
+    assert lock["options"] == {url: "zk:2181", "hoodie.write.lock.zookeeper.lock_key": "moved"}
+    assert (lock["provider"], lock["wait_seconds"]) == ("zookeeper", 30)
+    moved = cli.run("tables", "set", "moved", "--lock", "filesystem")
+    assert f"Every writer must take this lock: groundskeeper tables writer-options {table_id}" in moved.stderr
+    assert cli.json("tables", "show", "moved")["lock"]["options"] == {}
+    assert changed("--name", "moved_again")["name"] == "moved_again"
+    assert "There is nothing to change" in cli.refused("tables", "set", "moved_again", code=2)
+    assert "--hudi-version" in cli.refused("tables", "set", "moved_again", "--retry-conflicts", code=2)
+    assert cli.json("tables", "set", "moved_again", "--buckets", "7", "--hash-field", "id")["index"] == {
+        "type": "bucket",
+        "num_buckets": 7,
+        "hash_fields": ["id"],
+    }
+    cli.run("tables", "remove", "moved_again", "--yes")
 
 
 def test_tables_that_cannot_be_registered_or_found_are_refused_with_the_reason(cli: CommandLine) -> None:

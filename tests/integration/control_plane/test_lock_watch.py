@@ -21,11 +21,14 @@ from service.catalog import snapshot_store
 from service.catalog.snapshot_store import Stored
 from service.catalog.table_secrets import sealed
 from service.db.engine import reading, writing
+from service.health import fleet, held_back, table_store
+from service.health.problem import ProblemKind
+from service.lake import server_lock
 from service.lake.reader_pool import InProcess, ReaderLimits, ReaderPool
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock, read_lock
-from service.locks.lock_watch import LockWatch, LockWatchConfig
+from service.locks.lock_watch import NEXT, LockWatch, LockWatchConfig
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.model.lock_state import LockState
@@ -260,6 +263,40 @@ def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, cl
         watched.watch.run_once()
         watched.watch.pool.wait(5)
         assert leased(watched.service).table_id == "a"
+
+
+def test_a_silent_server_is_told_before_a_worker_finds_out(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_lock, "SECONDS", 0.1)
+    names = [f"f{number}" for number in range(NEXT)]
+    for name in names:
+        watched.table(name)
+        add(watched.service, name)
+    with silent_server() as port:
+        watched.table("z", lock=zookeeper.lock_at(port, "z"))
+        job = add(watched.service, "z", JobKind.COMPACTION)
+        for _ in range(3):
+            watched.look()
+        assert [leased(watched.service).table_id for _ in names] == names
+        assert watched.service.lease() is None
+        assert awaited(watched, "z") == []
+        watched.look(10)
+        assert awaited(watched, "z") == [ProblemKind.LOCK_AWAITED]
+        # A worker may reach the server all the same.
+        watched.look(50)
+        assert leased(watched.service).id == job.id
+        fail(watched.service, watched.service.job(job.id), 0.1, AWAY)
+        watched.look()
+        watched.look(3600)
+        assert watched.service.lease() is None
+        assert awaited(watched, "z") == [ProblemKind.LOCK_AWAITED]
+
+
+def awaited(watched: Watched, table_id: str) -> list[ProblemKind]:
+    """The kinds of problems with the table's lock and with attempts."""
+    now = watched.clock()
+    with reading(watched.engine) as connection:
+        (facts,) = table_store.facts(connection, now, table_id)
+    return [each.kind for each in (*fleet.awaited_locks(facts, now), *held_back.held_back(facts, now))]
 
 
 def test_a_server_that_the_service_may_not_ask_holds_nothing_back(watched: Watched) -> None:

@@ -4770,7 +4770,9 @@ class WriterOptionsOut(Model, frozen=True, kw_only=True):
     session_conf: dict[str, str]
     """For the start of the Spark session: `SET` comes too late"""
     sql: dict[str, str]
-    """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL"""
+    """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL;
+    `create` is the whole statement for a table that exists, in which you replace what is in angle brackets
+    """
     notes: list[str]
     """What else to see to"""
 

@@ -1,0 +1,30 @@
+"""The folder of tables that tests copy instead of writing them: one for all processes of a run."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+_VARIABLE = "TESTS_SHARED_TABLES"
+
+
+def share() -> None:
+    """Makes the folder for the processes that this one is about to start, which inherit its name."""
+    os.environ[_VARIABLE] = str(_made())
+
+
+@cache
+def folder() -> Path:
+    """Returns the folder of the run; a process that runs alone makes its own."""
+    shared = os.environ.get(_VARIABLE)
+    return Path(shared) if shared else _made()
+
+
+def _made() -> Path:
+    path = tempfile.mkdtemp(prefix="tables-")
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return Path(path)
