@@ -1,4 +1,4 @@
-"""An attempt that must end: what of it is interrupted, and what may still leave the table tidy."""
+"""Tests an attempt that must end: which steps are interrupted, and which may still clean up the table."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
 
 
 class FakeExecutors:
-    """None, until `come_back`; a Spark job runs, or waits for them, if `is_running`."""
+    """There are no executors until `come_back`. If `is_running`, a Spark job runs, or waits for executors."""
 
     def __init__(self, *, is_running: bool = True) -> None:
         self._count, self._is_running = 0, is_running
@@ -236,7 +236,7 @@ def test_an_attempt_whose_tasks_find_no_executor_is_given_up_to_be_tried_again(r
 
     def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        # The job cleans up by Spark jobs, which cannot run either.
+        # The job cleans up by Spark jobs, which cannot run, either.
         with context.undoing():
             before = spark.cancelled
             time.sleep(0.05)
