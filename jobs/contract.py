@@ -14,9 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Self, TypeVar, cast
 
 import msgspec
+
+from jobs.spec import Spec
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -162,64 +164,59 @@ class BucketIndex(JsonMapped):
 
 @dataclass(frozen=True)
 class TableLock(JsonMapped):
-    """The lock that the table's writers take: `filesystem`, `zookeeper` or a LockProvider class, with Hudi options.
+    """The lock that the table's writers take.
 
-    A job that finds it held waits `wait_seconds` for it at most, or for as long as it has worked; None means a default.
+    A job that finds it held waits `wait_seconds` for it at most, or for as long as it has worked.
     """
 
-    provider: str = "filesystem"
-    options: Mapping[str, str] = field(default_factory=dict)
-    wait_seconds: float | None = None
+    provider: Annotated[str, Spec("`filesystem`, `zookeeper`, or a LockProvider class")] = "filesystem"
+    options: Annotated[Mapping[str, str], Spec("The provider's options")] = field(default_factory=dict)
+    wait_seconds: Annotated[float | None, Spec("How long the job waits for it; null for the default")] = None
 
 
 @dataclass(frozen=True)
 class Table(JsonMapped):
     """The facts about a table that a job needs and cannot read from the table itself.
 
-    `base_path` is what the owner registered, an absolute path or a URI. The owner declares `writers_stopped`,
-    `writers_hudi_version` and `writers_retry_conflicts` about the writers, and `readers_hudi_version`, the oldest one,
-    about the readers. `writers_engines` holds the engines that the owner declares and those found in the table's
-    commits; it is empty if nothing is known. `writers_query_pruning_off`: the owner has switched off Hudi's bucket
-    pruning wherever SQL reads the table. `hudi_options` are added to the Hudi
-    client's options.
+    `base_path` is what the owner registered, an absolute path or a URI. `writers_engines` is empty if nothing is known.
+    `writers_query_pruning_off`: the owner has switched off Hudi's bucket pruning wherever SQL reads the table.
+    `hudi_options` are added to the Hudi client's options.
     """
 
     base_path: str
     name: str
     index: BucketIndex | None = None
     lock: TableLock = field(default_factory=TableLock)
-    writers_hudi_version: str | None = None
-    writers_stopped: bool = False
-    writers_retry_conflicts: bool = False
-    writers_engines: tuple[str, ...] = ()
-    writers_query_pruning_off: bool = False
-    readers_hudi_version: str | None = None
+    writers_hudi_version: Annotated[str | None, Spec("Declared version of the writers", examples=("1.2.0",))] = None
+    writers_stopped: Annotated[bool, Spec("Declared: no writer is running")] = False
+    writers_retry_conflicts: Annotated[bool, Spec("Declared: writers retry conflicts")] = False
+    writers_engines: Annotated[tuple[str, ...], Spec("Engines that are declared or seen", examples=(["spark"],))] = ()
+    writers_query_pruning_off: Annotated[bool, Spec("Declared: pruning by buckets is off")] = False
+    readers_hudi_version: Annotated[str | None, Spec("Declared Hudi version of the oldest reader")] = None
     hudi_options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class WorkOrder(JsonMapped, Generic[Given]):
-    """One attempt at one job, as leased.
+    """One attempt at one job, as leased. The service has checked the parameters.
 
-    `params` are those of the kind (the service has already checked them). `earlier_instants` are the instants that
-    earlier attempts made on the table's timeline; the job first finishes them or rolls them back. `writers_stopped`:
-    the writers of this table were stopped for this job. `timeout_seconds` bounds the attempt. `traceparent` is the
-    trace that the job belongs to (W3C Trace Context).
+    `earlier_instants` stand on the table's timeline; the job first finishes them or rolls them back.
     """
 
     job_id: str
     attempt: int
     kind: JobKind
-    table: Table
+    table: Annotated[Table, Spec("What the table itself does not record")]
     # A mapping on the way; the worker reads it as the type that the kind declares (`jobs.kinds`).
-    params: Given = field(default_factory=lambda: cast("Given", {}))
+    params: Annotated[Given, Spec("Parameters of the kind")] = field(default_factory=lambda: cast("Given", {}))
     dry_run: bool = False
-    earlier_instants: tuple[str, ...] = ()
-    writers_stopped: bool = False
-    timeout_seconds: float = 3600.0
+    earlier_instants: Annotated[tuple[str, ...], Spec("Instants of earlier attempts", examples=([],))] = ()
+    writers_stopped: Annotated[bool, Spec("Whether the writers were stopped for this job")] = False
+    submitted: Annotated[bool, Spec("Whether somebody has asked for the job, so that it goes first")] = False
+    timeout_seconds: Annotated[float, Spec("Time limit of the attempt", examples=(3600,))] = 3600.0
     table_id: str | None = None
-    traceparent: str | None = None
-    version: int = VERSION
+    traceparent: Annotated[str | None, Spec("The trace of the job (W3C Trace Context); null without one")] = None
+    version: Annotated[int, Spec("Version of this contract", examples=(1,))] = VERSION
 
     def having(self, params: Other) -> WorkOrder[Other]:
         """Returns the order with other parameters."""

@@ -1,10 +1,10 @@
 """A stand-in for a storage account of Azure with a hierarchical namespace, in a process of its own.
 
-It is ours, written after Azure's REST reference, and not Azure: no emulator that can be had has the interface that
-Hadoop's `abfs` uses (Data Lake Storage Gen2, "DFS"); Azurite (3.37) has that of blobs only. It serves the operations of
-both interfaces that Hadoop's client and Arrow use, on the same files, by HTTPS, and checks the signatures of both
-(shared key). What none of them asks (leases, changes of access control, page and append blobs, copies) is refused with
-400. `azure_front` speaks HTTP, `azure_tree` keeps the files.
+We wrote the server by Azure's REST reference, because no available emulator has the interface that Hadoop's `abfs` uses
+(Data Lake Storage Gen2, "DFS"); Azurite (3.37) has that of blobs only. It serves the operations of both interfaces that
+Hadoop's client and Arrow use, on the same files, by HTTPS, and checks the signatures of both (shared key). What none of
+them asks (leases, changes of access control, page and append blobs, copies) is refused with 400. `azure_front` speaks
+HTTP, `azure_tree` keeps the files.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _START_SECONDS = 30.0
-# What OpenSSL, and so Arrow's client, takes for the authorities of the machine.
+# The variable that names the trusted authorities of OpenSSL, and so of Arrow's client.
 _AUTHORITIES = "SSL_CERT_FILE"
 
 
 @dataclass(frozen=True)
 class Server:
-    """`options` are Hadoop's, by which all clients find it; `files` is what the service and the tasks get by them."""
+    """`options` are Hadoop's, by which all clients find the server; `files` is the file system of the service and the
+    tasks."""
 
     port: int
 
@@ -56,7 +57,7 @@ class Server:
         return {
             "fs.azure.account.key": KEY,
             "fs.azure.abfs.endpoint": f"localhost:{self.port}",
-            # A server without faults: what fails shall fail soon.
+            # The server has no faults, so a failing call must fail soon.
             "fs.azure.io.retry.max.retries": "2",
             "fs.azure.io.retry.backoff.interval": "100",
         }
@@ -66,7 +67,7 @@ class Server:
         return store_of(f"{ROOT}/", self.options).filesystem()
 
     def requests(self) -> list[str]:
-        """All since the last call: method, address, status."""
+        """Returns method, address and status of all requests since the last call."""
         trusting = ssl.create_default_context(cafile=_certificate().public)
         url = f"https://localhost:{self.port}{REQUESTS}"
         with urllib.request.urlopen(url, timeout=30, context=trusting) as answer:
@@ -75,11 +76,12 @@ class Server:
 
 @contextmanager
 def running(*, page: int = 50) -> Iterator[Server]:
-    """Starts it on a free port, with an empty container `lake`, and ends it. Listings have pages of so many entries.
+    """Starts the server on a free port, with an empty container `lake`, and ends it. `page` is the number of entries in
+    a page of a listing.
 
-    Meanwhile this process, and what it starts, trusts no other servers.
+    Meanwhile this process and its children trust no other servers.
     """
-    # A process of its own: Arrow may wait for the server while it holds the interpreter's lock.
+    # The server has its own process, because Arrow may wait for it while it holds the interpreter's lock.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -105,7 +107,7 @@ def running(*, page: int = 50) -> Iterator[Server]:
 
 @contextmanager
 def trusted(spark: SparkSession, server: Server) -> Iterator[None]:
-    """Gives the session and its tasks the server's options, and lets them trust it."""
+    """Gives the session and its tasks the server's options and certificate."""
     java: Any = spark._jvm
     contexts, tasks = java.javax.net.ssl.SSLContext, spark.sparkContext.environment
     before = contexts.getDefault()
@@ -120,7 +122,7 @@ def trusted(spark: SparkSession, server: Server) -> Iterator[None]:
 
 
 def _trusting(java: Any) -> Any:
-    """A context that a JVM takes even if it has made its default one already. Hadoop's `abfs` asks for it once."""
+    """Sets a TLS context that a JVM uses even if it has already made its default one. Hadoop's `abfs` reads it once."""
     keys = java.java.security.KeyStore.getInstance("PKCS12")
     keys.load(None, None)
     file = java.java.io.FileInputStream(str(_certificate().public))
@@ -134,14 +136,14 @@ def _trusting(java: Any) -> Any:
 
 
 def trust_options() -> dict[str, str]:
-    """System properties of a JVM that trusts the server."""
+    """Returns the system properties of a JVM that trusts the server."""
     store = _certificate().public.with_name("trust-store.p12")
     return {"javax.net.ssl.trustStore": str(store), "javax.net.ssl.trustStorePassword": TRUST_STORE_PASSWORD}
 
 
 @lru_cache(maxsize=1)
 def _certificate() -> Certificate:
-    """One for all servers of this process: a JVM keeps the authorities that it has read."""
+    """Returns one certificate for all servers of this process, because a JVM keeps the authorities that it has read."""
     certificate = self_signed("localhost", Path(tempfile.mkdtemp(prefix="azure-certificate-")))
     authority = x509.load_pem_x509_certificate(certificate.public.read_bytes())
     entries = [pkcs12.PKCS12Certificate(authority, b"storage")]

@@ -33,6 +33,7 @@ _HEADERS_IN_BASE64 = 4 * -(-(_HEADER.size + _ROWS.size) // 3)
 _M = np.uint32(0x5BD1E995)
 _BLOCK_KEYS = 16_384  # keys per pass: their data stays in the processor's cache
 _BYTE_PER_BIT = 1 << 23  # filters of up to this many bits are filled with a byte per bit, ten times as fast
+_FEW_KEYS = 1000  # not worth a byte per bit, if the filter comes with a bit per bit
 # hoodie.index.bloom.num_entries, hoodie.index.bloom.fpp, hoodie.bloom.index.filter.dynamic.max.entries
 _DEFAULT_KEYS, _DEFAULT_ERROR_RATE, _DEFAULT_MOST_KEYS = 60_000, 1e-9, 100_000
 
@@ -89,6 +90,7 @@ class BloomFilter:
 
     def __init__(self, kind: FilterKind) -> None:
         self._kind = kind
+        self._is_wide = kind.bits <= _BYTE_PER_BIT  # whether rows have a byte per bit
         self._rows = [self._empty_row()]
         self._in_row = 0
         self._beyond = 0
@@ -107,7 +109,8 @@ class BloomFilter:
         if any(part[: _HEADER.size].tobytes() != data[: _HEADER.size] for part in parts):
             raise UnknownFilterError("rows of several kinds")
         restored = cls(kind)
-        restored._rows = [restored._unpacked(part[_HEADER.size :]) for part in parts]
+        restored._is_wide = False
+        restored._rows = [part[_HEADER.size :].copy() for part in parts]
         return restored
 
     @classmethod
@@ -168,19 +171,14 @@ class BloomFilter:
 
     def _empty_row(self) -> Bits:
         bits = self._kind.bits
-        return np.zeros(bits if bits <= _BYTE_PER_BIT else (bits + 7) // 8, np.uint8)
+        return np.zeros(bits if self._is_wide else (bits + 7) // 8, np.uint8)
 
     def _packed(self, row: Bits) -> Bits:
-        return np.packbits(row, bitorder="little") if self._kind.bits <= _BYTE_PER_BIT else row
+        return np.packbits(row, bitorder="little") if self._is_wide else row
 
     def _is_set(self, row: Bits, places: Codes) -> NDArray[np.bool_]:
-        is_byte = self._kind.bits <= _BYTE_PER_BIT
-        bits = row[places] if is_byte else row[places >> np.uint32(3)] >> (places & np.uint32(7)).astype(np.uint8)
+        bits = row[places] if self._is_wide else row[places >> np.uint32(3)] >> (places & np.uint32(7)).astype(np.uint8)
         return (bits & np.uint8(1)).astype(np.bool_)
-
-    def _unpacked(self, row: Bits) -> Bits:
-        bits = self._kind.bits
-        return np.unpackbits(row, count=bits, bitorder="little") if bits <= _BYTE_PER_BIT else row.copy()
 
     def _add_beyond(self, keys: pa.Array) -> None:
         """Adds keys when all rows are full: rows take turns, the first takes the first two (`getActiveStandardBF`)."""
@@ -192,12 +190,16 @@ class BloomFilter:
         self._in_row += len(keys)
 
     def _set(self, row: int, keys: pa.Array) -> None:
+        bits = self._kind.bits
+        if not self._is_wide and bits <= _BYTE_PER_BIT and len(keys) > _FEW_KEYS:
+            self._rows = [np.unpackbits(each, count=bits, bitorder="little") for each in self._rows]
+            self._is_wide = True
         for _, places in self._places(keys):
-            if self._kind.bits <= _BYTE_PER_BIT:
+            if self._is_wide:
                 self._rows[row][places.astype(np.int64)] = 1
             else:
-                bits = np.left_shift(np.uint8(1), (places & np.uint32(7)).astype(np.uint8))
-                np.bitwise_or.at(self._rows[row], places >> np.uint32(3), bits)
+                of_bytes = np.left_shift(np.uint8(1), (places & np.uint32(7)).astype(np.uint8))
+                np.bitwise_or.at(self._rows[row], places >> np.uint32(3), of_bytes)
 
     def _places(self, keys: pa.Array) -> Iterator[tuple[NDArray[np.int64], Codes]]:
         """Yields the numbers of some keys, and the place of a bit of each; every key comes once for each hash."""

@@ -7,7 +7,7 @@ instant in the order in which these first appear, without those that a rollback 
 from __future__ import annotations
 
 import struct
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -198,8 +198,8 @@ def _chunks(file: pa.NativeFile, block: LogBlock) -> Iterator[tuple[pa.Buffer, N
     count, at = avro_content(file, block)
     while count:
         data = read_content(file, block, at, min(_CHUNK_BYTES, block.length - at))
-        starts, ends, place = _places(data, count)
-        if not starts:
+        ends = _places(data, count)
+        if not len(ends):
             # One record is longer than a chunk; the content has at least the 4 bytes of its length.
             length = _LENGTH.unpack_from(data)[0] if len(data) >= 4 else -1
             if length < 0:
@@ -207,31 +207,30 @@ def _chunks(file: pa.NativeFile, block: LogBlock) -> Iterator[tuple[pa.Buffer, N
             if length > _LARGEST_RECORD:
                 raise NotProvedError("a log holds a record of more than 64 MiB")
             data = read_content(file, block, at, 4 + length)
-            starts, ends, place = _places(data, 1)
-        yield data.slice(0, place), np.array(starts, np.int64), np.array(ends, np.int64)
-        count -= len(starts)
+            ends = _places(data, 1)
+        place = int(ends[-1])
+        yield data.slice(0, place), np.concatenate(([0], ends[:-1])) + 4, ends
+        count -= len(ends)
         at += place
     if at != block.length:
         raise NotProvedError("a data block has more bytes than its records")
 
 
-def _places(data: pa.Buffer, count: int) -> tuple[list[int], list[int], int]:
-    """Returns where each whole record begins and ends, and where the last one ends."""
-    starts: list[int] = []
+def _places(data: pa.Buffer, count: int) -> NDArray[np.int64]:
+    """Returns where each whole record ends, of at most `count` that begin with the data."""
     ends: list[int] = []
-    at, limit, unpack = 0, len(data) - 4, _LENGTH.unpack_from
+    end, unpack = 0, _LENGTH.unpack_from
     view = memoryview(data)
-    while at <= limit and len(starts) < count:
-        length = unpack(view, at)[0]
-        behind = at + 4 + length
-        if length < 0:
-            raise NotProvedError("a record in a log has a negative length")
-        if behind > limit + 4:
-            break
-        starts.append(at + 4)
-        ends.append(behind)
-        at = behind
-    return starts, ends, at
+    with suppress(struct.error):  # the data ends within a length
+        for _ in range(count):
+            (length,) = unpack(view, end)
+            if length < 0:
+                raise NotProvedError("a record in a log has a negative length")
+            end += 4 + length
+            ends.append(end)
+    if end > len(view):
+        ends.pop()
+    return np.array(ends, np.int64)
 
 
 def _add_records(

@@ -6,7 +6,6 @@ of its other slots. A server process that has imported the data plane forks them
 
 from __future__ import annotations
 
-import gc
 import logging
 import multiprocessing
 import os
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jobs.dataplane.python_worker import MODULES, prepare_process
 from jobs.storage_errors import hudi_error
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ MOST_BYTES, MOST_PIECES = 32 * 1024 * 1024, 64
 
 _MOST_PROCESSES = 4
 _LOOK_SECONDS = 0.5
-_MODULES = ["jobs.dataplane.compaction_job", "jobs.dataplane.rewrite_job", "jobs.dataplane.key_job"]
 _forks = multiprocessing.get_context("forkserver")
 
 
@@ -53,7 +52,7 @@ class _Pool:
     def get(self) -> ProcessPoolExecutor:
         with self._guard:
             if self._executor is None:
-                _forks.set_forkserver_preload(_MODULES)
+                _forks.set_forkserver_preload(list(MODULES))
                 most = min(os.cpu_count() or 1, _MOST_PROCESSES)
                 # Only this process has the other end, so that it is closed when this process ends, however it does.
                 theirs, self._ours = _forks.Pipe(duplex=False)
@@ -135,4 +134,4 @@ def _begin(worker: Connection[Any, Any]) -> None:
 
     threading.Thread(target=watch, name="worker watch", daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()
+    prepare_process()

@@ -1,8 +1,6 @@
-"""The order in which the files of a timeline appeared, beside the times in their names.
-
-Hudi writes a time of the writer's clock into the name; the storage adds its own, when the file was last modified. A
-copy of a table has new times of the storage for all files: these say nothing about the order.
-"""
+"""The order in which the files of a timeline appeared, compared with the times in their names. The name of a file has a
+time of the writer's clock; the storage records its own time of the last modification. In a copy of a table all
+modification times are new, so they do not show the order."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 _FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>[a-z]+)(\.(?P<state>\w+))?")
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit", "compaction", "clustering", "logcompaction"})
 TOLERANCE = timedelta(seconds=2)
-"""Some storages have times in whole seconds, and a name is chosen a moment before the file is there."""
+"""Tolerance: some storages have times in whole seconds, and a name is chosen shortly before the file exists."""
 _NEIGHBOURS = 6
 _Item = TypeVar("_Item")
 _COHERENT_SHARE = 0.8
@@ -32,9 +30,9 @@ class Appearance:
     name: str
     instant: str
     is_completion: bool
-    named: datetime  # The time in its name: of the request, or of the completion.
-    at: datetime  # When it appeared, by the storage.
-    is_timed: bool = True  # False for completions before table version 8, whose name has the time of the request.
+    named: datetime  # The requested or completion time in its name.
+    at: datetime  # When it appeared, by the storage's clock.
+    is_timed: bool = True  # False for completions before table version 8, whose names have the requested time.
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
     found = []
     for name, milliseconds in modified_ms.items():
         match = _FILE.fullmatch(name)
-        # `<instant>.inflight` is a commit's before table version 8. An inflight file has no time of its own.
+        # Before table version 8 `<instant>.inflight` belongs to a commit. An inflight file has no time of its own.
         if match is None or match["action"] not in _WRITES or match["state"] not in (None, "requested"):
             continue
         try:
@@ -71,8 +69,8 @@ def appearances(modified_ms: Mapping[str, int]) -> list[Appearance]:
 
 
 def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
-    """Returns what goes back in time: a completion with an earlier time than one that appeared before it, and a request
-    with an earlier time than that of an instant that had completed. `seen` must be in the order of appearance."""
+    """Returns the instants whose times go back: completions with an earlier time than one that appeared before, and
+    requests with an earlier time than an instant that had completed. `seen` must be in the order of appearance."""
     coherent = seen_to_appear(seen)
     requests = {each.instant: each for each in coherent if not each.is_completion}
     found: dict[str, Inversion] = {}
@@ -94,8 +92,8 @@ def inversions(seen: Sequence[Appearance]) -> list[Inversion]:
 
 
 def seen_to_appear(appeared: Sequence[Appearance]) -> set[Appearance]:
-    """Returns the timed files that were not copied later: most of their neighbours have a file near them that is as far
-    away by its name as by the storage's time. `appeared` must be in the order of appearance."""
+    """Returns the timed files that were not copied later: for most of their neighbours, the distance to a nearby file
+    is the same by name as by the storage's time. `appeared` must be in the order of appearance."""
     seen = [each for each in appeared if each.is_timed]
     whole = all(each.at.microsecond == 0 for each in seen)
     slack = 1.1 if whole else 0.3

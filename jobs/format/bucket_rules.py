@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jobs.kinds.words import PartitionChoice
 
 EVERYTHING = ".*"
-_DEFAULT = -1  # `RegexRuleEngine`'s "no rule matched", so a rule of -1 stands for the default number
+_DEFAULT = -1  # `RegexRuleEngine` returns -1 if no rule matches, so a rule of -1 means the default number
 _JAVA_INT = re.compile(r"[+-]?\d+")  # digits of any script, as `Integer.parseInt` takes them
 _JAVA_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what `String.trim` takes off
 _MAX_INT = 2**31 - 1
@@ -38,8 +38,8 @@ class Scale:
     """A target of a rescale: one number of buckets, or a factor."""
 
     num_buckets: int | None = None
-    factor: int | None = None  # Multiplies the present number.
-    contracts: bool = False  # Whether the factor divides instead.
+    factor: int | None = None  # Multiplies the current number.
+    contracts: bool = False  # Whether the factor divides the current number instead.
 
     def of(self, number: int) -> int:
         """Returns the new number. A number that the factor does not divide stays as it is."""
@@ -53,7 +53,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class BucketRules:
-    """Ordered rules `(regex, number of buckets)`; `default` counts where none matches."""
+    """Ordered rules `(regex, number of buckets)`; `default` is the number if none matches."""
 
     rules: tuple[tuple[str, int], ...]
     default: int
@@ -105,14 +105,15 @@ class BucketRules:
 
 @dataclass(frozen=True)
 class Selection:
-    """Some partitions of a table: those with exactly these paths, and all, present and future, with these prefixes."""
+    """Some partitions of a table: those with exactly these paths, and all existing and future ones with these
+    prefixes."""
 
     exact: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, wanted: Sequence[PartitionChoice]) -> Selection:
-        """Returns the selection of a job's parameter: paths, and objects with a `prefix`."""
+        """Returns the selection for a job's parameter, which has paths and objects with a `prefix`."""
         exact = tuple(item for item in wanted if isinstance(item, str))
         return cls(exact, tuple(item.prefix for item in wanted if not isinstance(item, str)))
 
@@ -127,7 +128,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class BucketChange:
-    """The number of buckets of each partition, before and after; the same when rows stay where they are."""
+    """The number of buckets of each partition, before and after; both are equal if rows keep their buckets."""
 
     old: BucketRules
     new: BucketRules
@@ -159,10 +160,8 @@ class BucketChange:
         return tuple(residue % new for residue in self.residues(partition, bucket))
 
     def family(self, partition: str, bucket: int) -> int:
-        """Returns the number of the smallest set of buckets, old and new, between which rows move; `bucket` is in it.
-
-        All old buckets of a family must be rewritten together.
-        """
+        """Returns the number that identifies the family of `bucket`: the smallest set of old and new buckets between
+        which rows move. All old buckets of a family must be rewritten together."""
         return bucket % min(self.old.buckets_of(partition), self.new.buckets_of(partition))
 
 
@@ -205,7 +204,7 @@ def _beginning(prefix: str) -> str:
 
 
 def _beginning_and(prefix: str, regex: str) -> str:
-    """Returns a regex that is found in paths with this prefix in which `regex` is found as well."""
+    """Returns a regex that matches paths with this prefix that `regex` matches too."""
     lookahead = f"^(?={_quoted(prefix)})"
     if regex == EVERYTHING:
         return _beginning(prefix)
@@ -236,7 +235,7 @@ def not_a_multiple(partition: str, before: int, after: int, others: int = 0) -> 
 
 
 def not_a_divisor(partition: str, before: int, after: int, others: int = 0) -> Problem:
-    """Returns the refusal of a contraction; `after` is `before` where a factor does not divide it."""
+    """Returns the refusal of a contraction; `after` equals `before` if the factor does not divide it."""
     more = f" (and so for {others} other partitions)" if others else ""
     what = "that cannot be contracted so" if after == before else f"{after} were asked for"
     smaller = [str(number) for number in range(before // 2, 0, -1) if before % number == 0][:3]

@@ -1,17 +1,16 @@
-"""The frame of a table's instants: how far the clock that its writers name them by is from UTC.
-
-Instants are wall-clock text of the writer's JVM, in its zone unless the table's timeline is in UTC, and by its clock
-(`HoodieInstantTimeGenerator`, Hudi 1.2.0). The storage stamps each file of the timeline with the time of its own clock.
-Text minus stamp is the frame; a file appears after the moment in its name and never before, so a late file makes a
-frame look slower than it is and never faster. Slower is the safe side: our instants then still lie before those that
-writers make next.
-"""
+"""The frame of a table's instants: the offset from UTC of the clock by which writers name them. Instants are wall-clock
+text by the clock and in the zone of the writer's JVM, unless the table's timeline is in UTC
+(`HoodieInstantTimeGenerator`, Hudi 1.2.0). The storage records the modification time of each file of the timeline by
+its own clock. The frame is the difference between both. A file appears after the moment in its name and never before,
+so a late file makes a frame look slower than it is, never faster. A frame that is too slow is safe, because our
+instants are then still earlier than the next ones of writers."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -24,26 +23,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 TOLERANCE = timedelta(seconds=5)
-"""Clocks that differ by less are taken for one, and waited for with the table's lock held.
-
-Hudi does the same with 0.2 s (`hoodie.time.generator.max_expected_clock_skew_ms`): whoever makes an instant waits until
-all other clocks have passed it. A file appears up to some seconds late, which looks like such a difference.
-"""
+"""Clocks that differ by less count as one clock; jobs wait for this time with the table's lock held. Hudi does the same
+with 0.2 s (`hoodie.time.generator.max_expected_clock_skew_ms`): a process that makes an instant waits until all other
+clocks have passed it. A file may appear some seconds late, which looks like such a difference."""
 LATE_START = timedelta(seconds=20)
-"""The same before table version 8, where only the file of the *requested* instant tells of the clock: writers of Hudi
-0.15 make it when they have prepared their write."""
+"""The same before table version 8, where only the file of the *requested* instant shows the clock, and writers of Hudi
+0.15 create it only when they have prepared their write."""
 
 _FILE = re.compile(r"(?P<requested>\d{14,17})(_(?P<completed>\d{14,17}))?\.(?P<action>\w+)(\.(requested|inflight))?")
+# The same files of a timeline are looked through several times.
+_parsed = lru_cache(4096)(_FILE.fullmatch)
 _RECENT, _MOST = timedelta(days=2), 100
-# Zones are at most 14 hours from UTC. Clocks that are off by more are not followed: our instants then come right after
-# the last one on the timeline, which is right in any frame.
+# Zones are at most 14 hours from UTC. If a clock is further off, our instants follow right after the last one on the
+# timeline, which is correct in any frame.
 _FURTHEST = timedelta(hours=26)
 _NEWEST = 20
 
 
 @dataclass(frozen=True)
 class Stamped:
-    """A file of the timeline, and the storage's time of it in UTC (without zone)."""
+    """A file of the timeline with its modification time by the storage, in UTC (without zone)."""
 
     name: str
     written: datetime
@@ -51,7 +50,7 @@ class Stamped:
 
 @dataclass(frozen=True)
 class Sample:
-    """A moment by the writer's clock, and the storage's time in UTC (without zone) at which its file was there."""
+    """A moment by the writer's clock, and the storage's time in UTC (without zone) when its file appeared."""
 
     shown: datetime
     written: datetime
@@ -63,7 +62,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two clocks by which writers name instants in turn: their distances from UTC, and since when (UTC)."""
+    """Two clocks that writers use alternately: their offsets from UTC, and since when (UTC)."""
 
     one: timedelta
     other: timedelta
@@ -83,13 +82,11 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class ClockFrame:
-    """What the files of a timeline tell of the clocks of its writers.
-
-    `offset` is the distance of their clock from UTC; None if nothing tells of it, as for a table that was copied: its
-    files are all new. `slowest` is a lower bound of it for every writer. `since` (UTC) is when the first of the
-    `samples` of this frame appeared. `latest` is the greatest moment in the names of the timeline's files; before table
-    version 8, where a completion time is that of its file, also of those. `offset_of_files` puts them into the frame.
-    """
+    """The clocks of a table's writers, as measured from the files of its timeline. `offset` is the offset of their
+    clock from UTC; None if it is unknown, as for a copied table, whose files are all new. `slowest` is a lower bound of
+    the offset for every writer. `since` (UTC) is when the first of the `samples` of this frame appeared. `latest` is
+    the greatest moment in the names of the timeline's files; before table version 8 also of the completion times, which
+    are those of the files. `offset_of_files` converts the times of files to the frame."""
 
     offset: timedelta | None = None
     slowest: timedelta | None = None
@@ -103,7 +100,7 @@ class ClockFrame:
 
     @property
     def zone(self) -> timedelta:
-        """The part of the offset that a time zone explains: the nearest half hour, or a quarter that is in use."""
+        """The part of the offset that is a time zone: the nearest half hour, or a quarter of an hour that is in use."""
         offset = self.offset or timedelta()
         quarter = _nearest(offset, timedelta(minutes=15))
         is_close = abs(offset - quarter) <= timedelta(minutes=2)
@@ -111,15 +108,12 @@ class ClockFrame:
 
     @property
     def skew(self) -> timedelta:
-        """The rest of the offset: by how much the clock is ahead."""
+        """The rest of the offset, by which the clock is ahead."""
         return (self.offset or timedelta()) - self.zone
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what a job's result, and the service, say of the writers' clock.
-
-        `utc_offset_seconds` is None if nothing tells of it. It is the sum of the zone and of the seconds by which the
-        clock is ahead.
-        """
+        """Returns the members that a job's result and the service show. `utc_offset_seconds` is the sum of the zone and
+        of the seconds by which the clock is ahead; None if it is unknown."""
         is_known = self.offset is not None and self.since is not None
         return {
             "utc_offset_seconds": round(self.offset.total_seconds(), 1) if self.offset is not None else None,
@@ -132,7 +126,8 @@ class ClockFrame:
         }
 
     def behind(self, now: datetime) -> timedelta:
-        """Returns how long the slowest writer still makes instants before `latest`; `now` is in UTC, without zone."""
+        """Returns for how long the slowest writer will make instants that are earlier than `latest`; `now` is in UTC,
+        without zone."""
         if self.slowest is None or self.latest is None:
             return timedelta()
         return max(timedelta(), self.latest - (now + self.slowest))
@@ -143,21 +138,17 @@ _QUARTERS = frozenset(timedelta(hours=hours, minutes=45) for hours in (5, 8, 12,
 
 
 def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> ClockFrame:
-    """Measures the frame; `version` is the table's, `ingestion` the action of its writers' commits.
-
-    Only these count, since services, ours among them, complete as other actions.
-    """
+    """Measures the frame. `version` is the table version, `ingestion` the action of its writers' commits. Other actions
+    are ignored, because table services, including ours, complete as these."""
     listed = list(files)
     tolerance = TOLERANCE if version >= WITH_COMPLETION_TIMES else LATE_START
     named = [moment for each in listed for moment in _moments(each.name, version)]
     latest = max(named, default=None)
     samples = _samples(listed, version, ingestion)
-    completed = [
-        each for each in listed if _FILE.fullmatch(each.name) and not each.name.endswith((".requested", ".inflight"))
-    ]
+    completed = [each for each in listed if _parsed(each.name) and not each.name.endswith((".requested", ".inflight"))]
     ends = [each.written for each in completed] if version < WITH_COMPLETION_TIMES else []
     if not samples:
-        # Files of a copy are newer than their instants, so the newest of them is taken for the last one.
+        # In a copy all files are newer than their instants, so the newest file is taken for that of the last instant.
         of_files = latest - max(ends) if latest and ends else timedelta()
         return ClockFrame(latest=latest, tolerance=tolerance, offset_of_files=of_files)
     clocks = _clocks(samples, tolerance)
@@ -179,12 +170,10 @@ def frame_of(files: Iterable[Stamped], *, version: int, ingestion: str) -> Clock
 
 
 def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, tolerance: timedelta) -> list[str]:
-    """Returns the files of writers that appeared after our `instant` did, with a moment before it in their name.
-
-    So the clock of their writer is behind ours, or it was set back. What completed under the lock cannot be late; a
-    requested instant may be, by `tolerance`. What was stamped at once tells nothing: by a copy, or by an upgrade of the
-    table, which writes the files of earlier commits anew.
-    """
+    """Returns the files of writers that appeared after our `instant` but have an earlier moment in their name. Then
+    their writer's clock is behind ours, or was set back. An instant that completed under the lock cannot be late, but a
+    requested one may be, by `tolerance`. Files that got the same time at once are ignored: they were copied, or written
+    again by an upgrade of the table."""
     listed = list(files)
     instants = _instants_of(listed, ingestion)
     cut = max((each.written for each in instants if each.is_at_once), default=EPOCH)
@@ -194,7 +183,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
     ours, grain = wall_clock(instant), max(_grain(listed), timedelta(seconds=1))
     found = []
     for each in listed:
-        parts = _FILE.fullmatch(each.name)
+        parts = _parsed(each.name)
         if parts is None or parts["action"] != ingestion or each.written <= max(begun + grain, cut):
             continue
         is_requested = each.name.endswith(".requested")
@@ -205,7 +194,7 @@ def appeared_before(files: Iterable[Stamped], instant: str, *, ingestion: str, t
 
 
 def _moments(name: str, version: int) -> list[datetime]:
-    parts = _FILE.fullmatch(name)
+    parts = _parsed(name)
     if parts is None:
         return []
     found = []
@@ -220,21 +209,19 @@ def _moment(text: str) -> datetime | None:
         at = wall_clock(text)
     except ValueError:
         return None
-    # Hudi's own first instants, such as `00000000000001`, are no moments.
+    # Hudi's special instants, such as `00000000000001`, are not moments.
     return at if at.year >= 1971 else None
 
 
 def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sample]:
-    """Returns what is known of the writers' clocks, in the order of appearance, without what a copy has stamped.
-
-    A copy stamps all files of an instant at once, or in any order; so the time between them is not that between the
-    moments in their names. Whatever was stamped until then says nothing.
-    """
+    """Returns the samples of the writers' clocks in the order of appearance, without copied files. A copy creates the
+    files of an instant at once or in any order, so the time between them differs from that between the moments in their
+    names. All files up to the last copied one are left out."""
     instants = _instants_of(files, ingestion)
     found = [Sample(each.ended, each.written) for each in instants if each.ended is not None and not each.is_copied]
     if version < WITH_COMPLETION_TIMES:
         for each in files:
-            parts = _FILE.fullmatch(each.name)
+            parts = _parsed(each.name)
             is_request = parts is not None and parts["action"] == ingestion and each.name.endswith(".requested")
             if parts and is_request and (at := _moment(parts["requested"])):
                 found.append(Sample(at, each.written))
@@ -248,8 +235,8 @@ def _samples(files: Sequence[Stamped], version: int, ingestion: str) -> list[Sam
 
 @dataclass(frozen=True)
 class _Completed:
-    """A completed instant: when it ended by its name, None before table version 8, and when the last of its files was
-    written. `is_at_once`: its files were written in less time than its writer took."""
+    """A completed instant: the completion time in its name, None before table version 8, and the time of its last file.
+    `is_at_once`: its files were created in less time than its writer took."""
 
     ended: datetime | None
     written: datetime
@@ -258,11 +245,11 @@ class _Completed:
 
 
 def _instants_of(files: Sequence[Stamped], ingestion: str) -> list[_Completed]:
-    """Returns the completed instants of writers whose files of both states are there."""
+    """Returns the completed instants of writers that have the files of both states."""
     requested: dict[str, datetime] = {}
     completed: dict[str, tuple[str | None, datetime]] = {}
     for each in files:
-        parts = _FILE.fullmatch(each.name)
+        parts = _parsed(each.name)
         if parts is None or parts["action"] != ingestion:
             continue
         if each.name.endswith(".requested"):
@@ -284,14 +271,14 @@ def _instants_of(files: Sequence[Stamped], ingestion: str) -> list[_Completed]:
 
 
 def _is_at_once(stamped: timedelta, took: timedelta | None, grain: timedelta) -> bool:
-    """Returns whether the files of one instant were stamped without the time between them that its writer took."""
+    """Returns whether the files of one instant were created in less time than its writer took."""
     if took is None:
         return stamped < timedelta() if grain else stamped < timedelta(milliseconds=20)
     return stamped < took / 2 - grain
 
 
 def _grain(samples: Sequence[Sample] | Sequence[Stamped]) -> timedelta:
-    """Returns the storage's unit of time: a second, or (nearly) none."""
+    """Returns the resolution of the storage's times: a second, or (nearly) zero."""
     is_whole = all(each.written.microsecond == 0 for each in samples)
     return timedelta(seconds=1) if is_whole else timedelta()
 
@@ -311,10 +298,8 @@ def _clocks(samples: Sequence[Sample], tolerance: timedelta) -> list[list[Sample
 def _disagreement(
     samples: Sequence[Sample], clocks: Sequence[Sequence[Sample]], tolerance: timedelta
 ) -> Disagreement | None:
-    """Returns the two clocks that most samples are of, if writers use both in turn.
-
-    A clock that was set right, or daylight saving, is a step: all samples of one come before those of the other.
-    """
+    """Returns the two clocks with the most samples, if writers use both alternately. If a clock was corrected, or
+    daylight saving began, all samples of one clock precede those of the other, which is no disagreement."""
     confirmed = sorted((clock for clock in clocks if _is_confirmed(clock, tolerance)), key=len, reverse=True)[:2]
     if len(confirmed) < 2 or len(clocks) > len(samples) / 2:
         return None
@@ -327,7 +312,7 @@ def _disagreement(
 
 
 def _is_confirmed(clock: Sequence[Sample], tolerance: timedelta) -> bool:
-    """Returns whether the samples agree although they are apart: late files do not, except by chance."""
+    """Returns whether several distant samples agree, because late files would not, except by chance."""
     shown = [each.shown for each in clock]
     return max(shown) - min(shown) > tolerance
 
@@ -337,7 +322,7 @@ def _nearest(value: timedelta, unit: timedelta) -> timedelta:
 
 
 def spoken(offset: timedelta) -> str:
-    """Returns the words for a clock's distance from UTC."""
+    """Returns the offset of a clock from UTC in words."""
     seconds = round(offset.total_seconds())
     if not seconds:
         return "by UTC"
@@ -345,5 +330,5 @@ def spoken(offset: timedelta) -> str:
 
 
 def utc_now() -> datetime:
-    """Returns the time in UTC, without zone, as the functions of this module take it."""
+    """Returns the current time in UTC, without zone, as the functions of this module need it."""
     return datetime.now(UTC).replace(tzinfo=None)

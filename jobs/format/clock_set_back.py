@@ -1,4 +1,5 @@
-"""A writer's clock that went back: instants that are earlier than those that had completed before they appeared."""
+"""Detects that a writer's clock was set back: an instant is earlier than another one that had completed before it
+appeared."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _RECENT = timedelta(days=2)
 
 @dataclass(frozen=True)
 class SetBack:
-    """The first instant that came later and is earlier than another one."""
+    """The first instant that appeared after another one had completed, but has an earlier time."""
 
     instant: str
     after: str  # The instant that had completed before.
@@ -38,10 +39,8 @@ class SetBack:
 
 
 def set_back(written: Mapping[str, datetime], tolerance: timedelta) -> SetBack | None:
-    """Returns the first instant of the last two days that is earlier by more than the tolerance; None if all ascend.
-
-    `written` is when the storage got the files of the timeline, by name, in UTC without zone.
-    """
+    """Returns the first instant of the last two days that goes back by more than the tolerance; None if all ascend.
+    `written` has the modification times of the timeline's files by name, in UTC without zone."""
     newest = max(written.values(), default=EPOCH)
     recent = {name: at for name, at in written.items() if newest - at <= _RECENT}
     seen = appearances({name: (at - EPOCH) // _MILLISECOND for name, at in recent.items()})

@@ -1,13 +1,14 @@
 """Reads and writes structs of Thrift's compact protocol, in which Parquet keeps footers, page headers and page indexes.
 
 A struct is read without its definition and written as it was read, so that fields of newer versions of Parquet survive.
-Libraries that know the definitions (thriftpy2) drop what they do not know, and Apache's own has no wheels. Everything
-read is bounded by the bytes that are there. Source: the specification "Thrift compact protocol encoding", and
-`parquet.thrift` of Parquet's format 2.11 for the meaning of field numbers.
+Libraries with definitions (thriftpy2) drop unknown fields, and Apache's own library has no wheels. No count in the
+input can make the reader use more memory than the size of the input. Source: the specification "Thrift compact protocol
+encoding", and `parquet.thrift` of Parquet's format 2.11 for the meaning of field numbers.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
@@ -18,7 +19,7 @@ _LONGEST_VARINT = 10
 
 
 class ThriftError(ValueError):
-    """Bytes that are no struct of the compact protocol."""
+    """The bytes are not a struct of the compact protocol."""
 
 
 class TruncatedError(ThriftError):
@@ -26,11 +27,13 @@ class TruncatedError(ThriftError):
 
 
 class Field(NamedTuple):
-    """A value with its type: `bool`, `int`, `bytes` (of a double, its eight bytes), `Items`, or a `Struct`."""
+    """A value with its type: `bool`, `int`, `bytes` (for a double its eight bytes), `Items`, or a `Struct`."""
 
     kind: int
     value: Any
 
+
+_field = partial(tuple.__new__, Field)  # a third of the time of `Field(...)`
 
 Struct = dict[int, Field]
 """Fields by their number."""
@@ -44,12 +47,12 @@ class Items(NamedTuple):
 
 
 def read_struct(data: bytes | memoryview, at: int = 0, *, last: int | None = None) -> tuple[Struct, int]:
-    """Returns the struct that begins at `at`, and where it ends. Raises `ThriftError`.
-
-    If `last` is given, it returns the fields up to that number, and where the next one begins.
-    """
-    reader = _Reader(data, at)
-    return reader.struct(0, last), reader.at
+    """Returns the struct that begins at `at`, and its end. Raises `ThriftError`. If `last` is given, only the fields up
+    to that number are read, and the position is that of the next field."""
+    try:
+        return _read_struct(data, at, 0, last)
+    except IndexError:
+        raise TruncatedError("a byte") from None
 
 
 def write_struct(struct: Struct) -> bytes:
@@ -59,86 +62,98 @@ def write_struct(struct: Struct) -> bytes:
     return bytes(out)
 
 
-class _Reader:
-    def __init__(self, data: bytes | memoryview, at: int) -> None:
-        self._data = data
-        self.at = at
+# A footer has thousands of values, mostly of one byte, so the loops below do without a call for each.
 
-    def struct(self, depth: int, last: int | None = None) -> Struct:
-        if depth > _MOST_NESTED:
-            raise ThriftError(f"structs are nested more than {_MOST_NESTED} deep")
-        found: Struct = {}
-        number = 0
-        while header := self._byte():
-            step, kind = header >> 4, header & 0x0F
-            number = number + step if step else self._integer()
-            if number in found:
-                raise ThriftError(f"field {number} occurs twice")
-            value = kind == TRUE if kind in (TRUE, FALSE) else self._value(kind, depth)
-            found[number] = Field(kind, value)
-            if number == last:
-                break
-        return found
 
-    def _value(self, kind: int, depth: int) -> Any:
+def _read_struct(data: bytes | memoryview, at: int, depth: int, last: int | None = None) -> tuple[Struct, int]:
+    if depth > _MOST_NESTED:
+        raise ThriftError(f"structs are nested more than {_MOST_NESTED} deep")
+    found: Struct = {}
+    number = 0
+    while header := data[at]:
+        at += 1
+        kind = header & 0x0F
+        if header > 0x0F:
+            number += header >> 4
+        else:
+            number, at = _read_varint(data, at)
+            number = (number >> 1) ^ -(number & 1)
+        if number in found:
+            raise ThriftError(f"field {number} occurs twice")
         if kind in _INTEGERS:
-            return self._integer()
-        if kind == BINARY:
-            return self._bytes(self._varint())
-        if kind == STRUCT:
-            return self.struct(depth + 1)
-        if kind in (LIST, SET):
-            return self._items(depth)
-        if kind == DOUBLE:
-            return self._bytes(8)
-        if kind == BYTE:
-            return self._byte()
-        raise ThriftError(f"a value of type {kind}, which Parquet does not use")
+            value: Any = data[at]
+            if value < 0x80:
+                at += 1
+            else:
+                value, at = _read_varint(data, at)
+            value = (value >> 1) ^ -(value & 1)
+        elif kind in (TRUE, FALSE):
+            value = kind == TRUE
+        else:
+            value, at = _read_value(data, at, kind, depth)
+        found[number] = _field((kind, value))
+        if number == last:
+            return found, at
+    return found, at + 1
 
-    def _items(self, depth: int) -> Items:
-        header = self._byte()
-        count, kind = header >> 4, header & 0x0F
-        if count == 0x0F:
-            count = self._varint()
-        # Each element takes at least a byte, so a count cannot ask for more memory than the input's own.
-        if count > len(self._data) - self.at:
-            raise TruncatedError(f"a list of {count} elements")
-        if depth >= _MOST_NESTED:
-            raise ThriftError(f"lists are nested more than {_MOST_NESTED} deep")
-        if kind in (TRUE, FALSE):
-            return Items(kind, [self._byte() for _ in range(count)])
-        return Items(kind, [self._value(kind, depth + 1) for _ in range(count)])
 
-    def _bytes(self, length: int) -> bytes:
-        end = self.at + length
-        if end > len(self._data):
-            raise TruncatedError(f"{length} bytes")
-        value = bytes(self._data[self.at : end])
-        self.at = end
-        return value
+def _read_value(data: bytes | memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    """Reads what is neither an integer nor a `bool`."""
+    if kind == BINARY:
+        length, at = _read_varint(data, at)
+        return _read_bytes(data, at, length)
+    if kind == STRUCT:
+        return _read_struct(data, at, depth + 1)
+    if kind in (LIST, SET):
+        return _read_items(data, at, depth)
+    if kind == DOUBLE:
+        return _read_bytes(data, at, 8)
+    if kind == BYTE:
+        return data[at], at + 1
+    raise ThriftError(f"a value of type {kind}, which Parquet does not use")
 
-    def _byte(self) -> int:
-        if self.at >= len(self._data):
-            raise TruncatedError("a byte")
-        value = self._data[self.at]
-        self.at += 1
-        return value
 
-    def _varint(self) -> int:
-        if self.at < len(self._data) and self._data[self.at] < 0x80:  # most are short
-            self.at += 1
-            return self._data[self.at - 1]
-        value = 0
-        for place in range(_LONGEST_VARINT):
-            byte = self._byte()
-            value |= (byte & 0x7F) << (7 * place)
-            if byte < 0x80:
-                return value
-        raise ThriftError("an integer of more than ten bytes")
+def _read_items(data: bytes | memoryview, at: int, depth: int) -> tuple[Items, int]:
+    header = data[at]
+    at += 1
+    count, kind = header >> 4, header & 0x0F
+    if count == 0x0F:
+        count, at = _read_varint(data, at)
+    # Each element takes at least a byte, so a count cannot ask for more memory than the input's own.
+    if count > len(data) - at:
+        raise TruncatedError(f"a list of {count} elements")
+    if depth >= _MOST_NESTED:
+        raise ThriftError(f"lists are nested more than {_MOST_NESTED} deep")
+    if kind in (TRUE, FALSE):
+        return Items(kind, list(data[at : at + count])), at + count
+    values = []
+    if kind in _INTEGERS:
+        for _ in range(count):
+            value, at = _read_varint(data, at)
+            values.append((value >> 1) ^ -(value & 1))
+    else:
+        for _ in range(count):
+            value, at = _read_value(data, at, kind, depth + 1)
+            values.append(value)
+    return Items(kind, values), at
 
-    def _integer(self) -> int:
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
+
+def _read_bytes(data: bytes | memoryview, at: int, length: int) -> tuple[bytes, int]:
+    end = at + length
+    if end > len(data):
+        raise TruncatedError(f"{length} bytes")
+    return bytes(data[at:end]), end
+
+
+def _read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    value = place = 0
+    while (byte := data[at]) > 0x7F:
+        at += 1
+        value |= (byte & 0x7F) << place
+        place += 7
+        if place >= _LONGEST_VARINT * 7:
+            raise ThriftError("an integer of more than ten bytes")
+    return value | byte << place, at + 1
 
 
 def _write_struct(out: bytearray, struct: Struct) -> None:
@@ -152,7 +167,13 @@ def _write_struct(out: bytearray, struct: Struct) -> None:
         else:
             out.append(kind)
             _write_integer(out, number)
-        if kind not in (TRUE, FALSE):
+        if kind in _INTEGERS:
+            value = (value << 1) ^ (value >> 63)
+            while value > 0x7F:
+                out.append(value & 0x7F | 0x80)
+                value >>= 7
+            out.append(value)
+        elif kind not in (TRUE, FALSE):
             _write_value(out, kind, value)
         last = number
     out.append(0)

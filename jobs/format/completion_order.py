@@ -1,8 +1,6 @@
-"""The order of completion before table version 8, where only the times of the timeline's files tell it.
-
-A copy of a table renews these times, in any order: after it, instants that completed before the copy have the order of
-their requests, which their names tell.
-"""
+"""The order of completion before table version 8, which only the modification times of the timeline's files show. In a
+copy of a table these times are new and in any order, so instants that completed before the copy are ordered by their
+requested times."""
 
 from __future__ import annotations
 
@@ -17,19 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompletionOrder:
-    """The modification times in ms of completed files, by instant. Files up to `until_ms` were copied, as far as can be
-    told, or others of about that time were."""
+    """The modification times in ms of completed files, by instant. Files up to `until_ms` were probably copied."""
 
     modified_ms: Mapping[str, int]
     until_ms: int = -1
 
     @classmethod
     def of(cls, modified_ms: Mapping[str, int]) -> CompletionOrder:
-        """Returns the order by the files of the active timeline: their names, and milliseconds since 1970.
-
-        A writer makes the requested file at the time in its name; a copy makes it at another, so the distances between
-        requested files differ from those between their names. Requests that no others confirm count as copied.
-        """
+        """Returns the order for the files of the active timeline, given as names with milliseconds since 1970. A writer
+        makes the requested file at the time in its name, a copy at another time, so the time differences between copied
+        files do not match their names. Requested files whose time no others confirm count as copied."""
         seen = appearances(modified_ms)
         live = {each.instant for each in seen_to_appear(seen)}
         times = {each.instant: modified_ms[each.name] for each in seen if each.is_completion}
@@ -38,7 +33,7 @@ class CompletionOrder:
         return cls(times, max(stamped, default=-1))
 
     def is_known(self, instant: str) -> bool:
-        """Returns whether the time of its file is that of its completion."""
+        """Returns whether the instant's file has the time of its completion."""
         return self.modified_ms.get(instant, -1) > self.until_ms
 
     def key(self, instant: str) -> tuple[int, str]:

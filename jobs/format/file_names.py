@@ -27,7 +27,8 @@ class BaseFileName:
 class LogFileName:
     """`.<file id>_<instant>.log.<version>_<write token>` (Hudi 1.2 `FSUtils.LOG_FILE_PATTERN`).
 
-    The instant is that of the file slice in table version 6, of the delta commit that wrote it from version 8 on.
+    The instant is the one of the file slice in table version 6, and the one of the writing delta commit from version 8
+    on.
     """
 
     file_id: str
@@ -42,7 +43,7 @@ def parse_base_file_name(name: str) -> BaseFileName | None:
 
 
 def parse_log_file_name(name: str) -> LogFileName | None:
-    """Returns None for other files, change-data-capture logs among them: these hold no rows of the table."""
+    """Returns None for other files, including change-data-capture logs, which have no rows of the table."""
     match = _LOG.fullmatch(name)
     if match is None or match["cdc"]:
         return None
@@ -52,13 +53,14 @@ def parse_log_file_name(name: str) -> LogFileName | None:
 def bucket_of(file_id: str) -> int | None:
     """Returns the bucket in a file id of the bucket index's form (`BucketIdentifier.newBucketFileIdPrefix`, Hudi 1.2).
 
-    About one random file id in forty has that form too, so the form alone proves nothing.
+    About one random file id in forty has that form too, so the form proves nothing.
     """
     match = _BUCKET.fullmatch(file_id)
     return int(match["bucket"]) if match else None
 
 
 def is_fixed(file_id: str) -> bool:
-    """Returns whether the file id is of non-blocking concurrency control: `BucketIdentifier.newBucketFileIdForNBCC`."""
+    """Returns whether the file id is one of non-blocking concurrency control:
+    `BucketIdentifier.newBucketFileIdForNBCC`."""
     match = _BUCKET.fullmatch(file_id)
     return match is not None and match["tail"] == _FIXED_TAIL

@@ -13,7 +13,7 @@ from jobs.format.bucket_rules import BucketRules, BucketRulesError
 FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
 SUFFIX = ".hashing_config"
 BASELINE = "00000000000000"
-"""`HoodieTimeline.INIT_INSTANT_TS`: the config that is in force before any expansion."""
+"""`HoodieTimeline.INIT_INSTANT_TS`: the instant of the config before any expansion."""
 
 
 class DamagedConfigError(ValueError):

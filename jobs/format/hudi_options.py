@@ -1,8 +1,8 @@
 """The options of Hudi that a registration may give to the clients of jobs: an allow-list with the form of each value.
 
-Listed are the options of Hudi 1.2.0 for the size of files, memory, parallelism and the choice of what a table service
-rewrites. Numbers and words cannot name a place or a class. Everything else is refused, above all options that lead out
-of the table, that call other systems, and that undo what `jobs.hudi.options` sets for the safety of live writers.
+The list has the options of Hudi 1.2.0 for the size of files, memory, parallelism and the choice of what a table service
+rewrites. Numbers and words cannot name a path or a class. All other options are refused, especially those that name
+paths outside of the table, call other systems, or override the safe settings of `jobs.hudi.options`.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ REMOVE = "Remove it."
 OF_THE_WORKER = "Remove it, or set GROUNDSKEEPER_STORAGE_OPTIONS for the service and its workers."
 EXTEND_CLASSES = "An administrator can add the class to GROUNDSKEEPER_ALLOWED_CLASSES."
 
-# Reasons for the message; an option that none of them describes is refused as well.
+# Patterns of options with the reason for the message. Options that match no pattern are refused as well.
 _REASONS = (
     (r"(spark\.hadoop\.)?fs\..*", "file systems are configured for a worker, not for a table", OF_THE_WORKER),
     (r"hoodie\.write\.lock\..*", "this option belongs to the lock", "Give it in `lock.options`."),
@@ -179,7 +179,7 @@ _REASONS = (
 
 
 def refusals(options: Mapping[str, str], allowed_classes: Collection[str] = ()) -> Iterator[Refusal]:
-    """Yields what is refused of the `hudi_options` of a table. `allowed_classes` are those beside Hudi's own."""
+    """Yields the refusals of `hudi_options` of a table. `allowed_classes` are allowed in addition to Hudi's own."""
     for key, value in options.items():
         field = f"hudi_options.{key}"
         if key in CLASSES:

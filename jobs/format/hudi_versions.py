@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 BUCKETS_BY_TABLE = 9
-"""Table version that only writers know which follow a table's hashing config."""
+"""The first table version whose writers all follow hashing configs."""
 
 WITH_HASHING_CONFIG = (1, 1)
 
 
 def release(version: str) -> tuple[int, int]:
-    """Returns the first two numbers of a version, such as (0, 15); they decide what it knows."""
+    """Returns the first two numbers of a version, such as (0, 15), which determine its features."""
     first, second = [*re.findall(r"\d+", version), "0", "0"][:2]
     return int(first), int(second)
 

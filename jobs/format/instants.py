@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,17 +12,19 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC, without zone, as all moments of storages here
 _SECONDS = len("yyyyMMddHHmmss")
 _FIRST_YEAR, _LAST_YEAR = 1970, 3000
+_REMEMBERED = 4096
 
 
+@lru_cache(_REMEMBERED)
 def wall_clock(instant: str) -> datetime:
     """Parses `yyyyMMddHHmmssSSS`, whose milliseconds may be missing (`HoodieInstantTimeGenerator`, 1.2.0).
 
-    Raises ValueError for what is no date, such as `HoodieTimeline.INIT_INSTANT_TS`.
+    Raises ValueError for text that is not a date, such as `HoodieTimeline.INIT_INSTANT_TS`.
     """
     text = instant[: _SECONDS + 3]
     if len(text) < _SECONDS or not (text.isascii() and text.isdigit()):
         raise ValueError(f"{instant} is no instant")
-    # A poll parses hundreds, and `strptime` takes ten times as long.
+    # A poll parses hundreds, each several times, and `strptime` takes ten times as long.
     return datetime(  # noqa: DTZ001 - an instant names no zone
         int(text[:4]),
         int(text[4:6]),
@@ -34,16 +37,14 @@ def wall_clock(instant: str) -> datetime:
 
 
 def moment(instant: str, properties: Mapping[str, str], offset: timedelta | None = None) -> datetime | None:
-    """Returns the moment in UTC, by the table's `hoodie.properties`; None for what is no date of a Hudi table.
-
-    `offset` is the distance of the writers' clock from UTC as it was measured (`jobs.format.clock_frame`). Without it,
-    a table whose timeline is not in UTC (`hoodie.table.timeline.timezone`) is in the zone of its writers. No table says
-    which one that is; every Hudi client assumes its own, and so does this function.
-    """
+    """Returns the moment in UTC, by the table's `hoodie.properties`; None if the text is not a plausible date. `offset`
+    is the measured offset of the writers' clock from UTC (`jobs.format.clock_frame`). Without it, and if the timeline
+    is not in UTC (`hoodie.table.timeline.timezone`), the zone of the writers is unknown; then this function assumes its
+    own zone, as every Hudi client does."""
     try:
         at = wall_clock(instant)
         if not _FIRST_YEAR <= at.year < _LAST_YEAR:
-            return None  # Nor could an interval be added to the ends of the calendar.
+            return None  # Adding an interval to such a date could leave the calendar.
         if offset is not None:
             return at.replace(tzinfo=UTC) - offset
         if properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC":
@@ -59,5 +60,5 @@ def instant_of(at: datetime) -> str:
 
 
 def utc_text(at: datetime) -> str:
-    """Returns the form of a moment (in UTC, without zone) in results."""
+    """Returns a moment (in UTC, without zone) as text for results."""
     return f"{at.isoformat(timespec='seconds')}Z"

@@ -1,4 +1,5 @@
-"""The content of the files of Hudi's filesystem lock, which Groundskeeper signs, and of Hudi's lock in the storage."""
+"""The content of lock files: of Hudi's filesystem lock, which Groundskeeper signs, and of Hudi's lock in the
+storage."""
 
 from __future__ import annotations
 
@@ -7,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 SIGNED_BY = "groundskeeper "
-"""Prefix of the owner in a file that a worker has signed; the id of its job follows."""
+"""Prefix of `owner` in a file that a worker has signed; the id of its job follows."""
 
-UNSIGNED = "a writer that did not sign it"
+UNSIGNED = "a writer that Hudi's lock file does not name"
 
 _LONGEST = 100
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Who signed a filesystem lock (`jobs.hudi.lock`). `owner` is empty in a file that nobody has signed, as Hudi 1.2
-    leaves it; `job_id` is None unless a worker of Groundskeeper signed it."""
+    """The signature in a filesystem lock (`jobs.hudi.lock`). `owner` is empty in an unsigned file, as Hudi 1.2 leaves
+    it; `job_id` is None unless a worker of Groundskeeper has signed it."""
 
     owner: str = ""
     pid: int | None = None

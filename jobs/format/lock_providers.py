@@ -23,10 +23,10 @@ DYNAMODB = (
     "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider",
 )
 LOCK_PROVIDERS = {"filesystem": FILESYSTEM, "zookeeper": ZOOKEEPER[0]}
-# Each of them keeps a state outside its client that shows who holds the lock.
+# Providers with a state outside of their client that shows who holds the lock.
 _PROVABLE = frozenset({FILESYSTEM, *ZOOKEEPER, IN_STORAGE, HIVE, *DYNAMODB})
 
-# `StorageSchemes` names a class for each of these, which is not in the bundle for Spark.
+# For these schemes `StorageSchemes` names a class that is not in the bundle for Spark.
 _BUNDLES_OF_STORAGES = {
     "s3": "org.apache.hudi:hudi-aws-bundle",
     "s3a": "org.apache.hudi:hudi-aws-bundle",
@@ -72,12 +72,12 @@ def class_of(provider: str) -> str:
 
 
 def first_release(provider: str) -> tuple[int, int]:
-    """Returns the first release of Hudi that has the provider; (0, 0) for those that all have, and for unknown ones."""
+    """Returns the first release of Hudi that has the provider; (0, 0) if all have it, or if it is unknown."""
     return (1, 0) if class_of(provider) in {IN_STORAGE, ZOOKEEPER[1]} else (0, 0)
 
 
 def is_in_a_file(provider: str) -> bool:
-    """Returns whether the lock is Hudi's file, which never ends by itself and which anybody can delete."""
+    """Returns whether the lock is Hudi's lock file, which never expires by itself and which anybody can delete."""
     return class_of(provider) == FILESYSTEM
 
 
@@ -89,7 +89,7 @@ def folder_of(lock: TableLock, base_path: str) -> str:
 def file_of(lock: TableLock, base_path: str) -> tuple[str, str] | None:
     """Returns the folder and the name of the file that is the lock; None for a lock that is not in a file.
 
-    The name of that in the storage is `StorageBasedLockProvider.DEFAULT_TABLE_LOCK_FILE_NAME`.
+    The file of a lock in the storage is named `StorageBasedLockProvider.DEFAULT_TABLE_LOCK_FILE_NAME`.
     """
     if is_in_a_file(lock.provider):
         return folder_of(lock, base_path), "lock"
@@ -99,14 +99,14 @@ def file_of(lock: TableLock, base_path: str) -> tuple[str, str] | None:
 
 
 def seconds_to_expiry(lock: TableLock) -> int | None:
-    """Returns the age at which the next client that wants a lock file deletes it; None if none ever does
+    """Returns the age at which a lock file expires, so that the next client deletes it; None if it never does
     (`FileSystemBasedLockProvider.checkIfExpired`)."""
     minutes = _number(lock, "filesystem.expire", 0)
     return minutes * 60 if is_in_a_file(lock.provider) and minutes > 0 else None
 
 
 def ending_of(lock: TableLock) -> str:
-    """Returns how such a lock ends if its holder never releases it, as a sentence. The defaults are Hudi's."""
+    """Returns a sentence that says how such a lock ends if its holder never releases it. The defaults are Hudi's."""
     provider = class_of(lock.provider)
     if is_in_a_file(provider):
         if (seconds := seconds_to_expiry(lock)) is not None:
@@ -129,21 +129,19 @@ def ending_of(lock: TableLock) -> str:
 
 
 def _number(lock: TableLock, name: str, default: int) -> int:
-    """Returns an option of the lock. The registration has checked its form, but that of an earlier version may not."""
+    """Returns an option of the lock. A registration by an earlier version may not have checked its form."""
     text = lock.options.get(f"{PREFIX}{name}", "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else default
 
 
 def is_provable(provider: str) -> bool:
-    """Returns whether it can be proved right before a commit that the lock is still ours."""
+    """Returns whether a job can prove right before a commit that the lock is still its own."""
     return class_of(provider) in _PROVABLE
 
 
 def servers_of(lock: TableLock) -> list[tuple[str, int]]:
-    """Returns hosts and ports of which the lock needs one, as far as its options name them; none is one we know of.
-
-    Not those of DynamoDB, which may be reached through a proxy. `ValueError` for an address that none can be.
-    """
+    """Returns the hosts and ports in the lock's options, of which the lock needs one; empty if unknown. DynamoDB's are
+    left out, because it may be reached through a proxy. Raises `ValueError` for an invalid address."""
     provider = class_of(lock.provider)
     if provider in ZOOKEEPER:
         # Hudi ignores `zookeeper.port`; the rest of the string after a slash is a path (`ConnectStringParser`).
@@ -155,8 +153,8 @@ def servers_of(lock: TableLock) -> list[tuple[str, int]]:
 
 
 def bundle_of(lock: TableLock, base_path: str) -> str | None:
-    """Returns group and artifact of the jar that has the provider, or its storage client; None for one in the bundle
-    for Spark, and for one that is not Hudi's."""
+    """Returns group and artifact of the jar with the provider or its storage client; None if the bundle for Spark has
+    them, or if the provider is not Hudi's."""
     provider = class_of(lock.provider)
     if provider in DYNAMODB:
         return "org.apache.hudi:hudi-aws-bundle"
@@ -164,15 +162,13 @@ def bundle_of(lock: TableLock, base_path: str) -> str | None:
 
 
 def refusals(lock: TableLock, allowed_classes: Collection[str] = (), *, base_path: str) -> Iterator[Refusal]:
-    """Yields what is refused of a table's lock. `allowed_classes` are the providers beside Hudi's own.
-
-    Hudi's providers for one process are not among them: they lock no other writer out.
-    """
+    """Yields the refusals of a table's lock. `allowed_classes` are allowed providers in addition to Hudi's own. Hudi's
+    in-process providers are refused, because they do not exclude other writers."""
     provider = class_of(lock.provider)
     if provider in _OPTIONS:
         yield from _unknown(lock.options, _OF_ALL | _OPTIONS[provider])
     elif provider in allowed_classes:
-        # The options of such a class are not known here.
+        # The options of a user's own class are not known here.
         own = {key: Form.TEXT for key in lock.options if re.fullmatch(r"hoodie\.write\.lock\.[\w.-]+", key, re.ASCII)}
         yield from _unknown(lock.options, own | _OF_ALL)
     else:

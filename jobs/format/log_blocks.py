@@ -1,4 +1,4 @@
-"""The blocks of a log file: their frames, headers and what they are (`HoodieLogFileReader`, `HoodieLogBlock`, 1.2.0).
+"""The blocks of a log file: their framing, headers and types (`HoodieLogFileReader`, `HoodieLogBlock`, 1.2.0).
 
 A block is `#HUDI#`, its size (8 bytes, without these first 6), the version of the format (4), its type (4), a header,
 the size of its content (8), the content, a footer, and its size again (8, with the first 6). A header or footer is a
@@ -81,14 +81,14 @@ class LogBlock:
 
 
 Ordering = tuple[str, Any] | None
-"""The ordering value of a delete as Java's class and value; None is null, and Integer 0 Hudi's default."""
+"""The ordering value of a delete as Java class and value. None means null, and Integer 0 is Hudi's default."""
 
 
 def blocks_of(file: pa.NativeFile, size: int) -> Iterator[LogBlock]:
     """Yields the blocks of an open log file of `size` bytes, in the order of the file.
 
-    Raises NotProvedError for whatever is not a whole block of this format: Hudi takes some of those for corrupt blocks
-    and searches for the next one.
+    Raises NotProvedError for anything that is not a complete block of this format. Hudi takes some of these cases for
+    corrupt blocks and searches for the next block.
     """
     at = 0
     while at < size:
@@ -109,7 +109,7 @@ def read_content(file: pa.NativeFile, block: LogBlock, start: int = 0, length: i
 
 
 class _Bytes:
-    """Reads numbers of a file from one place on, and never past the file's end."""
+    """Reads consecutive numbers of a file, and never past its end."""
 
     def __init__(self, file: pa.NativeFile, at: int, size: int) -> None:
         self._file, self.at, self._size = file, at, size
@@ -169,7 +169,7 @@ def _header(source: _Bytes) -> dict[Header, str]:
         if kind not in Header._value2member_map_ or Header(kind) in found:
             raise NotProvedError("a log block has an unknown entry in its header")
         if kind == Header.RECORD_POSITIONS:
-            # Megabytes, which only Hudi's merge by positions needs.
+            # The entry may have megabytes, and only Hudi's merge by positions needs it.
             source.skip(length)
             found[Header.RECORD_POSITIONS] = ""
             continue
@@ -198,7 +198,7 @@ def deletes_of(content: bytes) -> tuple[list[str], list[Ordering]]:
         for record in _delete_records(source):
             keys.append(record["recordKey"])
             values.append(_ordering(record["orderingVal"]))
-    except Exception as error:  # fastavro raises whatever the bytes lead it to
+    except Exception as error:  # fastavro may raise any exception for invalid bytes.
         raise NotProvedError("a delete block's Avro cannot be read") from error
     if source.tell() != length or not all(isinstance(key, str) for key in keys):
         raise NotProvedError("a delete block has a delete without key, or something behind its deletes")
@@ -206,12 +206,13 @@ def deletes_of(content: bytes) -> tuple[list[str], list[Ordering]]:
 
 
 def _delete_records(source: io.BytesIO) -> Iterator[Any]:
-    """Yields the entries of a list one by one: as a whole they would take thirty times the memory of their bytes."""
+    """Yields the entries of a list one by one, because all together would take thirty times the memory of their
+    bytes."""
     while count := _next_long(source):
         if count < 0:
             _next_long(source)  # the bytes of these entries
         for _ in range(abs(count)):
-            # Values of a union come with their types' names: the wrapper is the class of the value.
+            # The reader returns values of a union with the names of their types, which tell the class of the value.
             yield fastavro.schemaless_reader(source, _delete_schema(), None, return_record_name=True)
 
 

@@ -1,4 +1,4 @@
-"""The columns that Hudi adds to every row (`HoodieRecord.HOODIE_META_COLUMNS`, 1.2.0), as far as they are read here."""
+"""The columns that Hudi adds to every row (`HoodieRecord.HOODIE_META_COLUMNS`, 1.2.0), as far as jobs read them."""
 
 RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"

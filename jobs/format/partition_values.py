@@ -1,4 +1,5 @@
-"""Values of partitions, from their paths as by Hudi's `PartitionValueExtractor`s (1.2, `org.apache.hudi.hive`)."""
+"""Extracts the values of partitions from their paths like Hudi's `PartitionValueExtractor`s (1.2,
+`org.apache.hudi.hive`)."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def extractor_for(fields: Sequence[str], paths: Sequence[str]) -> PartitionExtra
 
 
 def values_of(extractor: PartitionExtractor, path: str) -> tuple[str, ...]:
-    """Returns the values in a path. Raises ValueError if the extractor cannot take it apart."""
+    """Returns the values in a path. Raises ValueError if the extractor does not fit the path."""
     if extractor is PartitionExtractor.NONE:
         return ()
     if extractor is PartitionExtractor.WHOLE:
@@ -71,7 +72,7 @@ def values_of(extractor: PartitionExtractor, path: str) -> tuple[str, ...]:
 
 
 def misfit(values: Sequence[str], types: Sequence[str]) -> str | None:
-    """Returns the first value that cannot be one of its column, with the type; None if all can."""
+    """Returns the first value that does not fit the type of its column, with that type; None if all fit."""
     for value, kind in zip(values, types, strict=True):
         if value in _NULLS:
             continue
@@ -86,7 +87,8 @@ def misfit(values: Sequence[str], types: Sequence[str]) -> str | None:
 
 
 def without_scheme(location: str) -> str:
-    """Returns the path of a location, as Hudi compares them (`FSUtils.comparePathsWithoutScheme`)."""
+    """Returns the path of a location without its scheme, for a comparison like Hudi's
+    (`FSUtils.comparePathsWithoutScheme`)."""
     has_scheme = "://" in location or location.startswith("file:")
     return (urlsplit(location).path if has_scheme else location).rstrip("/")
 
@@ -94,7 +96,7 @@ def without_scheme(location: str) -> str:
 def changes(
     base_path: str, partitions: Mapping[str, tuple[str, ...]], in_metastore: Mapping[tuple[str, ...], str]
 ) -> PartitionChanges:
-    """Compares the partitions of a table (path -> values) with those of a metastore (values -> location)."""
+    """Compares the partitions of a table (values by path) with those of a metastore (locations by values)."""
     root = without_scheme(base_path)
     wanted = {values: path for path, values in partitions.items()}
     return PartitionChanges(

@@ -1,8 +1,6 @@
-"""The files that Hudi's plans name, and what is wrong with a plan beside the table as it is.
-
-Shapes as in Hudi 1.2.0: `HoodieCompactionPlan`, `HoodieClusteringPlan`, `HoodieCleanerPlan`. A file is (partition path,
-file name).
-"""
+"""The files in Hudi's plans, and the problems of a plan in the current state of the table. The plans are
+`HoodieCompactionPlan`, `HoodieClusteringPlan` and `HoodieCleanerPlan` of Hudi 1.2.0. A file is (partition path, file
+name)."""
 
 from __future__ import annotations
 
@@ -78,7 +76,7 @@ def partitions_dropped_by(plan: PlanContent) -> frozenset[str]:
 
 
 def files_gone(instant: str, files: Iterable[File], there: Collection[File]) -> list[Problem]:
-    """Returns the refusal of a plan that reads files which are not there: their rows would be lost (Hudi #10964)."""
+    """Returns the refusal of a plan that reads missing files, because their rows would be lost (Hudi #10964)."""
     gone = sorted(set(files) - set(there))
     if not gone:
         return []
@@ -86,8 +84,8 @@ def files_gone(instant: str, files: Iterable[File], there: Collection[File]) -> 
 
 
 def overtaken(instant: str, groups: Iterable[Group], replaced: Collection[Group]) -> list[Problem]:
-    """Returns the refusal of a clustering plan whose file groups were replaced since: it would bring rows back that an
-    overwrite has removed (Hudi #18829, #19074)."""
+    """Returns the refusal of a clustering plan whose file groups have been replaced since, because it would bring back
+    rows that an overwrite has removed (Hudi #18829, #19074)."""
     gone = sorted(set(groups) & set(replaced))
     if not gone:
         return []
@@ -97,8 +95,8 @@ def overtaken(instant: str, groups: Iterable[Group], replaced: Collection[Group]
 def deletes_needed(
     where: str, deleted: Collection[File], *, planned: Mapping[str, Collection[File]], saved: Mapping[str, set[File]]
 ) -> list[Problem]:
-    """Returns the refusals of a clean that deletes what others need: `planned` and `saved` are the files of pending
-    plans and of savepoints, by instant (Hudi #19290)."""
+    """Returns the refusals of a clean that deletes needed files (Hudi #19290). `planned` and `saved` are the files of
+    pending plans and of savepoints, by instant."""
     by_plans = [
         CLEAN_DELETES_FILES_OF_PLAN.because(f"{where} deletes, of plan {instant}: {_some(both)}")
         for instant, both in _common(deleted, planned)

@@ -6,9 +6,7 @@ import javaproperties
 
 
 def parse_properties(content: bytes) -> dict[str, str]:
-    """Parses them as `java.util.Properties.load(InputStream)` does (Java 17).
-
-    The bytes are ISO 8859-1; other characters come as `\\uXXXX`. Raises ValueError for an escape that is cut short.
-    """
+    """Parses properties like `java.util.Properties.load(InputStream)` (Java 17). The bytes are ISO 8859-1; other
+    characters are written as `\\uXXXX`. Raises ValueError for an escape that is cut short."""
     parsed: dict[str, str] = javaproperties.loads(content.decode("iso-8859-1"))
     return parsed

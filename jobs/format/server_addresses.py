@@ -12,7 +12,7 @@ METASTORE_PORT = 9083
 
 
 def address(text: str, port: int) -> tuple[str, int]:
-    """Returns host and port of `//host:port` or of a URI; `port` without one. Raises ValueError."""
+    """Returns host and port of `//host:port` or of a URI; `port` is the default port. Raises ValueError."""
     parts = urlsplit(text)
     if not parts.hostname:
         raise ValueError(f"'{text}' names no host")

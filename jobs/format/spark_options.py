@@ -1,7 +1,7 @@
 """Options of Spark that users give to a worker: executors, memory, dynamic allocation and so on.
 
-Refused are those that jobs depend on, those that have a setting of their own, and secrets: what starts the JVM passes
-options on its command line, which every user of the machine can read.
+The worker refuses options that jobs depend on, options that have a setting of their own, and secrets, because options
+are on the JVM's command line, which every user of the machine can read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OWNED = {
     "spark.speculation": "false",
 }
 MAX_FAILURES = "spark.task.maxFailures"
-# Hudi 1.2 now and then fails a task on a table with a hashing config: `PartitionBucketIndexCalculator` keeps its
+# On a table with a hashing config, tasks of Hudi 1.2 sometimes fail, because `PartitionBucketIndexCalculator` keeps its
 # instances in a plain HashMap. Four is Spark's default on clusters.
 LEAST_FAILURES = 4
 
@@ -41,14 +41,14 @@ _ELSEWHERE = (
 )
 _NAME = re.compile(r"spark\.[\w.-]{1,250}", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}")
-# What `shown` lists besides the given options: the resources of a worker.
+# The options with a worker's resources, which `shown` lists in addition to the given ones.
 _RESOURCES = re.compile(r"spark\.(executor\.(?!extra)|dynamicAllocation\.|cores\.max|task\.).*")
-# local, local[N], local[N,F]: all others are clusters, also local-cluster[...].
+# local, local[N], local[N,F]. All other masters are clusters, including local-cluster[...].
 _LOCAL = re.compile(r"local(\[\s*(?P<threads>\d+|\*)\s*(?P<retries>,[^\]]*)?\])?")
 
 
 def problems(options: Mapping[str, str]) -> Iterator[str]:
-    """Yields what is refused of the options, each as one sentence with a remedy."""
+    """Yields a sentence with a remedy for each refused option."""
     for name, value in options.items():
         if not _NAME.fullmatch(name):
             yield f"{name[:80]!r} is no option of Spark: its name must begin with `spark.`"
@@ -80,7 +80,7 @@ def is_local(master: str) -> bool:
 
 
 def with_retries(master: str) -> str:
-    """Returns the master; a local one so that it retries failed tasks, which only `local[N,F]` does."""
+    """Returns the master. A local one gets the form `local[N,F]`, because only that retries failed tasks."""
     local = _LOCAL.fullmatch(master)
     if local is None or local["retries"]:
         return master
@@ -88,7 +88,7 @@ def with_retries(master: str) -> str:
 
 
 def shown(effective: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Returns the options of a session that users may see: those `given`, and those of its resources."""
+    """Returns the options of a session that users may see: the `given` ones, and those of its resources."""
     return {
         name: MASK if is_secret(name, value) else value
         for name, value in sorted(effective.items())

@@ -1,15 +1,15 @@
 """Finds stale writes: commits to file groups that had been replaced before, so that no reader sees their rows.
 
 Hudi (1.2) compares a write with the instants that completed *while* it was in flight. A write that starts after a
-replacement and uses the file ids that it read before it (a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink task)
+replacement but uses file ids that it has read before (a prepared `UPDATE` or `DELETE` of Spark SQL, a Flink task)
 conflicts with nothing and commits, and its rows are in file groups that readers ignore. The file ids prove this,
-however late the write comes. On a copy-on-write table Hudi finds no base file, treats the rows as inserts, and creates
-a file group whose id has one more number (`HoodieWriteHandle`, 1.2): readers see it beside the replacing file group.
+however late the write is. On a copy-on-write table Hudi finds no base file, treats the rows as inserts, and creates a
+file group whose id has one more number (`HoodieWriteHandle`, 1.2): readers see it beside the replacing file group.
 
-Which of the two came first is proved by what a replacement of ours has recorded under the table's lock (`KNOWN_KEY`).
-Times are weaker: a clock may be wrong, and before table version 8 a copy of the table renews those of completion
-(`jobs.format.completion_order`). Each stale write says what speaks against its proof (`Doubt`); without proof only a
-person may have it repaired, since an owner's overwrite removes rows on purpose.
+The order of write and replacement is proved by the instants that our replacement has recorded under the table's lock
+(`KNOWN_KEY`). Times are weaker evidence: a clock may be wrong, and before table version 8 a copy of the table has new
+completion times (`jobs.format.completion_order`). Each stale write has the reason why it is not proved, if there is one
+(`Doubt`). Only a person may have an unproved one repaired, because an owner's overwrite removes rows on purpose.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ Group = tuple[str, str]
 """Partition path and file id."""
 By = TypeVar("By")
 
-# `WriteOperationType`s that add no rows of a writer: they rewrite rows that are in the table already.
+# `WriteOperationType`s that only rewrite rows that are in the table already.
 SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "BUCKET_RESCALE", "INDEX"})
 
 RESCALE = "BUCKET_RESCALE"
-"""The `WriteOperationType` of a change of the number of buckets: of Hudi's own, and of ours by earlier versions."""
+"""The `WriteOperationType` of a change of the number of buckets by Hudi itself, or by earlier versions of this
+service."""
 
 RESCALED_KEY = "groundskeeper.rescaled"
-"""Key in the extra metadata of our changes of the number of buckets. The `WriteOperationType` of such a commit is
-CLUSTER, since Hudi before 1.1 can no longer read a table with a commit of the type BUCKET_RESCALE."""
+"""Key in the extra metadata of our changes of the number of buckets. The `WriteOperationType` of these commits is
+CLUSTER, because Hudi before 1.1 cannot read a table with a commit of the type BUCKET_RESCALE."""
 
 REPAIRED_KEY = "groundskeeper.repaired"
 """Key in the extra metadata of a commit: the instants, separated by commas, whose rows it repaired."""
 
 REPAIRS_KEY = "groundskeeper.repairs"
-"""Key in the extra metadata of a replacement that leaves rows out, since a repair writes them elsewhere: the instants
-that are repaired."""
+"""Key in the extra metadata of a replacement by a repair, which leaves out rows that it has written elsewhere: the
+repaired instants."""
 
 KNOWN_KEY = "groundskeeper.known"
-"""Key in the extra metadata of a replacement of ours: the instants that were completed when it decided to commit. An
-instant that completed between that decision and the commit did so while the worker had lost the lock."""
+"""Key in the extra metadata of our replacements: the instants that had completed when the job decided to commit.
+Another instant can complete between that decision and the commit only if the worker has lost the lock."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,10 @@ class CompletedWrite:
     written: frozenset[Group] = frozenset()  # The file groups that it wrote to.
     replaced: frozenset[Group] = frozenset()  # The file groups that it replaced.
     repaired: tuple[str, ...] = ()  # The instants of stale writes whose rows it repaired.
-    # The instants whose rows it carried over to the new file groups; None if it does not record them, and then these
-    # are all instants that completed before it.
+    # The instants whose rows it copied to the new file groups. None means all instants that completed before it.
     known: frozenset[str] | None = None
     completed: str = ""  # The completion time in its file's name; "" before table version 8.
-    # Otherwise it completed before all that are ordered, and only its instant gives its place among the others.
+    # If False, it completed before all ordered ones, and its instant is its position among the unordered ones.
     is_ordered: bool = True
 
     @property
@@ -74,11 +74,10 @@ def operation_of(operation: str | None, extra: Mapping[str, str]) -> str | None:
 
 
 class Doubt(StrEnum):
-    """Reasons why the replacement may have carried a commit's rows over, or removed them on purpose.
-
-    `OVERWRITTEN`: a writer's overwrite or deletion of partitions replaced them, or nobody knows any more what did.
-    `ORDER`: no time says that the write began after the replacement had completed. `CLOCKS`: the names say so, but the
-    clocks that they come from did not agree."""
+    """Reasons why the replacement may have copied a commit's rows, or removed them on purpose. `OVERWRITTEN`: a
+    writer's overwrite or deletion of partitions replaced the file groups, or the replacing operation is unknown.
+    `ORDER`: no time shows that the write began after the replacement had completed. `CLOCKS`: the times show that, but
+    come from clocks that disagree."""
 
     OVERWRITTEN = "overwritten"
     ORDER = "order"
@@ -91,9 +90,9 @@ class StaleWrite:
 
     instant: str
     operation: str | None
-    # The file groups that had been replaced, or that Hudi created in place of such, each with the replacing instant.
+    # The replaced file groups, or those that Hudi created instead, each with the replacing instant.
     groups: Mapping[Group, str] = field(default_factory=dict)
-    doubt: Doubt | None = field(default=None, compare=False)  # Without one the stale write is proved.
+    doubt: Doubt | None = field(default=None, compare=False)  # None if the stale write is proved.
 
 
 def stale_writes(
@@ -105,9 +104,9 @@ def stale_writes(
 ) -> list[StaleWrite]:
     """Returns the stale writes that no later commit repaired. `completed` must be in the order of completion.
 
-    `replaced_before` maps file groups that were replaced before the first of them to the instants that replaced them;
-    `replacing` are those of these instants that can still be read. `misdated` are instants with times that are known
-    not to fit those of others.
+    `replaced_before` maps file groups that were replaced before the first of these instants to the replacing instants;
+    `replacing` are the replacing instants that can still be read. `misdated` are instants whose times cannot be
+    compared with others.
     """
     by_instant = replacing or {}
     gone = {group: by_instant.get(by) or CompletedWrite(by) for group, by in (replaced_before or {}).items()}
@@ -136,10 +135,8 @@ def stale_writes(
 
 
 def _is_later(write: CompletedWrite, by: CompletedWrite) -> bool:
-    """Returns whether a write to a replaced file group completed after its replacement, as far as it can be told.
-
-    Where only the instants order the two, an overwrite counts as the later one: it may have taken long.
-    """
+    """Returns whether a write to a replaced file group completed after its replacement, as far as this is known. If
+    only the instants order the two, an overwrite counts as later, because it may have taken long."""
     if by.known is not None:
         return write.instant not in by.known
     return write.is_ordered or by.operation in SERVICES
@@ -156,8 +153,8 @@ def _doubt(write: CompletedWrite, by: CompletedWrite, misdated: Container[str]) 
 
 
 def hits_by(written: Iterable[Group], gone: Mapping[Group, By]) -> dict[Group, By]:
-    """Returns the written file groups that were replaced, or created in place of such a group, with what replaced
-    them."""
+    """Returns the written file groups that were replaced, or created instead of replaced ones, with the replacing
+    instants."""
     found: dict[Group, By] = {}
     for partition, file_id in written:
         for group in ((partition, file_id), (partition, file_id.rpartition("-")[0])):
@@ -168,16 +165,16 @@ def hits_by(written: Iterable[Group], gone: Mapping[Group, By]) -> dict[Group, B
 
 
 def hits(written: Iterable[Group], replaced: Collection[Group]) -> set[Group]:
-    """Returns the written file groups that were replaced, or that were created in place of such a group."""
+    """Returns the written file groups that were replaced, or created instead of replaced ones."""
     return set(hits_by(written, dict.fromkeys(replaced)))
 
 
 def known_of(extra_metadata: Mapping[str, str]) -> frozenset[str] | None:
-    """Returns the instants that a replacement of ours knew; None for any other commit."""
+    """Returns the instants that one of our replacements knew; None for any other commit."""
     known = extra_metadata.get(KNOWN_KEY)
     return None if known is None else frozenset(filter(None, known.split(",")))
 
 
 def repaired_of(extra_metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the instants that a commit has repaired by its own record."""
+    """Returns the instants that a commit has repaired, by its metadata."""
     return tuple(filter(None, (extra_metadata.get(REPAIRED_KEY) or "").split(",")))

@@ -1,5 +1,5 @@
-"""Positions of streaming writers, which they keep in the extra metadata of their commits and read from the active
-timeline when they start again."""
+"""Positions of streaming writers in the extra metadata of their commits. Writers read them from the active timeline
+when they restart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _BY_QUERY = "_hudi_streaming_sink_checkpoint"
-"""Spark's Structured Streaming (`HoodieStreamingSink`, 1.2): a JSON object, the id of a query -> its last batch."""
+"""Spark's Structured Streaming (`HoodieStreamingSink`, 1.2): a JSON object that maps ids of queries to their last
+batches."""
 
 _ONE_EACH = (
     "deltastreamer.checkpoint.key",  # `StreamerCheckpointV1`
@@ -23,8 +24,8 @@ _ONE_EACH = (
 def newest_positions(commits: Iterable[tuple[str, Mapping[str, str]]]) -> dict[tuple[str, str], str]:
     """Returns the newest instant for each position, by its key and the id of its query (empty for other writers).
 
-    `commits` are instants with their extra metadata. Hudi looks from the newest instant on for one that has the key
-    (`CommitUtils.getValidCheckpointForCurrentWriter`).
+    `commits` are instants with their extra metadata. Hudi searches from the newest instant backwards for one with the
+    key (`CommitUtils.getValidCheckpointForCurrentWriter`).
     """
     found: dict[tuple[str, str], str] = {}
     for instant, extra in sorted(commits, key=lambda each: each[0]):

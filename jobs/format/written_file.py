@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """One base file that was written."""
+    """A written base file."""
 
     partition: str
     source: str  # The file id of the slice from which the rows come.
@@ -16,4 +16,4 @@ class WrittenFile:
     rows: int
     bytes: int
     key_digest: str  # Digest of the rows' keys (`jobs.dataplane.key_digest`), 16 hexadecimal digits.
-    copied: bool = False  # Whether the rows were not decoded.
+    copied: bool = False  # Whether row groups were copied without decoding rows.

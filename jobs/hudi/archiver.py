@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def keeping(commits: int) -> dict[str, str]:
     """Returns the options of a client whose archiver leaves this many completed commits on the timeline.
 
-    The archiver does nothing unless there is at least one more than `hoodie.keep.max.commits`, and keeps what the
-    *configured* cleaner would retain; our limits come from the cleans that the table really had.
+    The archiver does nothing unless there are more commits than `hoodie.keep.max.commits`. It also keeps what the
+    *configured* cleaner would retain; our limits consider the cleans that the table really had.
     """
     return {
         "hoodie.keep.min.commits": str(commits),
@@ -45,17 +45,18 @@ class Archiver:
             method = archiver.getClass().getDeclaredMethod("getCommitInstantsToArchive", self._no("Class"))
             method.setAccessible(True)
             found = method.invoke(archiver, self._no("Object"))
-            # The result is a stream before table version 8. The Java object does not tell: py4j takes any method name.
+            # The result is a stream before table version 8. Python cannot ask the object, because py4j accepts any
+            # method name.
             stream = found if self._table.version < WITH_COMPLETION_TIMES else found.stream()
             return [str(item.requestedTime()) for item in self._jvm.items(stream)]
 
     def archive(self) -> None:
-        """Archives; the lock must be held. An archival that was interrupted is done again by the next one."""
+        """Archives; the lock must be held. The next archival completes one that was interrupted."""
         with translated("archiving the timeline"):
             self._open().archiveIfRequired(self._jvm.engine_context, False)
 
     def cleaned_up_to(self) -> str | None:
-        """Returns the earliest instant whose files the last clean kept; None without one."""
+        """Returns the earliest instant whose files the last clean kept; None if there was no clean."""
         with translated("reading the last clean"):
             timeline = self._table.meta.reloadActiveTimeline().getCleanerTimeline().filterCompletedInstants()
             last = timeline.lastInstant()

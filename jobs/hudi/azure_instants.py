@@ -1,9 +1,9 @@
 """Makes Hudi complete its instants on Azure at once, by a rename.
 
-Hudi 1.2.0 creates a completed instant under its own name and fills it afterwards, except on the schemes of which
-`HoodieStorage.needCreateTempFile` knows that others would see the empty file: `file`, `hdfs` and `viewfs`. On `abfss`
-creating, appending and flushing are three requests. An empty replacecommit replaces nothing, so whoever reads between
-them finds the rows of the old and of the new file groups; and if the driver is killed there, this stays.
+Hudi 1.2.0 creates the file of a completed instant under its final name and fills it afterwards, except on `file`,
+`hdfs` and `viewfs`, where others would see the empty file (`HoodieStorage.needCreateTempFile`). On `abfss` creating,
+appending and flushing are three requests. An empty replacecommit replaces nothing, so a reader finds the rows of both
+the old and the new file groups in between; and if the driver is killed there, this is permanent.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ SCHEME = "abfss"
 
 
 def complete_at_once(jvm: Jvm) -> None:
-    """Adds `abfss` to the schemes with temporary files, for this JVM, in the place of `viewfs`, which is not supported.
-
-    `StorageSchemes` (1.2.0) has `ABFSS` before `VIEWFS`, so whatever else Hudi asks of the scheme has the same answer.
-    """
+    """Replaces `viewfs`, which is not supported, by `abfss` in this JVM's list of schemes with temporary files.
+    `StorageSchemes` (1.2.0) has `ABFSS` before `VIEWFS`, so the other properties of `abfss` do not change."""
     view = jvm.hudi.storage.StorageSchemes.VIEWFS
     if str(view.getScheme()) == SCHEME:
         return

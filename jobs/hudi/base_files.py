@@ -1,4 +1,4 @@
-"""Reads base files as they are, whatever the table's timeline says about them."""
+"""Reads base files directly, without the table's timeline."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ _MOST_SUSPECTS = 100
 _SCHEMA = "_hoodie_record_key string"
 
 FILE = "_metadata.file_name"
-"""The column with the name of a row's file."""
+"""Name of the column with the file of each row."""
 
 
 def read(table: HudiTable, paths: Sequence[str], *, schema: str | None = None, **options: str) -> DataFrame:
     """Returns the rows of these Parquet files, by this schema or that of one of them. `options` are Spark's."""
-    # The paths are no patterns, and the names of their folders are no columns.
+    # Spark must neither expand the paths as patterns nor take the names of their folders for columns.
     reader = table.jvm.spark.newSession().read.option("__globPaths__", "false").option("recursiveFileLookup", "true")
     return (reader.schema(schema) if schema else reader).options(**options).parquet(*paths)
 
 
 def damaged(table: HudiTable, paths: Sequence[str]) -> dict[str, str]:
-    """Returns those of these Parquet files that cannot be read as such, a hundred at most, with the reason. Reads only
-    footers.
+    """Returns the Parquet files that cannot be read, at most a hundred, with the reason. Reads only footers.
 
-    Spark skips a file also if the storage does not answer, so each of those, and of those without rows, is read alone
-    once more.
+    Spark also skips a file if the storage does not answer, so each skipped file, and each file without rows, is read
+    once more alone.
     """
     if not paths:
         return {}
@@ -53,8 +52,7 @@ def damaged(table: HudiTable, paths: Sequence[str]) -> dict[str, str]:
 
 
 def counts(table: HudiTable, paths: Sequence[str]) -> dict[str, int]:
-    """Returns the number of rows of each of these Parquet files by its name, without those that have none. Reads only
-    footers."""
+    """Returns the number of rows by file name; files without rows are left out. Reads only footers."""
     if not paths:
         return {}
     with translated("counting the rows of base files"):

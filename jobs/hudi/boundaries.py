@@ -1,8 +1,6 @@
-"""The boundaries of a table: whatever its own files name must lie in its folder.
-
-Anybody who may write a table may write its metadata, and a worker may have more rights than that writer. Hudi (1.2)
-follows every path that it finds there.
-"""
+"""Checks that all paths in a table's metadata lie in the table's folder. Everybody who may write a table may write its
+metadata, and a worker may have more rights than that writer. Hudi (1.2) follows every path that it finds in the
+metadata."""
 
 from __future__ import annotations
 
@@ -30,8 +28,8 @@ def relative(path: str, where: str) -> str:
 
 
 def check_folders(base_path: str, folders: Iterable[str]) -> None:
-    """Raises PathOutsideTableError if a property or a link takes a part of `.hoodie` elsewhere. `folders` are where
-    Hudi's `HoodieTableMetaClient` looks for these parts."""
+    """Raises PathOutsideTableError if a property or a link places a part of `.hoodie` outside of the table. `folders`
+    are the folders of these parts, by Hudi's `HoodieTableMetaClient`."""
     for path in folders:
         inside(base_path, path, "hoodie.properties")
     check_links(base_path, [".hoodie"])

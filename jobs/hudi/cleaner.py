@@ -1,8 +1,6 @@
-"""Hudi's cleaner (1.2.0) by one write client: a clean is planned once, and what was checked is what is executed.
-
-`BaseHoodieTableServiceClient.clean` would plan by itself, right before it deletes, from the metadata table as it is by
-then; each plan opens and reads that table anew.
-"""
+"""Hudi's cleaner (1.2.0) with one write client: a clean is planned once, and exactly the checked plan is executed.
+`BaseHoodieTableServiceClient.clean` would make another plan right before it deletes, and would open and read the
+metadata table again for that."""
 
 from __future__ import annotations
 
@@ -18,16 +16,18 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
 
-# After one of these a file slice may be needed that was not before, or is gone already.
+# After one of these actions, planned deletions may be needed again or already done.
 _OUTDATING = frozenset({"savepoint", "restore", "rollback", CLEAN})
 
 
 @dataclass(frozen=True)
 class CleanPlan(Cleanable):
-    """What a clean would delete, as Hudi's `HoodieCleanerPlan`. It is not on the timeline yet."""
+    """What a clean would delete, with Hudi's `HoodieCleanerPlan`, which is not on the timeline yet."""
 
     record: Any = None
-    made_after: frozenset[Instant] = frozenset()  # Savepoints, restores, rollbacks and cleans that were there before.
+    made_after: frozenset[Instant] = (
+        frozenset()
+    )  # Savepoints, restores, rollbacks and cleans on the timeline when the plan was made.
 
 
 class Cleaner:
@@ -40,8 +40,8 @@ class Cleaner:
         self._client = client
 
     def plan(self) -> CleanPlan | None:
-        """Plans what the options no longer retain; None if there is nothing to delete, or an unfinished clean has to
-        come first. Raises what the firewall does, of this plan and of the pending ones."""
+        """Plans a clean; returns None if there is nothing to delete, or if an unfinished clean has to be completed
+        first. Raises the errors of `check_cleans` for this plan and the pending ones."""
         before = self._outdating()
         with self._table.reading() as reader:
             with translated("planning the clean"):
@@ -55,7 +55,7 @@ class Cleaner:
         return plan
 
     def look(self) -> Cleanable:
-        """Returns what `plan` would delete now. Writes nothing, as `plan` does where the last clean is damaged."""
+        """Returns what `plan` would delete now. Writes nothing, whereas `plan` may repair a damaged last clean."""
         with self._table.reading() as reader, translated("planning the clean"):
             planner = self._jvm.hudi.table.action.clean.CleanPlanner(
                 self._jvm.engine_context, self._planning_table(reader), self._config
@@ -69,8 +69,8 @@ class Cleaner:
             return Cleanable({partition: files for partition, files in found.items() if files}, tuple(dropped))
 
     def is_current(self, plan: CleanPlan) -> bool:
-        """Returns whether no savepoint, restore or rollback came since, which may need what the plan would delete, and
-        no other clean. None comes while the lock is held."""
+        """Returns whether no savepoint, restore, rollback or clean was made after the plan; a plan that is older may
+        delete needed files. The answer stays true while the lock is held."""
         return self._outdating() == plan.made_after
 
     def request(self, plan: CleanPlan) -> None:
@@ -84,7 +84,7 @@ class Cleaner:
             meta.getActiveTimeline().saveToCleanRequested(requested, self._jvm.some(plan.record))
 
     def execute(self) -> CleanSummary | None:
-        """Deletes what the pending cleans say, which were checked; returns None if there are none."""
+        """Executes the pending cleans, which the caller has checked; returns None if there are none."""
         with translated("cleaning"):
             metadata = self._client.clean(False)
             if metadata is None:
@@ -94,7 +94,7 @@ class Cleaner:
             return CleanSummary(read["startCleanTime"], read["totalFilesDeleted"], failed)
 
     def execute_given(self) -> CleanSummary | None:
-        """Checks the pending cleans, and executes them. Raises what the firewall does."""
+        """Checks the pending cleans, and executes them. Raises the errors of `check_cleans`."""
         plan_firewall.check_cleans(self._table, {})
         return self.execute()
 
@@ -102,7 +102,7 @@ class Cleaner:
         return frozenset(each for each in self._table.instants() if each.action in _OUTDATING)
 
     def _planning_table(self, reader: Any) -> Any:
-        """Returns Hudi's table for planning, which reads partitions and files by our reader."""
+        """Returns Hudi's table for planning, which lists partitions and files with our reader."""
         return self._jvm.reads.table(self._table.meta, self._jvm.engine_context, self._config, reader)
 
 

@@ -1,4 +1,4 @@
-"""Files that completed cleans have deleted, by their own metadata (`HoodieCleanMetadata`, Hudi 1.2)."""
+"""Files that completed cleans have deleted, according to their `HoodieCleanMetadata` (Hudi 1.2)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 
 class Cleaned:
-    """The files of `since` and later instants that cleans have deleted."""
+    """The files of the instant `since` and of later ones that cleans have deleted."""
 
     def __init__(self, table: HudiTable, since: str) -> None:
         self._files, self._partitions = _deleted(table)
         self._archived = _last_archived(table, since) or ""
 
     def may_have(self, path: str, partition: str, instant: str) -> bool:
-        """Returns whether one deleted this file of `instant`; one that was archived may have deleted any."""
+        """Returns whether a clean may have deleted this file of `instant`. An archived clean may have deleted any
+        file."""
         known = path.rpartition("/")[2] in self._files or partition in self._partitions
         return known or instant < self._archived
 
@@ -42,7 +43,7 @@ def _deleted(table: HudiTable) -> tuple[set[str], set[str]]:
 
 
 def _last_archived(table: HudiTable, since: str) -> str | None:
-    """Returns the last clean that has left the active timeline; None if none did that is later than `since`."""
+    """Returns the last archived clean that is later than `since`; None if there is none."""
     with translated("reading the archived timeline"):
         last = table.meta.getArchivedTimeline(since).getCleanerTimeline().lastInstant()
         return str(last.get().requestedTime()) if last.isPresent() else None

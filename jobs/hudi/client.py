@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from py4j.java_gateway import get_java_class
 
 from jobs.errors import JobError
-from jobs.hudi import hashing_config, indexes, plan_firewall, write_stats
+from jobs.hudi import hashing_config, indexes, lent_reader, plan_firewall, write_stats
 from jobs.hudi.archiver import Archiver
 from jobs.hudi.cleaner import Cleaner
 from jobs.hudi.clusterings import Clusterings
@@ -43,7 +44,7 @@ logger = logging.getLogger(__name__)
 class WriteClient:
     """One Hudi client with the options of `jobs.hudi.options`; `mode` is how it shares the table with writers.
 
-    It never takes the table's lock by itself: the lock is either held around it, or passed to it by the lock bridge.
+    The client never takes the table's lock by itself: the caller holds the lock, or the lock bridge lends it.
     """
 
     def __init__(self, table: HudiTable, mode: Mapping[str, str], extra: Mapping[str, str] | None = None) -> None:
@@ -57,20 +58,57 @@ class WriteClient:
             options |= bucket_index_options(table.declared.index, table.record_key_fields, expressions)
         options |= {**mode, **(extra or {})}
         self._schema = table.schema()
+        self._options = options
+
+    # Hudi's own client is opened when it is first needed: most of what looks for dead writers finds none.
+
+    @cached_property
+    def _config(self) -> Any:
         with translated("opening a Hudi client"):
-            builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder()
-            builder = builder.withPath(table.base_path).withSchema(self._schema).withProps(self._jvm.map(options))
-            self._config = builder.build()
-            self._client: Any = self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, self._config)
-        self.cleaner = Cleaner(table, self._config, self._client)
-        self.clusterings = Clusterings(table, self._config, self._client, self._indexes)
-        self.late_files = LateFiles(table, self._config)
-        self.archiver = Archiver(table, self._config)
-        self.metadata_table = MetadataTable(table, self._config)
-        self.withdrawal = PlanWithdrawal(table, self._config, self._client)
-        self.savepoints = Savepoints(table, self._config, self._client)
-        self.partition_ttl = PartitionTtl(table, self._config, self._client)
-        self.keyed_writes = KeyedWrites(table, self._config, self._client)
+            builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withPath(self._table.base_path)
+            return builder.withSchema(self._schema).withProps(self._jvm.map(self._options)).build()
+
+    @cached_property
+    def _client(self) -> Any:
+        config = self._config
+        with translated("opening a Hudi client"):
+            return self._jvm.hudi.client.SparkRDDWriteClient(self._jvm.engine_context, config)
+
+    @cached_property
+    def cleaner(self) -> Cleaner:
+        return Cleaner(self._table, self._config, self._client)
+
+    @cached_property
+    def clusterings(self) -> Clusterings:
+        return Clusterings(self._table, self._config, self._client, self._indexes)
+
+    @cached_property
+    def late_files(self) -> LateFiles:
+        return LateFiles(self._table, self._config)
+
+    @cached_property
+    def archiver(self) -> Archiver:
+        return Archiver(self._table, self._config)
+
+    @cached_property
+    def metadata_table(self) -> MetadataTable:
+        return MetadataTable(self._table, self._config)
+
+    @cached_property
+    def withdrawal(self) -> PlanWithdrawal:
+        return PlanWithdrawal(self._table, self._config, self._client)
+
+    @cached_property
+    def savepoints(self) -> Savepoints:
+        return Savepoints(self._table, self._config, self._client)
+
+    @cached_property
+    def partition_ttl(self) -> PartitionTtl:
+        return PartitionTtl(self._table, self._config, self._client)
+
+    @cached_property
+    def keyed_writes(self) -> KeyedWrites:
+        return KeyedWrites(self._table, self._config, self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -78,6 +116,8 @@ class WriteClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if "_client" not in self.__dict__:
+            return
         # Closing a client whose lock attempt failed deletes the *holder's* lock file (FileSystemBasedLockProvider 1.2).
         if error is None:
             with translated("closing a Hudi client"):
@@ -96,26 +136,30 @@ class WriteClient:
         """Schedules a compaction of every file group with logs; returns None when there is nothing to compact."""
         self._table.clock.verify()
         with translated("scheduling the compaction"):
-            return _value(self._client.scheduleCompaction(self._jvm.nothing()))
+            return lent_reader.scheduled_compaction(self._table, self._config, self._client)
 
     def begin_compaction(self, instant: str) -> Any:
         """Starts to execute a plan that has no runner (`jobs.protocol.plan_owner`); the lock must be held.
 
-        Hudi first rolls back what another one has written for it. The two methods below take the returned object.
-        Raises what the firewall does.
+        Hudi first rolls back files that another runner has written for the plan. The methods below take the returned
+        object. Raises the errors of `check_compaction`.
         """
         plan_firewall.check_compaction(self._table, instant)
         with translated("beginning the compaction"):
             self.start_heartbeat(instant)
-            return self._client.compact(instant, False)
+            if self._table.indexes_of_keys:
+                # The tasks then write these indexes as well, and their functions hold the RDDs.
+                return self._client.compact(instant, False)
+            return self._jvm.engine_context.beginCompaction(self._client, instant)
 
     def execute_compaction(self, begun: Any) -> list[WriteStat]:
-        """Writes the new base files. The long part, which needs no lock; Hudi keeps the statuses."""
+        """Writes the new base files, which takes long and needs no lock. Hudi keeps the statuses."""
         with translated("compacting"):
             return write_stats.written_by(self._jvm, self._client, begun)
 
     def take_compacted(self, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
-        """Lets the compaction be committed with files that were written without Hudi, by their statistics as JSON."""
+        """Prepares the compaction for a commit with files that were not written by Hudi. `stats` are their statistics
+        as JSON."""
         with translated("taking over the compacted files"):
             return write_stats.put(self._jvm, begun, stats)
 
@@ -129,12 +173,9 @@ class WriteClient:
             self._client.getHeartbeatClient().stop(instant)
 
     def _present_schema(self) -> str:
-        """Makes the commit carry the table's current schema, not that of when the client was opened.
-
-        Otherwise the commit would remove columns that have been added in the meantime, and writers, for which the new
-        column then has no schema, would fail. Hudi takes the configuration's schema whatever the extra metadata says
-        (`CommitUtils.buildMetadata`).
-        """
+        """Makes the commit carry the table's current schema, instead of the one from when the client was opened.
+        Otherwise the commit would remove columns that were added meanwhile, and their writers would fail. Hudi takes
+        the schema of the configuration even if the extra metadata has another one (`CommitUtils.buildMetadata`)."""
         self._table.reload()
         schema = self._table.schema()
         self._client.getConfig().setSchema(schema)
@@ -145,7 +186,7 @@ class WriteClient:
     def rollback(self, instant: str) -> None:
         """Rolls back a pending instant: its data files, its markers, its entries on the timeline, its hashing config.
 
-        Hudi would also roll back a completed instant; here it is left alone. The lock must be held, so that nothing
+        A completed instant is not rolled back here, although Hudi would do so. The lock must be held, so that nothing
         completes in between.
         """
         if self._table.state_of(instant) == "COMPLETED":
@@ -159,7 +200,8 @@ class WriteClient:
         hashing_config.remove(self._table, instant)
 
     def roll_back(self, instant: str, rollback: str) -> None:
-        """Rolls back an instant, completed or not, as instant `rollback`; or goes on with that. The lock must be held.
+        """Rolls back an instant, completed or not, as instant `rollback`; or continues that rollback. The lock must be
+        held.
 
         Hudi makes a completed instant inflight first, so an interrupted rollback leaves no completed one.
         """
@@ -186,11 +228,9 @@ class WriteClient:
             return {rollback: str(plan.getInstantToRollback().getCommitTime()) for rollback, plan in plans.items()}
 
     def finish_rollback(self, instant: str) -> None:
-        """Completes the rollback of an instant that is gone from the timeline, if it was interrupted right after that.
-
-        Hudi's own `rollback` does not find such a rollback of a replacecommit: to distinguish it from clustering, it
-        wants to read the instant that is gone (`BaseHoodieTableServiceClient.getPendingRollbackInfos`).
-        """
+        """Completes a rollback that was interrupted right after it had removed the instant from the timeline. Hudi's
+        own `rollback` does not find such a rollback of a replacecommit, because it tries to read the removed instant to
+        see whether it was a clustering (`BaseHoodieTableServiceClient.getPendingRollbackInfos`)."""
         check_plans(self._table, "rollback")
         with translated(f"finishing the rollback of {instant}"):
             meta = self._table.meta
@@ -216,7 +256,7 @@ class WriteClient:
             self._client.getHeartbeatClient().start(instant)
 
     def end_heartbeat(self, instant: str) -> None:
-        """Ends this client's own heartbeat for an instant that it gives up."""
+        """Ends this client's own heartbeat for an instant."""
         with translated("ending a heartbeat"):
             self._client.getHeartbeatClient().stop(instant)
 
@@ -232,7 +272,7 @@ class WriteClient:
     def is_dead(self, instant: str) -> bool:
         """Returns whether a writer that sends heartbeats has stopped sending them for this instant.
 
-        False for an instant without any heartbeat: see `dead_writes` in `jobs.protocol.writers`.
+        An instant without any heartbeat is not dead in this sense: see `dead_writes` in `jobs.protocol.writers`.
         """
         return has_expired(self._table, instant)
 
@@ -253,8 +293,8 @@ class WriteClient:
     def start_replacement(self, instant: str, operation: str = "CLUSTER") -> None:
         """Starts a replacecommit of this `WriteOperationType`, as REQUESTED. The lock must still be held.
 
-        CLUSTER is also that of a change of the number of buckets (see `RESCALED_KEY`). Like
-        `BaseHoodieWriteClient.startCommit`, which accepts no instant that was created (and reported) before.
+        CLUSTER is also the operation type of a change of the number of buckets (see `RESCALED_KEY`). This method does
+        the same as `BaseHoodieWriteClient.startCommit`, which does not accept an existing instant.
         """
         with translated("starting the replacecommit"):
             self._operation = getattr(self._jvm.hudi.common.model.WriteOperationType, operation)
@@ -262,7 +302,7 @@ class WriteClient:
             self._table.meta.getActiveTimeline().createRequestedCommitWithReplaceMetadata(instant, REPLACE)
 
     def begin_replacement(self, instant: str) -> None:
-        """Makes the instant INFLIGHT; from now on files are written."""
+        """Makes the instant INFLIGHT. Files may be written after this."""
         with translated("starting the replacecommit"):
             meta = self._table.meta
             meta.reloadActiveTimeline()
@@ -282,8 +322,8 @@ class WriteClient:
     ) -> None:
         """Completes the replacecommit: `written` replaces the file groups of `replaced`, atomically.
 
-        Files of this instant that are not in `written` are deleted: Hudi finds their markers. Raises
-        IndexesChangedError if the client was opened for other indexes than the table has.
+        Files of this instant that are not in `written` are deleted, because Hudi finds their markers. Raises
+        IndexesChangedError if the table's indexes have changed since the client was opened.
         """
         self._table.clock.verify(instant)
         schema = self._present_schema()
@@ -294,13 +334,9 @@ class WriteClient:
         for item in replaced:
             metadata["partitionToReplaceFileIds"].setdefault(item.partition, []).append(item.file_id)
         with translated("committing"), span("commit", hudi__instant=instant):
-            # Hudi's JSON takes one call instead of one for each field of each file.
+            # Passing the metadata as JSON takes one call of the JVM instead of one for each field of each file.
             kind = self._jvm.hudi.common.model.HoodieReplaceCommitMetadata
             described = kind.fromJsonString(json.dumps(metadata), get_java_class(kind))
             extra = self._jvm.some(self._jvm.map({**extra_metadata, "schema": schema}))
             stats, gone = described.getWriteStats(), described.getPartitionToReplaceFileIds()
             self._client.commitStats(instant, stats, extra, REPLACE, gone, self._jvm.nothing())
-
-
-def _value(option: Any) -> str | None:
-    return str(option.get()) if option.isPresent() else None

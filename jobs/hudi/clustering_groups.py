@@ -1,9 +1,10 @@
 """Hudi's own plan of a clustering (1.2.0), made without an instant, and its execution on file slices as they are now.
 
-A plan on the timeline is seen by every writer: by default Hudi then fails their updates of its file groups
+Every writer sees a plan on the timeline: by default Hudi then fails their updates of its file groups
 (`SparkRejectUpdateStrategy`), and a writer with `hoodie.clustering.rollback.pending.replacecommit.on.conflict` rolls
-back what it saw pending, even after its completion. So the plan is only computed (`ClusteringPlanActionExecutor`), and
-its clustering groups are executed (`MultipleSparkJobExecutionStrategy`) under an instant that is no clustering plan.
+back clusterings that it saw pending, even if they have completed since. So the plan is only computed
+(`ClusteringPlanActionExecutor`), and its clustering groups are executed (`MultipleSparkJobExecutionStrategy`) under an
+instant that is no clustering plan.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from jobs.hudi.records import FileSlice
     from jobs.hudi.table import HudiTable
 
-# Sorting samples its rows when a group is prepared; Hudi prepares as many groups at once.
+# Preparing a group samples its rows for the sort. Hudi also prepares so many groups at once.
 _AT_ONCE = 15
 _ROW_WRITER = "hoodie.datasource.write.row.writer.enable"
 
 
 class ClusteringGroups:
-    """The clustering groups of one plan: sets of file groups that are rewritten together, by their number."""
+    """The clustering groups of one plan: numbered sets of file groups that are rewritten together."""
 
     def __init__(self, table: HudiTable, config: Any, plan: Any) -> None:
         self._table = table
@@ -54,8 +55,8 @@ class ClusteringGroups:
     ) -> dict[int, list[WriteStat]]:
         """Writes new files of `instant` for these clustering groups, from their slices; returns the files by group.
 
-        `until` is the latest instant whose log blocks are read: Hudi's readers leave out those of later ones. The table
-        must have been reloaded after the slices were listed.
+        `until` is the latest instant whose log blocks Hudi's readers read. The table must have been reloaded after the
+        slices were listed.
         """
         with translated("preparing the clustering"):
             meta, jvm = self._table.meta, self._table.jvm
@@ -76,7 +77,7 @@ class ClusteringGroups:
                     group = self._group(number, slices[number])
                     return self._written(strategy, spark, group, schema, instant=instant, until=until)
 
-            # The tasks of the job's group are cancelled with it.
+            # The thread must inherit the Spark job group, so that its tasks are cancelled with the job.
             for number, written in zip(slices, pool.map(inheritable_thread_target(prepare), slices), strict=True):
                 prepared[number] = written
         with translated("clustering"):
@@ -106,7 +107,7 @@ class ClusteringGroups:
         return jvm.hudi.data.HoodieJavaRDD.getJavaRDD(written)
 
     def _group(self, number: int, slices: Sequence[FileSlice]) -> Any:
-        """Returns Hudi's clustering group with these slices in the place of those at the time of the plan."""
+        """Returns Hudi's clustering group with these slices instead of those at the time of the plan."""
         model = self._table.jvm.hudi.avro.model
         planned = self._plan.getInputGroups().get(number)
         current = self._table.jvm.java.java.util.ArrayList()
@@ -134,7 +135,7 @@ def _collected(table: HudiTable, prepared: Mapping[int, Any]) -> dict[int, list[
     found: dict[int, list[WriteStat]] = {number: [] for number in prepared}
     if union is None:
         return found
-    # A list for each partition of the RDD, in their order: so each group gets its own.
+    # `glom` gives a list for each partition of the RDD, in order, so the statuses can be assigned to their groups.
     for number, statuses in zip(owners, union.glom().collect(), strict=True):
         stats = jvm.java.java.util.ArrayList()
         for status in statuses:

@@ -30,7 +30,8 @@ class Clusterings:
         self._client = client
 
     def plan(self) -> ClusteringGroups | None:
-        """Returns a plan by the client's options, which is on no timeline; None when there is nothing to cluster."""
+        """Returns a plan by the client's options, without writing it to the timeline; None if there is nothing to
+        cluster."""
         self._table.reload()
         jvm = self._table.jvm
         with translated("planning the clustering"):
@@ -44,7 +45,7 @@ class Clusterings:
 
     def begin(self, instant: str) -> Any:
         """Starts to execute a plan, with a heartbeat, which Hudi's own runner does not send; the lock must be held. The
-        two methods below take the returned object. Raises what the firewall does."""
+        methods below take the returned object. Raises the errors of `check_clustering`."""
         plan_firewall.check_clustering(self._table, instant)
         with translated("beginning the clustering"):
             self._client.getHeartbeatClient().start(instant)
@@ -56,8 +57,8 @@ class Clusterings:
             return write_stats.written_by(self._table.jvm, self._client, begun)
 
     def commit(self, instant: str, begun: Any) -> None:
-        """Completes the instant, by what `BaseHoodieTableServiceClient.cluster` calls if it may commit at once. Raises
-        IndexesChangedError as the client's other commits do."""
+        """Completes the instant, with the call that `BaseHoodieTableServiceClient.cluster` makes if it commits at once.
+        Raises IndexesChangedError like the client's other commits."""
         self._table.reload()
         require_state(self._table, self._indexes)
         self._table.clock.look()

@@ -1,5 +1,5 @@
-"""Compares the column statistics of the metadata table, by which Hudi's data skipping leaves files out, with the values
-in the files."""
+"""Compares the column statistics of the metadata table with the values in the files. Hudi's data skipping uses these
+statistics to leave out files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST_FILES = 64
 _MOST_COLUMNS = 32
 _MOST_BYTES = 1 << 30
-# The range is compared for these types; for all others, whether they are said to be null.
+# Ranges are compared for these types. For all others only the counts of nulls are.
 _RANGED: Mapping[str, Callable[[Any], Any]] = {
     "string": str,
     "int": int,
@@ -38,7 +38,7 @@ _RANGED: Mapping[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class Compared:
-    """`files` and `columns` were compared; `hiding` maps a column to the files whose rows its statistics hide."""
+    """The comparison of `files` and `columns`; `hiding` maps a column to the files whose rows its statistics hide."""
 
     files: int
     columns: tuple[str, ...]
@@ -46,10 +46,8 @@ class Compared:
 
 
 def compare(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
-    """Compares the statistics of some base files, from all partitions alike, with the values that are in them.
-
-    At most `_MOST_FILES` files of together about `_MOST_BYTES` bytes, and `_MOST_COLUMNS` columns.
-    """
+    """Compares the statistics of a sample of base files with their values: at most `_MOST_FILES` files with about
+    `_MOST_BYTES` bytes in total, and `_MOST_COLUMNS` columns."""
     chosen = sample(slices) if indexes.COLUMN_STATISTICS in table.metadata_partitions else []
     if not chosen:
         return Compared(0, (), {})
@@ -74,8 +72,8 @@ def compare(table: HudiTable, slices: Sequence[FileSlice]) -> Compared:
 
 
 def sample(slices: Sequence[FileSlice]) -> list[FileSlice]:
-    """Returns slices with base files of Parquet, from all partitions alike: at most `_MOST_FILES` files of together
-    about `_MOST_BYTES` bytes."""
+    """Returns a sample of slices with Parquet base files, spread over all partitions: at most `_MOST_FILES` files with
+    about `_MOST_BYTES` bytes in total."""
     based = [item for item in slices if item.base_file and item.base_file.endswith(".parquet")]
     found: list[FileSlice] = []
     total = 0
@@ -88,12 +86,12 @@ def sample(slices: Sequence[FileSlice]) -> list[FileSlice]:
 
 
 def figures(name: str, kind: str) -> list[Column]:
-    """Returns how many values, the least and the greatest of a column of this type, as an aggregation's columns."""
+    """Returns aggregations for the number of values, the least and the greatest value of a column of this type."""
     column = F.col(f"`{name}`")
     count = F.count(column)
     if kind not in _RANGED:
         return [count, F.lit(None), F.lit(None)]
-    # Data skipping knows no NaN: a comparison does not ask for it.
+    # NaN is left out, because data skipping ignores it too.
     ranged = F.when(~F.isnan(column), column) if kind in ("double", "float") else column
     return [count, F.min(ranged), F.max(ranged)]
 
@@ -110,12 +108,12 @@ def _stored(table: HudiTable, chosen: Sequence[FileSlice], columns: Sequence[str
 
 
 def hides(record: Mapping[str, Any], low: Any, high: Any, kind: str) -> bool:
-    """Returns whether by a record a filter on its column of type `kind` may leave out the file, which has values from
-    `low` to `high` there."""
+    """Returns whether a filter on the record's column of type `kind` may wrongly skip the file, whose values go from
+    `low` to `high`."""
     typed = _RANGED.get(kind)
     if record.get("isDeleted"):
         return False
-    if record["nullCount"] == record["valueCount"]:  # Then the file has no value at all, by these statistics.
+    if record["nullCount"] == record["valueCount"]:  # According to these statistics the file has no value.
         return True
     least, most = (record[name] and record[name].get("value") for name in ("minValue", "maxValue"))
     if typed is None or low is None:

@@ -1,4 +1,4 @@
-"""The order in which the commits of a table completed, and how far its times can be trusted."""
+"""The order in which the commits of a table completed, and which of their times can be trusted."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def in_order(table: OpenedTable, commits: Iterable[Commit]) -> list[Commit]:
 
 
 def misdated_instants(table: OpenedTable, frame: ClockFrame) -> frozenset[str]:
-    """Returns the instants whose times cannot be compared with those of others, since clocks disagree. `frame` is that
-    of the table's clock."""
+    """Returns the instants whose times cannot be compared with others, because clocks disagree. `frame` is the frame of
+    the table's clock."""
     if frame.disagreement is not None:
         return frozenset(item.requested for item in table.instants())
     return frozenset(
@@ -42,7 +42,7 @@ def _times(table: OpenedTable) -> dict[str, int]:
 
 
 def _unordered(commit: Commit) -> Commit:
-    """Returns a commit whose file does not have the time of its completion. The instant is before the completion, and
-    so is a time that is earlier than those of later copies and commits."""
+    """Returns a commit marked as unordered, because its file's time is not that of its completion. Neither that time
+    nor the instant is later than the completion, so the earlier one stands for it."""
     write = replace(commit.write, is_ordered=False)
     return replace(commit, write=write, completed=min(commit.completed, commit.write.instant))

@@ -1,8 +1,6 @@
-"""Tells the JVM in few calls which of its objects Python has no use for any more.
-
-py4j keeps each object that a call returns in a map, until Python has dropped it, and tells that by a call for each: two
-of five calls of a job on a small table.
-"""
+"""Releases Java objects that Python no longer uses with few calls of the JVM. py4j keeps each object that a call
+returns in a map until Python has dropped it, and makes one call to release each: two of five calls of a job on a small
+table."""
 
 from __future__ import annotations
 
@@ -26,16 +24,17 @@ _KEPT = (ENTRY_POINT_OBJECT_ID, GATEWAY_SERVER_OBJECT_ID)
 
 
 def remove_together(session: SparkSession) -> None:
-    """Makes py4j's own thread, which looks once a second, remove at once all that was dropped by then."""
+    """Makes py4j's own thread, which runs once a second, release all dropped objects in one call."""
     gateway: Any = session.sparkContext._gateway
     client = gateway._gateway_client
-    # Another kind of client, of a gateway without pinned threads, has no such thread.
+    # A gateway without pinned threads has another kind of client, without such a thread.
     if isinstance(client, JavaClient) and "garbage_collect_object" not in vars(client):
         client.garbage_collect_object = _DroppedObjects(client, gateway, jvm_of(session)).dropped
 
 
 class _DroppedObjects:
-    """Ids of objects. Python's garbage collector calls `dropped` at any moment in any thread, so nothing locks here."""
+    """Ids of dropped objects. Python's garbage collector calls `dropped` at any moment in any thread, so no lock may be
+    taken here."""
 
     def __init__(self, client: Any, gateway: Any, jvm: Jvm) -> None:
         self._client, self._jvm = client, jvm
@@ -45,7 +44,7 @@ class _DroppedObjects:
         self._is_asked = False
 
     def dropped(self, target_id: str, enqueue: bool = True) -> None:
-        """Takes the place of `JavaClient.garbage_collect_object`; py4j's thread calls it without `enqueue`."""
+        """Replaces `JavaClient.garbage_collect_object`; py4j's thread calls it without `enqueue`."""
         if not enqueue:
             self._remove()
         elif target_id not in _KEPT:
@@ -55,7 +54,7 @@ class _DroppedObjects:
                 self._client.finalizer_deque.appendleft((self._client, target_id))
 
     def _remove(self) -> None:
-        # Before the ids are taken: what comes in between asks again.
+        # The flag is reset before the ids are taken, so that an object dropped in between causes another run.
         self._is_asked = False
         ids = [self._ids.popleft() for _ in range(len(self._ids))]
         if not ids or not self._client.is_connected:

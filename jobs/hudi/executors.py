@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-# All that tasks of jobs import; it imports the others.
+# The module imports every module that the tasks of jobs need.
 _OF_TASKS = "jobs.dataplane.rewrite_job"
 
 
@@ -29,26 +29,26 @@ class SessionLostError(ConnectionError):
 
 
 class Executors:
-    """The methods raise SessionLostError."""
+    """The executors of a session. The methods raise SessionLostError."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context: Any = context
         self._scala: Any = self._context._jsc.sc()
         self.are_local = is_local(str(context.master))
         allocation = context.getConf().get("spark.dynamicAllocation.enabled") or "false"
-        # Then Spark may have none while no task waits.
+        # Spark may then have no executor while no task waits.
         self.come_on_demand = allocation.lower() == "true"
 
     def count(self) -> int | None:
-        """Returns their number; None in local mode."""
+        """Returns the number of executors; None in local mode."""
         if self.are_local:
             return None
         with _lost():
-            # The driver has a block manager as well.
+            # The driver is in this map too.
             return int(self._scala.getExecutorMemoryStatus().size()) - 1
 
     def has_ended(self) -> bool:
-        """Returns whether Spark has stopped the session: its master does not know it any more."""
+        """Returns whether Spark has stopped the session, because its master no longer knows it."""
         with _lost():
             return bool(self._scala.isStopped())
 
@@ -62,7 +62,8 @@ class Executors:
     def prove(self) -> None:
         """Runs two tasks; on a cluster they import what tasks of jobs do, and wait until there is an executor.
 
-        They load classes and start Python workers, which the first job would wait for. Raises ExecutorsUnfitError.
+        The tasks load classes and start Python workers, so that the first job need not wait for that. Raises
+        ExecutorsUnfitError.
         """
         task = iter if self.are_local else _import
         try:

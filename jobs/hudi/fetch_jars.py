@@ -14,7 +14,7 @@ from jobs.hudi.session import S3A, start_session
 
 
 def fetch(folder: Path) -> list[Path]:
-    """Lets Spark fetch the jars, as a worker would, into an empty cache; so all of them were resolved together."""
+    """Lets Spark fetch the jars into an empty cache, as a worker would, so that all of them are resolved together."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as ivy:
         start_session(master="local[1]", packages=[S3A], conf={"spark.jars.ivy": ivy}).stop()

@@ -1,5 +1,5 @@
-"""The entries of the indexes that tell what is in a file, Bloom filters of record keys and expression indexes, as
-Hudi's own reader of the metadata table finds them (1.2.0)."""
+"""The entries of the indexes by file, which are Bloom filters of record keys and expression indexes, read by Hudi's own
+reader of the metadata table (1.2.0)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def filters(table: HudiTable, index: str, files: Sequence[FileSlice]) -> dict[str, tuple[str, bytes]]:
-    """Returns type and serialized form of the Bloom filters in an index, by the names of the base files."""
+    """Returns the type and the serialized form of each Bloom filter in an index, by the name of the base file."""
     pair = table.jvm.hudi.common.util.collection.Pair
     with translated(f"reading {index}"), reader(table) as metadata:
         keys = [pair.of(item.partition, item.base_name) for item in files]
@@ -34,7 +34,7 @@ def filters(table: HudiTable, index: str, files: Sequence[FileSlice]) -> dict[st
 
 
 def has_filter(table: HudiTable, item: FileSlice) -> bool:
-    """Returns whether the footer of a base file of Parquet holds a Bloom filter, where an index takes it from."""
+    """Returns whether the footer of a Parquet base file has a Bloom filter, which is the source of the index."""
     with translated("reading a Bloom filter"):
         hudi, storage = table.jvm.hudi, table.storage
         formats = hudi.io.storage.HoodieIOFactory.getIOFactory(storage)
@@ -43,7 +43,7 @@ def has_filter(table: HudiTable, item: FileSlice) -> bool:
 
 
 def ranges(table: HudiTable, index: IndexDefinition, files: Sequence[FileSlice]) -> dict[str, dict[str, Any]]:
-    """Returns the entries (`HoodieMetadataColumnStats`) of an expression index, by the names of the base files."""
+    """Returns the entries (`HoodieMetadataColumnStats`) of an expression index, by the name of the base file."""
     hudi = table.jvm.hudi
     (column,) = index.columns
     with translated(f"reading {index.name}"), reader(table) as metadata:
@@ -56,7 +56,7 @@ def ranges(table: HudiTable, index: IndexDefinition, files: Sequence[FileSlice])
 
 
 def source(index: IndexDefinition) -> Column:
-    """Returns the column of which an expression index is."""
+    """Returns the column of an expression index."""
     (name,) = index.columns
     return F.col(".".join(f"`{part}`" for part in name.split(".")))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm
 
-# The only form that a whole list has: "[StoragePathInfo{path=..., length=..., isDirectory=..., ...}, ...]".
+# The text of a list is "[StoragePathInfo{path=..., length=..., isDirectory=..., ...}, ...]"; it has no JSON form.
 _LISTED = re.compile(r"path=(.*?), length=(\d+), isDirectory=(\w+), .*?modificationTime=(\d+)")
 
 
@@ -23,8 +23,8 @@ class ListedFile:
 
 
 def listed(jvm: Jvm, storage: Any, folder: str, *, recursive: bool = False) -> dict[str, ListedFile]:
-    """Returns what is in a folder of a `HoodieStorage`, or files anywhere below it, by name; empty without that
-    folder."""
+    """Returns the entries of a folder of a `HoodieStorage` by name, or the files anywhere below it; empty if there is
+    no such folder."""
     return {
         path.rpartition("/")[2]: ListedFile(int(size), int(modified), is_folder == "true")
         for path, size, is_folder, modified in _LISTED.findall(jvm.reads.listed(storage, folder, recursive))

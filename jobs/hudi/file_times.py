@@ -19,21 +19,21 @@ _PROBE = ".hoodie/.aux/groundskeeper.clock"
 
 
 def storage_now(table: OpenedTable) -> int:
-    """Returns the storage's time by a file that is written for that and deleted again."""
+    """Returns the storage's time, by writing and deleting a file."""
     name = _path(table, f"{_PROBE}-{uuid.uuid4().hex}")
     with translated("reading the storage's clock"):
         return int(table.jvm.reads.now(table.storage, name))
 
 
 def modified(table: OpenedTable, relative: str) -> int | None:
-    """Returns when a file was last written; None without that file."""
+    """Returns when a file was last written; None if there is no such file."""
     with translated(f"looking at {relative}"):
         found = int(table.jvm.reads.modified(table.storage, _path(table, relative)))
         return None if found < 0 else found
 
 
 def times_in(table: OpenedTable, folder: str, *, recursive: bool = False) -> dict[str, int]:
-    """Returns the names of the files in a folder, or anywhere below it, with their times; empty without that folder."""
+    """Returns the times of the files in a folder, or anywhere below it, by name; empty if there is no such folder."""
     try:
         with translated(f"listing {folder}", expected=FileMissingError):
             found = listed(table.jvm, table.storage, _path(table, folder), recursive=recursive)

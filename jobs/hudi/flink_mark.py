@@ -17,11 +17,9 @@ _CHECKPOINT, _STARTED = "flink_checkpoint_id", "view_storage_conf"
 
 
 def flink_mark(table: OpenedTable, commits: Iterable[Commit]) -> str | None:
-    """Returns the mark, in words for users, that Flink has left on this table; None without any.
-
-    Flink's commits contain `flink_checkpoint_id` if `write.extra.metadata.enabled` is set. A job that starts writes the
-    address of its timeline server (`ViewStorageProperties`), and that file remains after the job's end.
-    """
+    """Returns a sentence for users about the mark that Flink has left on this table; None if there is none. Flink's
+    commits contain `flink_checkpoint_id` if `write.extra.metadata.enabled` is set. A starting job writes a file with
+    the address of its timeline server (`ViewStorageProperties`), which remains after the job's end."""
     named = [commit.write.instant for commit in commits if _CHECKPOINT in commit.extra]
     if named:
         return f"{named[-1]} was committed by Flink (its metadata has a checkpoint id)"

@@ -1,7 +1,5 @@
-"""Fetches Google's connector for Hadoop: the jar that has its libraries in it.
-
-Spark's own packages cannot name that jar, since it has a classifier; the plain jar's libraries clash with Spark's.
-"""
+"""Fetches Google's connector for Hadoop, as the jar that includes its libraries. `spark.jars.packages` cannot name that
+jar, because it has a classifier; and the libraries of the plain jar conflict with Spark's."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ class ConnectorMissingError(RuntimeError):
 def fetched(folder: Path, java_home: Path, java_options: str) -> Path:
     """Returns the jar in `folder`; the first call on a machine fetches it (38 MB) with the Ivy that Spark brings.
 
-    Two calls at once must not share a folder. Raises ConnectorMissingError.
+    Concurrent calls must not use the same folder. Raises ConnectorMissingError.
     """
     jar = folder / JAR
     if jar.is_file():
@@ -40,7 +38,7 @@ def fetched(folder: Path, java_home: Path, java_options: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     spark_home: str = _find_spark_home()  # type: ignore[no-untyped-call]
     [ivy] = Path(spark_home, "jars").glob("ivy-*.jar")
-    # The jar is fetched beside its place, so that a jar in its place is always complete.
+    # The jar is fetched to a temporary folder, so that a jar at the final path is always complete.
     with tempfile.TemporaryDirectory(dir=folder) as unfinished:
         wanted = Path(unfinished, "ivy.xml")
         wanted.write_text(_WANTED)

@@ -1,4 +1,4 @@
-"""Reads Hadoop's configuration from the JVM, for the work that is done without the JVM."""
+"""Reads Hadoop's configuration from the JVM, for Arrow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm
     from jobs.hudi.table import HudiTable
 
-# `CommonPathCapabilities.FS_ACLS`: Hadoop's `abfs` has access control where there is a hierarchical namespace.
+# `CommonPathCapabilities.FS_ACLS`: Hadoop's `abfs` has access control lists only if there is a hierarchical namespace.
 _ACCESS_CONTROL = "fs.capability.paths.acls"
 _STORES_OF_ALL = "hadoop.security.credential.provider.path"
 _STORES_OF_S3A = "fs.s3a.security.credential.provider.path"
@@ -25,7 +25,8 @@ _STORES_OF_S3A = "fs.s3a.security.credential.provider.path"
 def close_file_system(jvm: Jvm, path: str) -> None:
     """Closes Hadoop's cached file system of this path's bucket, with all its connections; the next use opens a new one.
 
-    Hudi's own wrapper (`HoodieWrapperFileSystem`) is cached as well, and would keep the closed one.
+    Hudi's own wrapper (`HoodieWrapperFileSystem`) is closed too, because it is cached and would keep the closed file
+    system.
     """
     scheme = path.partition(":")[0]
     with suppress(JobError, OSError), translated("closing a file system"):
@@ -55,7 +56,7 @@ def storage_of(table: HudiTable) -> Storage:
             _require_atomic_commits(table)
     storage = of_hadoop(table.base_path, options)
     if isinstance(storage.store, hdfs.Hdfs) and storage.store.user is None:
-        # Executors have no ticket, and this process needs none of its own.
+        # Executors have no Kerberos ticket, so the storage gets a delegation token.
         storage = replace(storage, store=replace(storage.store, token=_delegation_token(table)))
     return storage
 
@@ -69,7 +70,7 @@ def _delegation_token(table: HudiTable) -> str:
 
 
 def _require_atomic_commits(table: HudiTable) -> None:
-    """Raises `RefusedError` where a commit would be seen before it is whole (`whole_instants`)."""
+    """Raises `RefusedError` if readers could see an incomplete commit (`whole_instants`)."""
     path = table.jvm.java.org.apache.hadoop.fs.Path(table.base_path)
     if not path.getFileSystem(table.jvm.hadoop_conf).hasPathCapability(path, _ACCESS_CONTROL):
         detail = f"the storage account of {table.base_path} has no hierarchical namespace"
@@ -89,7 +90,7 @@ def _s3a_options(table: HudiTable, bucket: str) -> dict[str, str]:
 
 
 def _from_credential_stores(table: HudiTable, bucket: str) -> dict[str, str]:
-    """Returns secrets that are in Hadoop's key stores instead (`S3AUtils.lookupPassword`)."""
+    """Returns secrets from Hadoop's key stores (`S3AUtils.lookupPassword`)."""
     java: Any = table.jvm.java
     conf = table.jvm.hadoop_conf
     of_bucket = f"fs.s3a.bucket.{bucket}.security.credential.provider.path"

@@ -1,9 +1,7 @@
-"""Hashing configs: where Hudi (1.1 and later) keeps the number of buckets of each partition.
-
-`.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config` counts once the replacecommit of
-that instant is not pending (`PartitionBucketIndexHashingConfig.getCommittedHashingConfigInstants`). So one that was
-left by an instant which is neither completed nor archived counts as well, and must be removed.
-"""
+"""Hashing configs: the files in which Hudi (1.1 and later) keeps the number of buckets of each partition.
+`.hoodie/.bucket_index/partition_bucket_index_meta/configs/<instant>.hashing_config` is valid if no replacecommit of
+that instant is pending (`PartitionBucketIndexHashingConfig.getCommittedHashingConfigInstants`). So a config of an
+instant that is neither completed nor archived is valid for Hudi too, and must be removed."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ from jobs.problems.rescales import BUCKET_RULES_UNSUPPORTED
 if TYPE_CHECKING:
     from jobs.hudi.opened_table import OpenedTable
 
-# Prefix of a folder of configs that are out of force; the instant of the last config follows.
+# Prefix of the name of a folder with retired configs; the instant of the last config follows.
 _RETIRED = "retired-"
 
 
 def rules_of(table: OpenedTable) -> BucketRules | None:
-    """Returns the rules in force, or None for a table without a simple bucket index."""
+    """Returns the current rules, or None for a table without a simple bucket index."""
     with translated("reading the hashing config"):
         if not _has_configs(table):
             index = table.declared.index
@@ -34,7 +32,7 @@ def rules_of(table: OpenedTable) -> BucketRules | None:
 
 
 def rules_before(table: OpenedTable, instant: str) -> BucketRules | None:
-    """Returns the rules that the config of `instant` replaced; None if they are not known (any more)."""
+    """Returns the rules that the config of `instant` replaced; None if they are unknown."""
     with translated("reading the hashing configs"):
         configs = _configs(table)
         committed = table.jvm.read(configs.getCommittedHashingConfigInstants(table.meta))
@@ -58,13 +56,10 @@ def _parsed(expressions: str, default: int) -> BucketRules:
 
 
 def write(table: OpenedTable, current: BucketRules, new: BucketRules, instant: str) -> None:
-    """Writes the config of `instant`, and the baseline before it when it is the table's first.
-
-    Without the baseline every reader and writer would fail until the instant completes: the folder would be there
-    without a committed config in it. For the same reason nothing unfinished may ever lie in that folder: Hudi's own
-    `saveHashingConfig` makes a temporary file there first, and whoever lists the folder then, or after a kill, fails.
-    So a config is written beside it and moved. Call it with the table's lock held.
-    """
+    """Writes the config of `instant`; for the table's first config also the baseline before it. The table's lock must
+    be held. Without the baseline every reader and writer would fail until the instant completes, because the folder
+    would exist without a committed config. They would also fail at a temporary file in that folder, as Hudi's own
+    `saveHashingConfig` makes. So the config is written elsewhere and moved there."""
     with translated("writing the hashing config"):
         paths = table.jvm.hudi.storage.StoragePath
         folder, unfinished = paths(table.meta.getHashingMetadataConfigPath()), _unfinished(table, instant)
@@ -101,7 +96,8 @@ def _unfinished(table: OpenedTable, instant: str) -> Any:
 
 
 def remove(table: OpenedTable, instant: str) -> None:
-    """Removes the config of an instant that was rolled back, finished or not; nothing happens when there is none."""
+    """Removes the config of an instant that was rolled back, even if it is unfinished. Does nothing if there is
+    none."""
     with translated("removing a hashing config"):
         path = _configs(table).getHashingConfigPath(table.path, instant)
         storage = table.storage
@@ -117,7 +113,7 @@ def is_in_force(table: OpenedTable) -> bool:
 
 
 def retired(table: OpenedTable) -> list[str]:
-    """Returns the folders of configs that were retired, the last one at the end."""
+    """Returns the folders of retired configs, the last one at the end."""
     with translated("looking for retired hashing configs"):
         folder, storage = _index_folder(table), table.storage
         if not storage.exists(folder):
@@ -127,7 +123,7 @@ def retired(table: OpenedTable) -> list[str]:
 
 
 def retire(table: OpenedTable) -> None:
-    """Takes the configs out of force by one rename. Call it with the table's lock held."""
+    """Retires the configs by one rename. The table's lock must be held."""
     with translated("retiring the hashing config"):
         paths = table.jvm.hudi.storage.StoragePath
         latest = _configs(table).loadingLatestHashingConfig(table.meta).getInstant()
@@ -136,7 +132,7 @@ def retire(table: OpenedTable) -> None:
 
 
 def restore(table: OpenedTable) -> None:
-    """Puts the configs that were retired last in force again. Call it with the table's lock held."""
+    """Restores the configs that were retired last. The table's lock must be held."""
     last = retired(table)[-1]
     with translated("putting the hashing config in force again"):
         paths = table.jvm.hudi.storage.StoragePath
@@ -151,7 +147,7 @@ def _index_folder(table: OpenedTable) -> Any:
 
 
 def dangling(table: OpenedTable) -> list[str]:
-    """Returns the instants of configs that count for Hudi although their replacecommit never completed."""
+    """Returns the instants of configs that are valid for Hudi although their replacecommit never completed."""
     with translated("listing the hashing configs"):
         if not _has_configs(table):
             return []

@@ -1,13 +1,13 @@
 """A Hive metastore's tables of one Hudi table, and Hudi's own sync to them (`HiveSyncTool`, HMS mode, 1.2.0).
 
-Hive's classes come with PySpark. Hudi's tool has traps that this module keeps clear of:
+Hive's classes come with PySpark. Hudi's tool has faults that this module avoids:
 
 - If the metastore has a table of that name at another path, the tool drops it and makes its own (`syncHoodieTable`).
   The caller must look at `MetastoreTable.location` before.
-- What `hive.metastore.uris` of Hadoop's options says counts more than the option of the sync.
+- `hive.metastore.uris` of Hadoop's options overrides the option of the sync.
 - Without URIs a metastore in the worker's own process would be used.
-- A full sync takes the folders for the partitions, also those whose files were all replaced; and an incremental one
-  drops a partition that was deleted and written again. So the partitions are reconciled here, around the tool.
+- A full sync takes every folder for a partition, even if all its files were replaced; and an incremental sync drops a
+  partition that was deleted and written again. So this module corrects the partitions before and after the tool.
 - `updatePartitionsToTable` gives the location of the last partition to all of its partitions, if there are several.
 - A partition is dropped by its name, in which the values are not escaped; here it is dropped by its values.
 """
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 3.0
 SILENCE_SECONDS = 20
 _HIVE, _META = "hoodie.datasource.hive_sync.", "hoodie.meta.sync."
-# Simple class names of Java, along the chain of causes: nobody can tell whether the last call took effect.
+# Simple class names of Java exceptions in the chain of causes that mean: the connection was lost, so it is unknown
+# whether the last call took effect.
 _AWAY = frozenset({"TTransportException", "ConnectException", "SocketTimeoutException", "SocketException"})
-# `HiveMetaStoreClient.open` says the rest in its message only.
+# `HiveMetaStoreClient.open` has the cause in its message only.
 _NOT_CONNECTED = "Could not connect to meta store"
 _INCOMPATIBLE = "hive.metastore.disallow.incompatible.col.type.changes"
 
@@ -64,7 +65,7 @@ class Target:
             f"{_HIVE}partition_fields": ",".join(self.partition_fields),
             f"{_HIVE}partition_extractor_class": self.extractor,
             f"{_HIVE}auto_create_database": str(self.create_database).lower(),
-            # Both would lose what others have set at the metastore's table.
+            # Both options would remove properties that others have set on the metastore's table.
             f"{_HIVE}recreate_table_on_error": "false",
             f"{_HIVE}ignore_exceptions": "false",
             f"{_META}incremental": "true",
@@ -74,10 +75,8 @@ class Target:
 
 @dataclass(frozen=True)
 class MetastoreTable:
-    """A table as the metastore has it. `columns`: name -> type, without the partition columns, in their order.
-
-    `partitions`: values -> location. `synced` is the requested time of the last commit that was synced.
-    """
+    """A table in the metastore. `columns` maps names to types, in order and without the partition columns. `partitions`
+    maps partition values to locations. `synced` is the requested time of the last commit that was synced."""
 
     location: str
     is_hudi: bool
@@ -88,7 +87,7 @@ class MetastoreTable:
 
 
 def timeline_of(table: HudiTable) -> Any:
-    """Returns a meta client whose timeline stays as it is now: what completes later must not count as synced."""
+    """Returns a meta client whose timeline does not change any more, so that later instants do not count as synced."""
     with translated("opening the table"):
         builder = table.jvm.hudi.common.table.HoodieTableMetaClient.builder()
         builder = builder.setBasePath(table.base_path).setConf(table.jvm.storage_conf())
@@ -96,10 +95,10 @@ def timeline_of(table: HudiTable) -> Any:
 
 
 class Metastore:
-    """Connections to one metastore, for one sync of one table. Not for several threads."""
+    """Connections to one metastore, for one sync of one table. Not thread-safe."""
 
     def __init__(self, table: HudiTable, target: Target, timeline: Any) -> None:
-        """Connects. `timeline` is that up to which the table is synced. Raises MetastoreUnavailableError."""
+        """Connects. The table is synced up to `timeline`. Raises MetastoreUnavailableError."""
         self._table, self._jvm, self.target, self._meta = table, table.jvm, target, timeline
         if reason := unreachable(metastores(target.uris), CONNECT_SECONDS):
             raise MetastoreUnavailableError(f"{reason}.")
@@ -107,7 +106,7 @@ class Metastore:
         with translated("connecting to the metastore", by=_judged):
             self._conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
             self._conf.set("hive.metastore.uris", target.uris)
-            # The default waits ten minutes for a metastore that accepts the connection and says nothing.
+            # Hive's default is to wait ten minutes for a metastore that accepts the connection but does not answer.
             self._conf.set("hive.metastore.client.socket.timeout", f"{SILENCE_SECONDS}s")
             hive_conf = jvm.java.org.apache.hadoop.hive.conf.HiveConf(self._conf, self._conf.getClass())
             hive_conf.set("hive.metastore.uris", target.uris)
@@ -136,7 +135,7 @@ class Metastore:
         storage, keys = found.getSd(), _types(found.getPartitionKeys())
         listed = self._jvm.read(client.getAllPartitions(name)) if keys else []
         return MetastoreTable(
-            # A view has none.
+            # A view has no location.
             location=str(storage.getLocation() or ""),
             is_hudi="hoodie" in str(storage.getInputFormat() or "").lower(),
             columns=_types(storage.getCols()),
@@ -157,8 +156,8 @@ class Metastore:
     def refuses(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
         """Returns whether the metastore refuses this change of columns, as it does by default.
 
-        It compares their types position by position (`MetaStoreUtils.throwExceptionIfIncompatibleColTypeChange`, Hive
-        2.3), so that a column in between is a change of all that follow.
+        The metastore compares column types by position (`MetaStoreUtils.throwExceptionIfIncompatibleColTypeChange`,
+        Hive 2.3), so an inserted column changes the types of all later positions.
         """
         with translated("asking for the metastore's settings", by=_judged):
             if str(self._client.getConfigValue(_INCOMPATIBLE, "true")).lower() != "true":
@@ -186,7 +185,7 @@ class Metastore:
             tool.syncHoodieTable()
 
     def change(self, name: str, changes: PartitionChanges) -> None:
-        """Adds, moves and drops partitions of a table. None of their files is touched."""
+        """Adds, moves and drops partitions of a metastore table, without touching their files."""
         with translated("changing the metastore's partitions", by=_judged):
             for values in changes.dropped:
                 self._client.dropPartition(self.target.database, name, self._listed(values), False)
@@ -229,7 +228,7 @@ class Metastore:
         return found
 
     def _array(self, kind: str) -> Any:
-        """A Java array of two, for reflection."""
+        """Returns a Java array of length two, for reflection."""
         gateway: Any = self._jvm.spark.sparkContext._gateway
         return gateway.new_array(getattr(self._jvm.java.java.lang, kind), 2)
 

@@ -1,8 +1,6 @@
-"""Compares the entries of the indexes that map keys to rows with the rows that a scan finds (Hudi 1.2.0).
-
-Writers find the file group of a key by the record index, so a wrong entry makes their rows invisible or double; queries
-find rows by a secondary index, so a missing entry hides one.
-"""
+"""Compares the entries of record and secondary indexes with the rows that a scan finds (Hudi 1.2.0). Writers find the
+file group of a key by the record index, so a wrong entry makes their rows invisible or duplicate. Queries find rows by
+a secondary index, so a missing entry hides rows."""
 
 from __future__ import annotations
 
@@ -28,17 +26,17 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 4 << 30
 MOST_NAMED = 100
-# `SecondaryIndexKeyUtils`: the value and the record key, both with escapes, between them a dollar sign.
+# `SecondaryIndexKeyUtils`: the escaped value, a dollar sign, and the escaped record key.
 _SPECIAL, _OF_RECORD_KEY = r"([\\$\x00])", r"\$((?:[^\\$]|\\.)*)$"
-# Columns whose values are written in the index as Spark writes them.
+# Types whose values have the same text in the index as in Spark.
 SAME_TEXT = frozenset({"string", "tinyint", "smallint", "int", "bigint"})
 _PARTS_OF_UUID = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
 @dataclass(frozen=True)
 class Differences:
-    """What one index and the rows do not have in common, at most `MOST_NAMED` of each. `missing` are the rows that the
-    index does not name where they are, `beyond` the entries without such a row; both as texts for users."""
+    """The differences between one index and the rows, at most `MOST_NAMED` of each kind, as texts for users. `missing`
+    are rows without a correct entry, `beyond` are entries without such a row."""
 
     index: str
     missing: tuple[str, ...]
@@ -46,8 +44,8 @@ class Differences:
 
 
 def compare(table: HudiTable, slices: Sequence[FileSlice]) -> list[Differences]:
-    """Returns the indexes that differ from the rows. Reads the keys of all rows and all entries; of tables over
-    `_MOST_BYTES` those of every n-th key, so that about as many bytes are compared."""
+    """Returns the indexes that differ from the rows. Reads the keys of all rows and all entries; in tables over
+    `_MOST_BYTES` only every n-th key, so that about so many bytes are compared."""
     defined = indexes.definitions(table)
     every = -(-sum(item.bytes for item in slices) // _MOST_BYTES) or 1
     found = []
@@ -64,7 +62,7 @@ def compare(table: HudiTable, slices: Sequence[FileSlice]) -> list[Differences]:
 
 
 def _of_records(table: HudiTable, every: int) -> Differences:
-    """Compares partition path, key and file group of each."""
+    """Compares partition path, key and file group of each row with the record index."""
     with translated("comparing the record index with the rows"):
         group = F.substring_index(FILE_NAME, "_", 1)
         rows = current(table).select(F.col(PARTITION_PATH), F.col(RECORD_KEY), group)
@@ -74,7 +72,8 @@ def _of_records(table: HudiTable, every: int) -> Differences:
 
 
 def _of_values(table: HudiTable, defined: IndexDefinition, every: int) -> Differences:
-    """Compares record keys with their values, or alone if the value's text is Hudi's own."""
+    """Compares record keys and their values with a secondary index; without the values if their text differs between
+    Hudi and Spark."""
     with translated(f"comparing the index {defined.name} with the rows"):
         (column,) = defined.columns
         frame = current(table)
@@ -98,7 +97,7 @@ def _differences(index: str, rows: DataFrame, entries: DataFrame, names: tuple[s
     differing = counted.where(F.col("row") == F.col("entry")).orderBy("key", *names)
     found = differing.limit(MOST_NAMED).collect()
     missing, beyond = (
-        # So few are all there are, mostly none: no second and third reading.
+        # If there are no more than these, which is the usual case, no further query is needed.
         [row for row in found if row["row"] == is_row]
         if len(found) < MOST_NAMED
         else differing.where(F.col("row") == is_row).limit(MOST_NAMED).collect()
@@ -108,7 +107,7 @@ def _differences(index: str, rows: DataFrame, entries: DataFrame, names: tuple[s
 
 
 def _entries(table: HudiTable, partition: str) -> DataFrame:
-    """Returns the records of a partition of the metadata table, which is a Hudi table itself."""
+    """Returns the records of a partition of the metadata table, read as a Hudi table."""
     reader = table.jvm.spark.newSession().read.format("hudi").option("hoodie.metadata.enable", "false")
     return reader.load(f"{table.base_path}/{FOLDER}/{partition}")
 

@@ -1,8 +1,6 @@
-"""A note, in the table's storage, of the indexes that a table had when its metadata table began to be built anew.
-
-A worker that dies in the midst leaves a table that does not know its indexes any more: the properties name what has
-been built so far, and definitions are gone meanwhile (`jobs.hudi.metadata_table`). The note stays until all are built.
-"""
+"""A note, in the table's storage, of the indexes that a table had when a rebuild of its metadata table began. If a
+worker dies during the rebuild, the table no longer knows its indexes: the properties name only those that are built
+already, and definitions are missing (`jobs.hudi.metadata_table`). The note stays until all indexes are built."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ _MOST_BYTES = 16 << 20  # A definition of statistics names each of its columns.
 
 
 def keep(table: HudiTable) -> Indexes:
-    """Notes the indexes of the table and those of an earlier note, and returns them. The table's own definition of an
-    index counts before that of the note. The lock must be held."""
+    """Writes a note of the table's indexes and those of an earlier note, and returns them. If both define an index, the
+    table's definition is taken. The lock must be held."""
     now, left = indexes_of(table), _read(table)
     both = Indexes(now.partitions | left.partitions, {**left.stored, **now.stored})
     if both != left:
@@ -31,7 +29,7 @@ def keep(table: HudiTable) -> Indexes:
 
 
 def unbuilt(table: HudiTable) -> Indexes | None:
-    """Returns the indexes that a note has and the table has not, as of its last reload."""
+    """Returns the indexes in the note that the table does not have, as of its last reload."""
     left = _read(table)
     missing = left.partitions - table.metadata_partitions
     return Indexes(missing, left.stored) if missing else None

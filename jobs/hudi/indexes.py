@@ -1,7 +1,6 @@
 """The indexes of a table: partitions of its metadata table, and their definitions (Hudi 1.2.0).
 
-A definition has what the name of a partition does not tell: the columns, the function, and whether the record index is
-the global or the partitioned one.
+A definition has the columns and the function of an index, and whether a record index is global or partitioned.
 """
 
 from __future__ import annotations
@@ -31,25 +30,26 @@ _ENABLE = {
     PARTITION_STATISTICS: "hoodie.metadata.index.partition.stats.enable",
     BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
 }
-# A client deletes the partitions that its options do not name, and builds others that they do: those of the defaults,
-# partition statistics wherever there are column statistics, and whatever is defined (`HoodieTable`,
-# `HoodieBackedTableMetadataWriter.initializeIfNeeded`). The client always updates those that the table's properties
-# name.
+# Hudi's default is that a client deletes partitions that its options do not name, and builds missing ones that they
+# name: the defaults, partition statistics wherever there are column statistics, and all defined indexes (`HoodieTable`,
+# `HoodieBackedTableMetadataWriter.initializeIfNeeded`). The options below prevent both. The client always updates the
+# partitions that the table's properties name.
 _AS_THEY_ARE = {"hoodie.metadata.auto.delete.partitions": "false", "hoodie.metadata.index.async": "true"}
-# Tasks on a table with partition statistics read the metadata table by a view of the client. If that view has been used
-# before, as for new partitions of a partitioned record index, it loses the paths of its base files on the way to the
-# task (`StoragePathInfo` is not serialized), and each commit fails; with the server the tasks ask the driver.
+# On a table with partition statistics, tasks read the metadata table through a view that the client sends. If the
+# client has used that view before, as for new partitions of a partitioned record index, it loses the paths of its base
+# files when it is serialized (`StoragePathInfo`), and each commit fails. If the timeline server runs, the tasks ask the
+# driver instead.
 _TIMELINE_SERVER = {"hoodie.embed.timeline.server": "true"}
-# When the metadata table is written: Spark's default opens its deltacommit when an instant *begins*; with `false`, and
-# in Flink, it is written at the end, and any open one is taken for dead and rolled back. So all writers of a table must
-# use the same setting, or they make each other's commits fail.
+# The option decides when the metadata table is written. Spark's default opens its deltacommit when an instant *begins*.
+# If it is `false`, and in Flink, the deltacommit is written at the end, and any open one is taken for dead and rolled
+# back. So all writers of a table must use the same setting, or they make each other's commits fail.
 METADATA_AT_THE_END = {"hoodie.metadata.streaming.write.enabled": "false"}
 
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """Hudi's `HoodieIndexDefinition`. `columns` are the source fields, Hudi's own among them. `kind` says how an
-    expression index tells what is in a file: by `column_stats` or by `bloom_filters`."""
+    """Hudi's `HoodieIndexDefinition`. `columns` are the source fields, including meta fields. `kind` is the type of an
+    expression index: `column_stats` or `bloom_filters`."""
 
     name: str
     columns: tuple[str, ...]
@@ -65,8 +65,8 @@ class IndexDefinition:
 
 @dataclass(frozen=True)
 class Indexes:
-    """The indexes that a table has or had: the partitions of its metadata table, and all definitions by their names as
-    Hudi stores them."""
+    """The indexes that a table has or had: the partitions of its metadata table, and all definitions by name, as Hudi
+    stores them."""
 
     partitions: frozenset[str]
     stored: Mapping[str, Json]
@@ -107,44 +107,45 @@ def has_record_index_by_partition(table: OpenedTable) -> bool:
 
 
 def of_keys(partitions: Iterable[str]) -> list[str]:
-    """Returns those of these partitions that map keys to files."""
+    """Returns the partitions among these that map keys to files."""
     return sorted(name for name in partitions if name.startswith(_OF_KEYS))
 
 
 def options(table: OpenedTable, had: Indexes | None = None) -> dict[str, str]:
-    """Returns the options of a client that keeps the indexes which the table has, or `had`, as they are, and builds no
-    others."""
+    """Returns the options of a client that keeps the table's indexes, or those that it `had`, and builds no others."""
     had = had or (indexes_of(table) if table.metadata_partitions else Indexes(frozenset(), {}))
     partitions, defined, by_partition = had.partitions, had.defined, had.has_records_by_partition
     chosen = {
         **_AS_THEY_ARE,
         "hoodie.metadata.enable": _flag(FILES in partitions),
         **{option: _flag(partition in partitions) for partition, option in _ENABLE.items()},
-        # A client of the other kind would update the wrong file groups of this one.
+        # A client that is configured for the other kind of record index would update the wrong file groups.
         "hoodie.metadata.record.index.enable": _flag(RECORDS in partitions and not by_partition),
         "hoodie.metadata.record.level.index.enable": _flag(RECORDS in partitions and by_partition),
     }
     columns = [name for name in _columns(defined) if not name.startswith("_hoodie_")]
     if columns and not any("," in name for name in columns):
-        # A client's default takes the first 32, and makes them the definition.
+        # A client without this option indexes the first 32 columns, and changes the definition accordingly.
         chosen["hoodie.metadata.index.column.stats.column.list"] = ",".join(columns)
     if of_keys(partitions):
         chosen |= _TIMELINE_SERVER
     if COLUMN_STATISTICS in partitions and PARTITION_STATISTICS not in partitions:
-        # Only writers of Hudi 1.0 leave it so, and they do not stream; with streaming a client writes both.
+        # Only writers of Hudi 1.0 leave a table in this state, and these write at the end too. A streaming client would
+        # write both kinds of statistics.
         chosen |= METADATA_AT_THE_END
     return chosen
 
 
 def state(table: OpenedTable) -> frozenset[str]:
-    """Returns what a commit must know of the indexes: the partitions, and of which kind the record index is."""
+    """Returns the state of the indexes for which a client is opened: the partitions, and the kind of the record
+    index."""
     kind = {f"{RECORDS} by partition"} if has_record_index_by_partition(table) else set()
     return table.metadata_partitions | kind
 
 
 def require_state(table: OpenedTable, known: frozenset[str]) -> None:
-    """Raises IndexesChangedError unless the indexes are those for which a client was opened: its commit would leave the
-    others without the new files, or build anew what a writer has dropped."""
+    """Raises IndexesChangedError if the indexes have changed since a client was opened. Its commit would not add the
+    new files to new indexes, or would rebuild indexes that a writer has dropped."""
     if changed := state(table) ^ known:
         raise IndexesChangedError(", ".join(sorted(changed)))
 

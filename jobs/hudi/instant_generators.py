@@ -69,7 +69,8 @@ public class TableClock extends SkewAdjustingTimeGenerator {
                     long patience) {
     super(config, storage);
     this.lastInstant = lastInstant;
-    this.skew = config.getMaxExpectedClockSkewMs();
+    // Not that of `config`: it is 1 for the lock that the job lends.
+    this.skew = ((Long) HoodieTimeGeneratorConfig.MAX_EXPECTED_CLOCK_SKEW_MS.defaultValue()).longValue();
     this.patience = patience;
   }
 
@@ -117,15 +118,15 @@ public class TableClock extends SkewAdjustingTimeGenerator {
     }
   }
 
-  // The next moment, as the time that is formatted as its text. Returns when the slowest writer's clock has passed it.
+  // The next moment, as the time that is formatted as its text. Returns when the slowest writer's clock has passed it;
+  // if no writer's clock is known, after as long as Hudi waits for all of them.
   private synchronized long next() {
     long now = System.currentTimeMillis();
     long after = Math.max(latest, last) + 1;
     long shown = isKnown ? Math.max(now + shift, after) : latest > 0 ? after : Math.max(shown(now), after);
     last = shown;
-    long wait = isKnown ? Math.min(shown - (now + shift), patience) : 0;
     try {
-      Thread.sleep(Math.max(skew, wait));
+      Thread.sleep(isKnown ? Math.max(1, Math.min(shown - (now + shift), patience)) : skew);
     } catch (InterruptedException e) {
       throw new HoodieException("Interrupted when get the current time", e);
     }

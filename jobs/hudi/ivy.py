@@ -1,4 +1,4 @@
-"""The Ivy with which Spark fetches packages: where it looks for them, and what it keeps of an attempt that failed."""
+"""Ivy, with which Spark fetches packages: its repositories, and its cache after a failed attempt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Spark's own chain (`SparkSubmitUtils.createRepoResolvers`) without its first member, the Maven repository of the user
-# on this machine. Spark's names keep what Ivy has cached usable. Without a root the first one is Maven's own.
+# on this machine. The resolvers keep Spark's names, so that Ivy's cache stays usable. If no root is given, the first
+# one is Maven's own repository.
 _SETTINGS = """<ivysettings>
   <settings defaultResolver="groundskeeper"/>
   <resolvers>
@@ -31,10 +32,8 @@ _JAR = re.compile(r'<artifact [^>]*type="(?:jar|bundle)"')
 
 
 def write_settings(file: Path) -> None:
-    """Writes Ivy's settings by which nothing is looked for in the user's Maven repository on this machine.
-
-    What `mvn` leaves there may be a POM without its jar. Ivy takes such an artifact for found, and remembers it.
-    """
+    """Writes settings that make Ivy ignore the user's Maven repository on this machine. That repository may have a POM
+    without its jar, and Ivy would take such an artifact for found and cache that."""
     given = os.environ.get(_REPOSITORY)
     text = _SETTINGS.format(
         root=f" root={quoteattr(given)}" if given else "", packages=quoteattr(given or _SPARK_PACKAGES)
@@ -44,8 +43,8 @@ def write_settings(file: Path) -> None:
 
 
 def forget_incomplete(folder: Path) -> list[str]:
-    """Removes from Ivy's cache what it knows of modules whose jar it does not have; returns their names. `folder` is
-    that of `spark.jars.ivy`."""
+    """Removes modules without a jar from Ivy's cache; returns their names. `folder` is the value of
+    `spark.jars.ivy`."""
     found = []
     for metadata in _cached(folder):
         revision = metadata.name.removeprefix("ivy-").removesuffix(".xml")

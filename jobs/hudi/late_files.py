@@ -27,10 +27,8 @@ class LateFiles:
         self._config = config
 
     def rolled_back_but_writing(self) -> dict[str, str]:
-        """Returns the instants that were rolled back but still have markers, each with the instant that did so.
-
-        Live writers of such instants went on for a while.
-        """
+        """Returns the instants that were rolled back but still have markers, each with its rollback's instant. A live
+        writer of such an instant has continued for a while."""
         marked = self.marked()
         return {instant: by for instant, by in self.rolled_back().items() if instant in marked} if marked else {}
 
@@ -43,8 +41,8 @@ class LateFiles:
     def rolled_back(self) -> dict[str, str]:
         """Returns instants that were rolled back -> the instants that rolled them back, by the active timeline.
 
-        Leaves out every instant that the timeline has, or had until it was archived: a table service's plan is not gone
-        when it is rolled back, but is started again, perhaps right now.
+        Leaves out instants that are on the timeline or were archived: a rolled-back plan of a table service stays on
+        the timeline and may be executed again at any moment.
         """
         undone = self._table.rollbacks()
         gone = sorted(undone.keys() - {item.requested for item in self._table.instants()})
@@ -53,9 +51,9 @@ class LateFiles:
     def marked_files(self, instant: str) -> set[str]:
         """Returns the data files, relative to the base path, that a writer has announced by markers of any type.
 
-        An active writer goes on to announce files, and rewrites markers while they are read here; so a truncated marker
-        is skipped, and an error that Hudi raises is a reason to try again. Raises PathOutsideTableError for a marker of
-        a file outside of the table: a rollback would delete that file.
+        An active writer may rewrite markers while they are read here. So a truncated marker is skipped, and after an
+        error of Hudi the caller should try again. Raises PathOutsideTableError for a marker of a file outside of the
+        table, because a rollback would delete that file.
         """
         with translated(f"reading the markers of {instant}"):
             folder = self._jvm.hudi.storage.StoragePath(self._table.meta.getMarkerFolderPath(instant))
@@ -69,11 +67,9 @@ class LateFiles:
         return {relative(name, f"a marker of {instant}") for name in names}
 
     def files_of(self, undone: Mapping[str, str]) -> dict[str, set[str]]:
-        """Returns existing data files of these instants, though they were rolled back, relative to the base path.
-
-        Finds them by their names, with or without markers; and logs of tables before version 8, whose names do not
-        contain the instant, by being written after the rollback. Lists every partition.
-        """
+        """Returns the existing data files of these rolled-back instants, relative to the base path. Files are found by
+        their names, even without markers. Before table version 8 the names of logs do not contain the instant, so logs
+        are found by their modification after the rollback. Lists every partition."""
         found: dict[str, set[str]] = {}
         suspicious = min((wall_clock(by) for by in undone.values()), default=None)
         if suspicious is None:
@@ -95,7 +91,8 @@ class LateFiles:
         return found
 
     def exist(self, instant: str, files: Iterable[str]) -> bool:
-        """Returns whether this instant wrote one of these files, which exist; relative to the base path."""
+        """Returns whether this instant wrote one of these files and it still exists. The paths are relative to the base
+        path."""
         with translated(f"looking for late files of {instant}"):
             base_path = self._table.meta.getBasePath()
             return any(
@@ -103,14 +100,15 @@ class LateFiles:
             )
 
     def written_only_by(self, instants: set[str], file: str) -> bool:
-        """Returns whether a log, relative to the base path, has no blocks but of these instants, or of none yet."""
+        """Returns whether all blocks of a log, except corrupt ones, are of these instants. The path is relative to the
+        base path."""
         path = self._jvm.hudi.storage.StoragePath(self._table.meta.getBasePath(), file)
         with suppress(JobError), translated(f"reading {file}", expected=JobError):
             return self._instants_in(path) <= {*instants, None}
         return False
 
     def remove(self, instant: str, files: Iterable[str]) -> int:
-        """Removes those of these files that a live writer has written after its instant was rolled back.
+        """Removes the files among these that a live writer has written after its instant was rolled back.
 
         Returns the number of files removed. The files are relative to the base path.
         """
@@ -123,9 +121,9 @@ class LateFiles:
     def _is_written_by(self, instant: str, path: Any) -> bool:
         """Returns whether this instant wrote the file, by its name or by its blocks.
 
-        Before table version 8, a log's name does not contain the instant, and it may be reused: a restarted writer
-        creates the same write token and takes the free log version. A log that cannot be read proves nothing, and adds
-        nothing to the table either.
+        Before table version 8, a log's name does not contain the instant, and may be reused: a restarted writer creates
+        the same write token and takes the free log version. An unreadable log counts as not written by the instant;
+        readers ignore it as well.
         """
         name = str(path.getName())
         if instant in name:

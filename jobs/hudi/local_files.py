@@ -1,8 +1,6 @@
-"""Hadoop's file system of this machine, without a process of its own for each file and folder that is made.
-
-Where Hadoop finds no native library, and PySpark brings none, it starts `chmod` for each (`RawLocalFileSystem`, 3.3.4):
-about fifty times in a small compaction of a table on a local disk, most of them with the table's lock held.
-"""
+"""Makes Hadoop's local file system set permissions without starting processes. PySpark has no native library of Hadoop,
+so `RawLocalFileSystem` (3.3.4) starts `chmod` for each new file and folder: about fifty times in a small compaction of
+a table on a local disk, mostly with the table's lock held."""
 
 from __future__ import annotations
 
@@ -63,12 +61,13 @@ public class LocalFiles extends RawLocalFileSystem {
 """
 
 _replacing = threading.Lock()
-# The JVM in which it is done.
+# The JVM in which the file system has been replaced.
 _done: list[Any] = []
 
 
 def use_local_files(jvm: JavaView) -> None:
-    """Makes the file system that the driver's JVM shares set permissions by itself, unless somebody has chosen one."""
+    """Makes the cached file system of the driver's JVM set permissions by itself, unless another class is
+    configured."""
     with _replacing:
         if jvm.java not in _done:
             files = jvm.java.org.apache.hadoop.fs.FileSystem
@@ -77,6 +76,6 @@ def use_local_files(jvm: JavaView) -> None:
 
 
 def replace_in(jvm: JavaView, outer: Any) -> None:
-    """Replaces what sets permissions in a `LocalFileSystem`."""
+    """Replaces the inner file system of a `LocalFileSystem`."""
     beside = jvm.java.org.apache.hadoop.fs.FileSystem
     janino.instance(jvm, _SOURCE, "groundskeeper.LocalFiles", beside=beside).replaceIn(outer, jvm.hadoop_conf)

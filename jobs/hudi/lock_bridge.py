@@ -1,11 +1,9 @@
-"""The lock bridge: gives the table's lock to a Hudi client that locks by itself during its work (cleaning, clustering).
-
-Such a client would take the writers' lock without an owner's name: if the worker is killed in the meantime, the lock
-file that it leaves cannot be attributed, and no writer can take the lock any more. So the client is opened with Hudi's
-own lock within one process (`InProcessLockProvider`, one lock per base path). The bridge holds that lock; when the
-client waits for it, the bridge takes the table's lock, signed, lets the client continue, and releases the table's lock
-when the client has released the in-process lock.
-"""
+"""The lock bridge: lends the table's lock to a Hudi client that locks by itself during its work (cleaning, clustering).
+Such a client would take the writers' lock without an owner's name: if the worker were killed meanwhile, nobody could
+tell whose lock file is left, and no writer could take the lock any more. So the client is opened with Hudi's own lock
+within one process (`InProcessLockProvider`, one lock per base path). The bridge holds that lock; when the client waits
+for it, the bridge takes the table's lock, signed, lets the client continue, and releases the table's lock when the
+client has released the in-process lock."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PAUSE_SECONDS = 0.2  # Writers that wait for the lock get it meanwhile.
+_PAUSE_SECONDS = 0.2  # Waiting writers can take the lock in this pause.
 _BETWEEN_INTERRUPTS_SECONDS = 0.02
 _LONGEST_CALL = 10_000  # milliseconds
 
@@ -87,11 +85,9 @@ def bridged_lock(
 ) -> Iterator[None]:
     """Makes clients of the calling thread with the options `LENT_LOCK` take the table's lock whenever they lock.
 
-    `may_pass` is asked with the table's lock held. If it returns False, the lock is released, and taken again a little
-    later; if it raises, that is the error of the client.
-
-    `checkpoint` may end a wait for the table's lock by raising. The client then fails, and its error is replaced by
-    that one, or by another error of the lock.
+    `may_pass` is called with the table's lock held. If it returns False, the lock is released, and taken again a little
+    later. If it raises, the client fails with that error. `checkpoint` may end a wait for the table's lock by raising;
+    the client then fails with that error, or with another error of the lock.
     """
     bridge = _LockBridge(table, lock, checkpoint, may_pass)
     bridge.start()
@@ -133,7 +129,7 @@ class _LockBridge:
 
     def stop(self) -> None:
         self._ended.set()
-        # Without its JVM the thread ends by itself.
+        # If the JVM is gone, the thread ends by itself.
         with suppress(JobError, OSError), translated("ending the lock bridge"):
             self._lent.end()
         self._thread.join()

@@ -1,4 +1,5 @@
-"""A look at a lock: is it held, and by whom, as far as its provider (of Hudi 1.2.0) tells. Takes nothing."""
+"""Reads the state of a lock without taking it: whether it is held, and by whom, as far as Hudi's provider (1.2.0)
+shows."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ _OF_PATH = ("zkBasePath", "lockKey")
 
 @dataclass(frozen=True)
 class LockLook:
-    """`problems` are why the lock could not be taken now; that another holds it is none. `is_held` is None if that is
-    not known. `holder` says since when it is held and by whom, such as `held for 3 h by ...`."""
+    """The state of a lock. `problems` are reasons why the lock cannot be taken at all; another holder is no such
+    reason. `is_held` is None if unknown. `holder` says since when and by whom it is held, such as `held for 3 h by
+    ...`."""
 
     problems: tuple[Problem, ...] = ()
     is_held: bool | None = None
@@ -31,8 +33,8 @@ class LockLook:
 
 
 def on_server(jvm: Jvm, kind: str, provider: Any) -> LockLook:
-    """Looks at a lock that is no lock file; `provider` was loaded for it, and can be reached."""
-    # What cannot be read is not known; that is no reason against the plan that is made beside it.
+    """Reads the state of a lock that is not a file; `provider` was loaded for it, and can be reached."""
+    # An unreadable state counts as unknown, and does not make the dry run fail.
     with suppress(JobError):
         if kind in lock_providers.ZOOKEEPER:
             return _of_zookeeper(jvm, provider)
@@ -42,7 +44,8 @@ def on_server(jvm: Jvm, kind: str, provider: Any) -> LockLook:
 
 
 def _of_zookeeper(jvm: Jvm, provider: Any) -> LockLook:
-    """The first of the lock's nodes is that of its holder; the others wait. It ends with the session that made it."""
+    """Reads the lock's nodes. The first one belongs to the holder, the others wait; a node ends with the session that
+    made it."""
     with translated("reading the lock's ZooKeeper nodes"):
         base = provider.getClass().getSuperclass()
         curator, folder, key = (field_of(provider, name, base) for name in ("curatorFrameworkClient", *_OF_PATH))
@@ -53,7 +56,7 @@ def _of_zookeeper(jvm: Jvm, provider: Any) -> LockLook:
         client = curator.getZookeeperClient().getZooKeeper()
         stat = client.exists(nodes[0], False)
         if stat is None:
-            # The lock was released meanwhile; whoever waited has it.
+            # The lock was released meanwhile, so the next waiting client has it.
             return LockLook(is_held=len(nodes) > 1)
         age = time.time() - int(stat.getCtime()) / 1000
         session = int(stat.getEphemeralOwner()) & (2**64 - 1)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def machine() -> dict[str, str]:
-    """Returns what distinguishes processes with the same id: host, boot, and the container's process namespace."""
+    """Returns host, boot and process namespace, which distinguish processes with the same id."""
     found = {"host": socket.gethostname()}
     with suppress(OSError):
         found["boot"] = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

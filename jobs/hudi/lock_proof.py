@@ -1,9 +1,7 @@
-"""Checks whether a lock that was taken is still ours, by the state that its provider keeps outside this process.
-
-A client's own memory proves nothing: after a pause longer than its ZooKeeper session, Curator still says that the lock
-is acquired (`InterProcessMutex.isAcquiredInThisProcess`), while another writer has held it and has committed. The
-classes and members named here are those of Hudi 1.2.0.
-"""
+"""Checks whether the lock is still ours, by the state that its provider keeps outside this process. The client's memory
+proves nothing: after a pause longer than its ZooKeeper session, Curator still reports the lock as acquired
+(`InterProcessMutex.isAcquiredInThisProcess`), although another writer may have taken it and committed. The classes and
+members named here are those of Hudi 1.2.0."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm
     from jobs.hudi.table import HudiTable
 
-# A lease that ends sooner may end before the commit has begun.
+# A lease with less time left may end before the commit has begun.
 _LEAST_LEASE_SECONDS = 2.0
 _METASTORE_SECONDS = 10
 
@@ -30,11 +28,12 @@ class Proof(Protocol):
     """A proof of ownership, created right after the lock was taken."""
 
     def holds(self) -> bool:
-        """Returns whether we have held the lock ever since. Raises `JobError` while that cannot be known."""
+        """Returns whether we have held the lock all the time since then. Raises `JobError` if the state cannot be
+        read."""
 
 
 class SignedFile:
-    """Hudi's filesystem lock: its file holds the content that we wrote into it."""
+    """Hudi's filesystem lock: it is ours while its file has the content that we wrote."""
 
     def __init__(self, read: Callable[[], Mapping[str, Any]], note: Mapping[str, Any]) -> None:
         self._read = read
@@ -47,7 +46,7 @@ class SignedFile:
 class ZookeeperNode:
     """ZooKeeper: the first of the lock's nodes is the one that we created.
 
-    It is ephemeral and its number is never reused, so while it exists our session has never ended.
+    The node is ephemeral and its number is never reused, so while it exists our session has not ended.
     """
 
     def __init__(self, jvm: Jvm, provider: Any) -> None:
@@ -65,8 +64,8 @@ class ZookeeperNode:
 class StorageLock:
     """`StorageBasedLockProvider`: the lock file in the storage names its owner, and until when the lock is valid.
 
-    The owner is the name of this one instance of the provider, which renews the file only on the condition that nobody
-    else has written it. What `getLock` returns is only the provider's memory.
+    The owner is a name of this instance of the provider, which renews the file only if nobody else has written it.
+    `getLock` returns only the provider's memory.
     """
 
     def __init__(self, provider: Any) -> None:
@@ -89,8 +88,8 @@ class StorageLock:
 class DynamodbItem:
     """DynamoDB: a heartbeat on the condition that the item has our owner and version (`sendHeartbeat`) succeeds.
 
-    It prolongs the lease as well. The client of the lock refuses it once the lease has ended, even if nobody took the
-    lock, since others may take it at any moment.
+    The heartbeat also extends the lease. The lock's client refuses it once the lease has ended, even if nobody has
+    taken the lock, because others may take it at any moment.
     """
 
     def __init__(self, provider: Any) -> None:
@@ -107,12 +106,10 @@ class DynamodbItem:
 
 
 class MetastoreLock:
-    """The Hive metastore: it still knows the lock by its number, as acquired.
-
-    It forgets a lock that was not heard of for `hive.txn.timeout`, and uses no number twice. Asking also prolongs the
-    lock (`TxnHandler.checkLock`). We ask by a client of our own, because that of the provider waits for a silent server
-    for as long as its socket timeout, and its heartbeats wait meanwhile.
-    """
+    """The Hive metastore: the lock is ours while the metastore lists its number as acquired. The metastore forgets a
+    lock without heartbeats for `hive.txn.timeout`, and never reuses a number. The check also extends the lock
+    (`TxnHandler.checkLock`). It uses a client of its own, because the provider's client would block its heartbeats for
+    the whole socket timeout if the server is silent."""
 
     def __init__(self, jvm: Jvm, provider: Any, uris: str) -> None:
         with translated("reading the lock's number"):
@@ -137,14 +134,14 @@ class MetastoreLock:
 
 
 class Unproved:
-    """A provider without a state that we can read; what needs a proof is refused (`jobs.protocol.preflight`)."""
+    """A provider whose state we cannot read; jobs that need a proof are refused (`jobs.protocol.preflight`)."""
 
     def holds(self) -> bool:
         return True
 
 
 def proof_of(table: HudiTable, kind: str, provider: Any) -> Proof:
-    """Returns the proof for providers whose lock is not a file that we sign; `provider` has just taken it."""
+    """Returns the proof for a lock that `provider` has just taken and that is not a file with our signature."""
     if kind in ZOOKEEPER:
         return ZookeeperNode(table.jvm, provider)
     if kind == IN_STORAGE:
@@ -171,14 +168,14 @@ def _of_heartbeat(causes: Sequence[tuple[str, str]]) -> JobError:
 
 
 def _of_metastore(causes: Sequence[tuple[str, str]]) -> JobError:
-    # A lock of a transaction that was aborted; ours has none.
+    # The last two concern locks of transactions; ours belongs to none.
     gone = ("NoSuchLockException", "TxnAbortedException", "NoSuchTxnException")
     is_gone = any(name.rpartition(".")[2] in gone for name, _ in causes)
     return LockLostError() if is_gone else LockUnavailableError("the Hive metastore did not answer")
 
 
 def field_of(instance: Any, name: str, base: Any = None) -> Any:
-    """Returns the value of a field that is not public, of its class or else of `base`."""
+    """Returns the value of a field that is not public, declared by the object's class or else by `base`."""
     with translated("reading the lock provider"):
         field = (base or instance.getClass()).getDeclaredField(name)
         field.setAccessible(True)

@@ -1,4 +1,4 @@
-"""A table's lock provider of Hudi: loads it, takes the lock, and tells a lock that is held from one out of reach."""
+"""Hudi's lock provider of a table: loads it, takes the lock, and distinguishes a held lock from an unreachable one."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ CONNECT_SECONDS = 3.0
 SILENCE_SECONDS = 20
 _LOOK_SECONDS = 0.2
 
-# Simple class names of Java, along the chain of causes. A provider that finds the lock held says so by these alone
-# (`LockManager.lock`, and `acquireLock` of the ZooKeeper provider), and by the second when we interrupt it.
+# Simple class names of Java exceptions in the chain of causes. If the chain has only these, the lock is held
+# (`LockManager.lock`, and `acquireLock` of the ZooKeeper provider); the second one also follows our interruption.
 _HELD = frozenset({"HoodieLockException", "InterruptedException", "LockNotGrantedException"})
 _NOT_LOADED = frozenset(
     {
@@ -46,11 +46,11 @@ _NOT_LOADED = frozenset(
 
 
 class Provider:
-    """An instance of the provider, good for taking the lock once. Another one of the same table may have its `config`,
-    which takes Hudi longer to make than to take the lock."""
+    """An instance of the provider, which can take the lock once. The next instance for the table can reuse its
+    `config`, because making that takes longer than taking the lock."""
 
     def __init__(self, table: HudiTable, config: Any = None) -> None:
-        """Loads the provider; most connect to their server by that. Raises `LockUnavailableError` and
+        """Loads the provider; most providers connect to their server then. Raises `LockUnavailableError` and
         `LockUnusableError`."""
         self._table = table
         self._lock = table.declared.lock
@@ -66,7 +66,7 @@ class Provider:
         options = {
             **MULTI_WRITER,
             **lock_options(self._lock),
-            # Few, since a checkpoint is due after them.
+            # There are few retries, because the job must reach a checkpoint after them.
             "hoodie.write.lock.client.num_retries": "1" if self.kind == lock_providers.IN_STORAGE else "5",
             "hoodie.table.name": self._table.name,
         }
@@ -80,12 +80,12 @@ class Provider:
             self._manager.beginStateChange(nothing, nothing)
 
     def reach(self) -> None:
-        """Reads the lock's state where loading the provider did not. Raises `LockUnavailableError`, and
-        `StorageRefusedError` if that is why."""
+        """Reads the lock's state if loading the provider has not done so. Raises `LockUnavailableError`, or
+        `StorageRefusedError` if the storage refused that."""
         if self.kind == lock_providers.IN_STORAGE:
             with translated("reading the table's lock", by=self._out_of_reach):
                 if not storage_answers(self.instance):
-                    # The provider tells no reason.
+                    # The provider gives no reason, so this looks for one.
                     require_writable(self._table.jvm, f"{self._table.base_path}/.hoodie/.locks")
                     raise LockUnavailableError(f"The lock below {self._table.base_path} cannot be read.")
 
@@ -96,24 +96,24 @@ class Provider:
     def close(self) -> None:
         """Frees the provider's connection.
 
-        The filesystem provider has none, and closing it would delete any holder's lock file.
+        The filesystem provider has none; closing it would delete the lock file of any holder.
         """
         if lock_providers.is_in_a_file(self.kind):
             return
         with translated("closing the lock provider"):
             if self.kind == lock_providers.HIVE:
-                # If it cannot unlock, its `close` leaves its heartbeats running: once the metastore is back, they would
-                # hold the lock until this worker ends.
+                # If it cannot unlock, its `close` leaves the heartbeats running, which would hold the lock until this
+                # worker ends once the metastore is back.
                 field_of(self.instance, "executor").shutdown()
             self._manager.close()
 
     def _storage(self) -> Any:
-        """Returns a storage with the Hadoop options for the provider, the only thing that it takes from there."""
+        """Returns a storage that provides the Hadoop options for the provider, which uses nothing else of it."""
         if self.kind != lock_providers.HIVE:
             return self._table.storage
         jvm = self._table.jvm
         conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
-        # The default waits ten minutes for a metastore that accepts the connection and says nothing.
+        # Hive's default is to wait ten minutes for a metastore that accepts the connection but does not answer.
         conf.setIfUnset("hive.metastore.client.socket.timeout", f"{SILENCE_SECONDS}s")
         path = jvm.hudi.storage.StoragePath(self._table.base_path)
         storage_conf = jvm.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(conf)
@@ -135,7 +135,8 @@ class Provider:
 
     def _out_of_reach(self, causes: Sequence[tuple[str, str]]) -> JobError:
         names = {_simple(name) for name, _ in causes}
-        # The provider's constructor refuses file systems that create no file atomically, and connects to nothing.
+        # The constructor of a provider with a lock file connects to nothing, and only refuses file systems that do not
+        # create files atomically.
         is_refused = lock_providers.is_in_a_file(self.kind) and "HoodieLockException" in names
         if names & _NOT_LOADED or is_refused:
             return LockUnusableError(self._detail(causes), hint=self._what_to_load(names))
@@ -147,7 +148,7 @@ class Provider:
 
     def _detail(self, causes: Sequence[tuple[str, str]]) -> str:
         messages = [message.strip().splitlines()[0] for _, message in causes if message.strip()]
-        # The innermost message says most; for a class that is missing it is the name of the class.
+        # The innermost message is the most informative one; for a missing class it is the name of the class.
         said = messages[-1][:300] if messages else ", ".join(_simple(name) for name, _ in causes)
         return f"{_simple(self.kind)}: {said}"
 
@@ -167,11 +168,9 @@ class Provider:
 
 @contextmanager
 def interrupted_by(checkpoint: Callable[[], None], jvm: Jvm) -> Iterator[None]:
-    """Interrupts what the calling thread waits for in the JVM, again and again, once `checkpoint` raises.
-
-    A provider may wait for minutes, for its server or for the holder, and asks nobody meanwhile. Sleeps and waits end
-    at once; a read from a connection does not.
-    """
+    """Repeatedly interrupts the calling thread's wait in the JVM once `checkpoint` raises. A provider may wait for its
+    server or for the holder for minutes, without checking anything. An interrupt ends sleeps and waits at once, but not
+    a read from a connection."""
     thread = jvm.java.java.lang.Thread.currentThread()
     ended = threading.Event()
 
@@ -179,7 +178,7 @@ def interrupted_by(checkpoint: Callable[[], None], jvm: Jvm) -> Iterator[None]:
         while not ended.wait(_LOOK_SECONDS):
             try:
                 checkpoint()
-            except Exception:  # which is raised again at the next checkpoint
+            except Exception:  # The next checkpoint raises it again.
                 with translated("interrupting a wait for the lock"):
                     thread.interrupt()
 
@@ -190,7 +189,7 @@ def interrupted_by(checkpoint: Callable[[], None], jvm: Jvm) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
-        # Else the next wait of this thread would end at once.
+        # Clears the flag, because otherwise the next wait of this thread would end at once.
         jvm.java.java.lang.Thread.interrupted()
 
 

@@ -1,4 +1,4 @@
-"""Reads how Hudi merges the rows of a table, as Hudi reads the table's properties itself (1.2.0)."""
+"""Reads how Hudi merges the rows of a table, with Hudi's own code for the table's properties (1.2.0)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _INFERRED_BELOW = 8
 
 @dataclass(frozen=True)
 class Merging:
-    """`mode` is the name of Hudi's `RecordMergeMode`, empty if Hudi knows none. `payloads` are the payload classes that
-    the table names, now and before its upgrade to version 9."""
+    """How rows are merged. `mode` is the name of Hudi's `RecordMergeMode`, empty if there is none. `payloads` are the
+    payload classes of the table, now and before its upgrade to version 9."""
 
     mode: str
     payloads: frozenset[str]
 
 
 def merging_of(table: HudiTable) -> Merging:
-    """Returns what Hudi's readers take (`HoodieReaderContext.initRecordMerger`): the mode in the table's properties, or
-    before version 8 the mode that follows from its payload class, strategy and ordering fields."""
+    """Returns the mode of Hudi's readers (`HoodieReaderContext.initRecordMerger`): the mode in the table's properties;
+    before version 8 the mode that follows from payload class, strategy and ordering fields."""
     with translated("reading how rows are merged"):
         config: Any = table.meta.getTableConfig()
         mode = config.getRecordMergeMode()
@@ -42,7 +42,7 @@ def merging_of(table: HudiTable) -> Merging:
 
 
 def has_schema_on_read(table: HudiTable) -> bool:
-    """Returns whether commits carry a schema of Hudi's schema on read, by which columns may be renamed or changed."""
+    """Returns whether commits have a schema of Hudi's schema on read, which allows renamed and changed columns."""
     with translated("reading the table's schema"):
         resolver = table.jvm.hudi.common.table.TableSchemaResolver(table.meta)
         return bool(resolver.getTableInternalSchemaFromCommitMetadata().isPresent())

@@ -1,4 +1,4 @@
-"""Hudi's metadata table (1.2.0): when it was compacted, and how it is built anew."""
+"""Hudi's metadata table (1.2.0): its last compaction, and its rebuild."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FOLDER = ".hoodie/metadata"
 
-# Statistics of partitions are made of those of columns.
+# Partition statistics are computed from column statistics.
 _IN_ORDER = (indexes.COLUMN_STATISTICS, indexes.BLOOM_FILTERS, indexes.RECORDS, indexes.PARTITION_STATISTICS)
 _NAMED = (indexes.SECONDARY, indexes.EXPRESSION)
 
@@ -44,7 +44,7 @@ class MetadataTable:
         self._config = config
 
     def compacted_at(self) -> str | None:
-        """Returns the instant of its last compaction; None without one."""
+        """Returns the instant of its last compaction; None if there was none."""
         with translated("reading the metadata table's timeline"):
             builder = self._jvm.hudi.common.table.HoodieTableMetaClient.builder()
             builder = builder.setBasePath(f"{self._table.base_path}/{FOLDER}")
@@ -63,8 +63,8 @@ class MetadataTable:
         self.build_missing(had)
 
     def build_missing(self, had: Indexes) -> None:
-        """Builds those of these indexes that the table has no more, and forgets the note of them (`index_note`). The
-        lock must be held. Raises HudiError if one could not be built."""
+        """Builds the indexes among these that the table lacks, and deletes the note (`index_note`). The lock must be
+        held. Raises HudiError if one could not be built."""
         table = self._table
         table.reload()
         if missing := had.partitions - table.metadata_partitions:
@@ -82,7 +82,7 @@ class MetadataTable:
             for name, each in self._definitions(had).items()
             if name.startswith(_NAMED) and name not in self._table.metadata_partitions
         }
-        # Hudi builds one missing index that is defined, but none if several are missing.
+        # Hudi builds a missing index with a definition only if no other one is missing.
         for name in named.keys() & indexes.definitions(self._table).keys():
             meta.deleteIndexDefinition(name)
         self._build([name for name in _IN_ORDER if name in missing], had)
@@ -93,8 +93,8 @@ class MetadataTable:
             self._table.meta.buildIndexDefinition(definition)
 
     def _build(self, partitions: Sequence[str], had: Indexes) -> None:
-        """Builds these partitions, as Hudi's index action does (`RunIndexActionExecutor`); without the list of files,
-        that too."""
+        """Builds these partitions, as Hudi's index action does (`RunIndexActionExecutor`); and the list of files if it
+        is missing."""
         self._table.reload()
         hudi, context, meta = self._jvm.hudi, self._jvm.engine_context, self._table.meta
         last = meta.getActiveTimeline().filterCompletedInstants().lastInstant()
@@ -113,7 +113,7 @@ class MetadataTable:
             writer.close()
 
     def _config_for(self, had: Indexes) -> Any:
-        """Returns the configuration of a client of a table that has these indexes: only those does it build."""
+        """Returns the configuration of a client that builds exactly these indexes."""
         options = {**indexes.options(self._table, had), "hoodie.metadata.enable": "true"}
         builder = self._jvm.hudi.config.HoodieWriteConfig.newBuilder().withProps(self._config.getProps())
         return builder.withProps(self._jvm.map(options)).build()

@@ -1,10 +1,8 @@
-"""Spark's `JavaRDD` and `JavaPairRDD` of a few values that the driver has, with which it works itself.
-
-Hudi 1.2.0 writes its metadata table by two jobs of Spark, with a shuffle and a broadcast each, for what is mostly one
-record of a few hundred bytes. `NearData` are the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the
-calling thread, and the statuses of files that are written already. Whatever else is asked of them, Spark answers, by
-the same values.
-"""
+"""Subclasses of Spark's `JavaRDD` and `JavaPairRDD` for a few values in the driver, which it processes itself. Hudi
+1.2.0 writes its metadata table by two Spark jobs, with a shuffle and a broadcast each, for what is mostly one record of
+a few hundred bytes. `NearData` runs the steps of that write (`BaseSparkCommitActionExecutor.execute`) in the calling
+thread; it also holds the statuses of files that are written already. All other methods are Spark's, on an RDD of the
+same values."""
 
 IMPORTS = """
 import java.util.ArrayList;
@@ -43,7 +41,7 @@ import scala.reflect.ClassTag$;
 SOURCE = """
 class NearParts {
   final JavaSparkContext spark;
-  // A list for each of Spark's partitions.
+  // One list for each partition of the RDD.
   final List parts;
   private RDD same;
 
@@ -99,7 +97,7 @@ class NearData extends JavaRDD {
   private static final int FIRST_ATTEMPT = 1 << 30;
 
   private final transient NearParts near;
-  // Whether the files are written that these are about: Spark would read others for more about them.
+  // Whether these are the statuses of written files. Spark would write others when it is asked for more about them.
   private final boolean isWritten;
 
   NearData(NearParts near, boolean isWritten) {
@@ -124,7 +122,7 @@ class NearData extends JavaRDD {
     return near.spark.sc();
   }
 
-  // Spark would look through the byte code of the function's class, which takes milliseconds.
+  // Spark would examine the byte code of the function's class, which takes milliseconds.
   public JavaRDD map(Function function) {
     return new NearData(new NearParts(near.spark, near.mapped(function, null)), isWritten);
   }
@@ -163,7 +161,7 @@ class NearData extends JavaRDD {
     return new NearData(new NearParts(near.spark, parts), isWritten && more.isWritten);
   }
 
-  // Hudi names what it writes here by the attempt at a task, which must be another one each time. Spark counts from 0.
+  // Hudi names files by the attempt at a task, which must be unique. Spark counts attempts from 0, so these are large.
   public JavaRDD mapPartitionsWithIndex(Function2 function, boolean preservesPartitioning) {
     BlockManager blocks = SparkEnv.get().blockManager();
     TaskContext before = TaskContext.get();
@@ -173,7 +171,7 @@ class NearData extends JavaRDD {
       TaskContextImpl task = new TaskContextImpl(
           0, 0, number, attempt, 0, near.parts.size(), null, new Properties(), null, TaskMetrics$.MODULE$.empty(), 1,
           Map$.MODULE$.empty());
-      // For the broadcast that it reads.
+      // The block manager needs a registered task to read a broadcast.
       blocks.registerTask(attempt);
       TaskContext$.MODULE$.setTaskContext(task);
       try {
@@ -205,7 +203,7 @@ class NearData extends JavaRDD {
     return StorageLevel.MEMORY_ONLY();
   }
 
-  // Of no RDD that Spark could have kept.
+  // No RDD that Spark has persisted has this id.
   public int id() {
     return -1;
   }

@@ -1,44 +1,49 @@
-"""Hudi's engine for Spark that does in the driver what is too small for a Spark job.
-
-Hudi 1.2.0 lists folders, plans, deletes markers and files by jobs of Spark, mostly of one task: each takes 10 to 20 ms
-and as much CPU, of which the work itself is the least part. `NearEngine` runs functions over short lists in the calling
-thread, as Hudi's engine of Java and Flink does (`HoodieLocalEngineContext`). A few records of the metadata table and
-statuses of files that are written already are `near_data`.
-"""
+"""Hudi's engine for Spark, changed to do small work in the driver instead of Spark jobs. Hudi 1.2.0 lists folders,
+plans, deletes markers and files by Spark jobs, mostly of one task: each takes 10 to 20 ms and as much CPU, of which the
+work itself is the smallest part. `NearEngine` runs functions over short lists in the calling thread, as Hudi's engine
+of Java and Flink does (`HoodieLocalEngineContext`). A few records of the metadata table, and the statuses of written
+files, become `NearData`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.hudi import janino, near_data
+from jobs.hudi import janino, later_data, near_data
 
 if TYPE_CHECKING:
     from jobs.hudi.java_view import JavaView
 
-# Most pieces are a request to the storage: more of them are worth a Spark job where each takes its time.
+# Most elements are a request to the storage, so for more of them a Spark job is faster.
 _MOST_PIECES = 16
 
 _IMPORTS = """
 import java.util.HashMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
+import org.apache.hudi.client.SparkRDDWriteClient;
 import org.apache.hudi.client.WriteStatus;
 import org.apache.hudi.client.common.HoodieSparkEngineContext;
-import org.apache.hudi.common.data.HoodieData;
 import org.apache.hudi.common.function.SerializableBiFunction;
 import org.apache.hudi.common.function.SerializableConsumer;
 import org.apache.hudi.common.function.SerializableFunction;
 import org.apache.hudi.common.function.SerializablePairFlatMapFunction;
 import org.apache.hudi.common.function.SerializablePairFunction;
+import org.apache.hudi.common.model.CompactionOperation;
 import org.apache.hudi.common.model.HoodieRecord;
 import org.apache.hudi.common.model.HoodieWriteStat;
 import org.apache.hudi.common.util.collection.ImmutablePair;
 import org.apache.hudi.common.util.collection.Pair;
 import org.apache.hudi.data.HoodieJavaRDD;
 import org.apache.hudi.metadata.HoodieMetadataPayload;
+import org.apache.hudi.table.action.HoodieWriteMetadata;
 """
 _SOURCE = """
 public class NearEngine extends HoodieSparkEngineContext {
   private final int most;
+  // Hudi has asked for their ids, and has not said yet what these are for.
+  private final Map asked = new ConcurrentHashMap();
+
+  private final ThreadLocal beginning = new ThreadLocal();
 
   public NearEngine(JavaSparkContext spark, int most) {
     super(spark);
@@ -63,8 +68,44 @@ public class NearEngine extends HoodieSparkEngineContext {
   // Hudi makes as many partitions as there are files to index, and Spark takes none for a mistake: a commit that only
   // drops partitions fails beside an expression index (`SparkMetadataWriterUtils.getExprIndexRecords`).
   public HoodieData parallelize(List data, int parallelism) {
+    if (beginning.get() != null && !data.isEmpty() && data.get(0) instanceof CompactionOperation) {
+      return HoodieJavaRDD.of(new LaterData(this, new LaterStep(jsc(), null, data, Math.max(parallelism, 1))));
+    }
     return areRecordsOfFiles(data)
         ? HoodieJavaRDD.of(NearData.of(jsc(), data)) : super.parallelize(data, Math.max(parallelism, 1));
+  }
+
+  // Begins a compaction. The factory of its readers has a broadcast, for which it may be too early.
+  public HoodieWriteMetadata beginCompaction(SparkRDDWriteClient client, String instant) {
+    beginning.set(Boolean.TRUE);
+    try {
+      return client.compact(instant, false);
+    } finally {
+      beginning.remove();
+    }
+  }
+
+  public ReaderContextFactory getReaderContextFactory(HoodieTableMetaClient meta) {
+    return beginning.get() == null || meta.isMetadataTable() ? hudisReaders(meta) : new LaterReaders(this, meta);
+  }
+
+  ReaderContextFactory hudisReaders(HoodieTableMetaClient meta) {
+    return super.getReaderContextFactory(meta);
+  }
+
+  void asked(int id, LaterData data) {
+    asked.put(Integer.valueOf(id), data);
+  }
+
+  public void putCachedDataIds(HoodieDataCacheKey key, int[] ids) {
+    for (int number = 0; number < ids.length; number++) {
+      LaterData later = (LaterData) asked.remove(Integer.valueOf(ids[number]));
+      if (later == null) {
+        super.putCachedDataIds(key, new int[] {ids[number]});
+      } else {
+        later.isKeptFor(key);
+      }
+    }
   }
 
   // Records of the metadata table are written near; what else Hudi parallelizes may be the work of hours.
@@ -213,5 +254,6 @@ public class NearEngine extends HoodieSparkEngineContext {
 def near_engine(jvm: JavaView, spark_context: Any) -> Any:
     """Returns a `HoodieSparkEngineContext` (a `NearEngine`)."""
     beside = jvm.java.org.apache.hudi.client.common.HoodieSparkEngineContext
-    source = f"package groundskeeper;\n{near_data.IMPORTS}{_IMPORTS}{_SOURCE}{near_data.SOURCE}"
+    imports = f"{near_data.IMPORTS}{later_data.IMPORTS}{_IMPORTS}"
+    source = f"package groundskeeper;\n{imports}{_SOURCE}{near_data.SOURCE}{later_data.SOURCE}"
     return janino.instance(jvm, source, "groundskeeper.NearEngine", spark_context, _MOST_PIECES, beside=beside)

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 
 class OpenedTable(TableProperties):
-    """One table. What is lower than `HudiTable` works with this: the clock, the listing of slices, the indexes.
-
-    The timeline is always current, the rest as of the last `reload()`. `path` is the base path, and `timeline_path`
-    that of the timeline, as Hudi spells them; `storage` is Hudi's for both. `ignores_metadata_table`: partitions, files
-    and rows are found by listing the storage, since the metadata table is damaged.
-    """
+    """One table, for the modules that `HudiTable` imports: the clock, the listing of slices, the indexes. The timeline
+    is always current, the rest as of the last `reload()`. `path` is the base path and `timeline_path` the path of the
+    timeline, as Hudi spells them; `storage` is Hudi's storage of both. `ignores_metadata_table`: partitions, files and
+    rows are found by listing the storage, because the metadata table is damaged."""
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
         self.jvm = jvm
@@ -32,6 +30,8 @@ class OpenedTable(TableProperties):
         self.base_path = table.base_path
         self.ignores_metadata_table = False
         self._known_version: int | None = None
+        self._properties: dict[str, str] = {}
+        self._schemas: dict[tuple[str, bool], str] = {}
         self.reload()
 
     def reload(self) -> None:
@@ -46,29 +46,32 @@ class OpenedTable(TableProperties):
             if type(error) is not HudiError or self._has_properties():
                 raise
             raise TableGoneError(error.detail) from error
-        # Writers may set properties.
-        self._properties = {key: str(value) for key, value in described["properties"].items()}
+        # Writers may have changed properties.
+        properties = {key: str(value) for key, value in described["properties"].items()}
+        if properties != self._properties:
+            self._schemas = {}
+        self._properties = properties
         self._metadata_partitions = frozenset(described["metadata partitions"])
         self.path: str = described["path"]
         self.timeline_path: str = described["timeline"]
-        self._schemas: dict[tuple[str, bool], str] = {}
         self._require_known_version()
         check_folders(self.base_path, described["folders"])
 
     def _require_known_version(self) -> None:
-        """Raises TableUpgradedError if the version is no longer that of the last time: the timeline has moved."""
+        """Raises TableUpgradedError if the version has changed since the last reload, because the timeline is elsewhere
+        then."""
         known, self._known_version = self._known_version, self.version
         if known not in (None, self.version):
             raise TableUpgradedError(f"table version {known} became {self.version}")
 
     def lost(self, detail: str) -> CommitLostError:
-        """Returns the error for an instant that is not as it was begun. Raises TableUpgradedError if the timeline has
-        moved instead."""
+        """Returns the error for an instant that others have changed. Raises TableUpgradedError if an upgrade is the
+        reason."""
         self.reload()
         return CommitLostError(detail)
 
     def _has_properties(self) -> bool:
-        """Returns whether the table's own properties are there, or their backup."""
+        """Returns whether the table has a file of properties, or its backup."""
         with translated("looking for hoodie.properties"):
             path = self.jvm.hudi.storage.StoragePath
             storage = self.jvm.hudi.storage.HoodieStorageUtils.getStorage(path(self.base_path), self.jvm.storage_conf())
@@ -86,14 +89,14 @@ class OpenedTable(TableProperties):
 
     @property
     def is_listed_by_metadata(self) -> bool:
-        """Whether partitions and files are those that the metadata table names, not those of a listing."""
+        """Whether partitions and files are read from the metadata table, not by listing."""
         return "files" in self.metadata_partitions and not self.ignores_metadata_table
 
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
         with translated("reading the table's schema"):
-            # Found in the commits, most of which are read for it where none has a new one.
-            key = (str(self.meta.getActiveTimeline().getTimelineHash()), with_meta_fields)
+            # Hudi finds the schema in the properties or in the completed commits, and may read most of these.
+            key = (str(self.jvm.reads.completed(self.meta)), with_meta_fields)
             if key not in self._schemas:
                 resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
                 self._schemas[key] = str(resolver.getTableSchema(with_meta_fields).toString())
@@ -123,7 +126,7 @@ class OpenedTable(TableProperties):
 
     @reread
     def touched(self, requested: str) -> Touched | None:
-        """Returns the targets of a write by its inflight or completed instant; None when the instant is gone."""
+        """Returns the targets of a write by its inflight or completed instant; None if the instant is gone."""
         with translated(f"reading {requested}", expected=FileMissingError):
             timeline = self.meta.reloadActiveTimeline()
             items = self.jvm.items(timeline.getInstantsAsStream())

@@ -1,7 +1,5 @@
-"""Options of every Hudi client that we open: safe beside live writers, and no service that was not asked for.
-
-The reasons are in each group's comment; the keys are those of Hudi 1.2.0.
-"""
+"""Options of every Hudi client that we open, so that it is safe while writers are active and runs no table service by
+itself. The comments give the reasons; the keys are those of Hudi 1.2.0."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from jobs.contract import BucketIndex, TableLock
     from jobs.hudi.table import HudiTable
 
-# A default client does these by itself; here each runs only when asked for.
+# Hudi's default client does these by itself; our clients run each service only when a job says so.
 _NOTHING_BY_ITSELF = {
     "hoodie.clean.automatic": "false",
     "hoodie.clean.async": "false",
@@ -38,8 +36,8 @@ _NO_TIMELINE_SERVER = {"hoodie.embed.timeline.server": "false", "hoodie.write.ma
 def lock_options(lock: TableLock) -> dict[str, str]:
     """Returns the options of the writers' lock. Retries are short and many: a service may wait, a writer must not."""
     kind = lock_providers.class_of(lock.provider)
-    # For DynamoDB it is also the lease (`DynamoDBBasedLockProviderBase`): 60 s by default. A wait for a lock in the
-    # storage cannot be interrupted.
+    # For DynamoDB this is also the lease (`DynamoDBBasedLockProviderBase`), 60 s by default. A wait for a lock in the
+    # storage cannot be interrupted, so it is shorter.
     milliseconds = "2000" if kind == lock_providers.IN_STORAGE else "5000"
     wait = {} if kind in lock_providers.DYNAMODB else {"hoodie.write.lock.wait_time_ms": milliseconds}
     return {
@@ -64,19 +62,20 @@ def client_options(table: HudiTable) -> dict[str, str]:
         "hoodie.table.name": table.name,
         "hoodie.write.table.version": str(table.version),
         "hoodie.write.auto.upgrade": "false",
-        # No client of ours makes keys: all rows keep those that are stored. The validation would let no client open a
-        # table whose complex key generator has one field, not even for a rollback.
+        # Our clients compute no keys: all rows keep the stored ones. The validation would prevent any client, even for
+        # a rollback, on a table whose complex key generator has one field.
         "hoodie.write.complex.keygen.validation.enable": "false",
     }
     if not table.has_meta_fields:
-        # A client that writes them is refused, in the midst of a rollback; one that does not computes the keys of rows.
+        # Hudi refuses a client with meta fields on such a table, even during a rollback. A client without them computes
+        # the keys of rows.
         options |= {"hoodie.populate.meta.fields": "false", **stored_options(table)}
     return options
 
 
 def stored_options(table: HudiTable) -> dict[str, str]:
-    """Returns the options by which a client computes keys, partitions and ordering of rows as the table's properties
-    say."""
+    """Returns the options that make a client compute keys, partitions and ordering of rows by the table's
+    properties."""
     properties = table.properties
     stored = {
         "hoodie.datasource.write.table.type": properties.get("hoodie.table.type"),
@@ -98,11 +97,9 @@ def stored_options(table: HudiTable) -> dict[str, str]:
 def bucket_index_options(
     index: BucketIndex, record_key_fields: tuple[str, ...], expressions: str | None
 ) -> dict[str, str]:
-    """The simple bucket index. `expressions` are those of the table's hashing config, when there is one.
-
-    Only with the expressions set does a rollback remove the hashing config of the instant it rolls back
-    (`BaseRollbackActionExecutor`); a config left behind would count as committed.
-    """
+    """Returns the options of the simple bucket index. `expressions` are those of the table's hashing config, if there
+    is one. A rollback removes the hashing config of its instant only if the expressions are set
+    (`BaseRollbackActionExecutor`); a remaining config would count as committed."""
     options = {
         "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "SIMPLE",
@@ -116,7 +113,7 @@ def bucket_index_options(
     return options
 
 
-# Optimistic concurrency control, as the writers have it.
+# Optimistic concurrency control, like the writers.
 MULTI_WRITER = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
@@ -142,9 +139,9 @@ UNDER_OUR_LOCK_WITHOUT_ROLLBACKS = {
     "hoodie.clean.failed.writes.policy": "NEVER",
 }
 
-# Any client compacts the metadata table when that is due, before it does what it was asked for. A metadata table cannot
-# go back behind its last compaction (`HoodieBackedTableMetadataWriter.validateRollback`), so Hudi's rollback of a
-# completed commit would fail in the midst, and so would everyone's who tries to finish it.
+# Any client first compacts the metadata table if that is due. A metadata table cannot be rolled back behind its last
+# compaction (`HoodieBackedTableMetadataWriter.validateRollback`), so the rollback of a completed commit would fail half
+# way, and so would every attempt to finish it.
 METADATA_NOT_COMPACTED = {
     "hoodie.metadata.compact.trigger.strategy": "NUM_COMMITS",
     "hoodie.metadata.compact.max.delta.commits": str(10**6),

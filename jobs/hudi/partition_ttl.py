@@ -1,8 +1,8 @@
 """Hudi's partition TTL (`PartitionTTLStrategy`, 1.2.0): which partitions have expired, and their deletion.
 
-`managePartitionTTL` does both at once, but leaves its requested instant behind when nothing has expired, counts a
-deletion that a pending table service prevents as done, and splits selected partitions at commas in their names. So here
-the strategy is asked alone, and `deletePartitions` gets the exact partitions.
+Hudi's `managePartitionTTL` does both at once, but leaves its requested instant behind when nothing has expired, counts
+a deletion that a pending table service prevents as done, and splits selected partitions at commas in their names. So
+this module calls the strategy alone, and gives the exact partitions to `deletePartitions`.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _MOST_DAYS = 24
 
 
 def keeping(strategy: TtlStrategy, days: int) -> dict[str, str]:
-    """Returns the options of a client whose strategy finds all partitions that are older than `days`, and more if that
-    is more than 24."""
+    """Returns the options of a client whose strategy finds all partitions that are older than `days`. If `days` is more
+    than 24, it also finds younger ones."""
     return {
         "hoodie.partition.ttl.strategy.class": f"{_PACKAGE}.{_CLASSES[strategy]}",
         "hoodie.partition.ttl.management.strategy.type": strategy.value,
         "hoodie.partition.ttl.strategy.days.retain": str(min(days, _MOST_DAYS)),
         "hoodie.partition.ttl.strategy.partition.selected": "",
-        # A smaller limit would take any of the partitions.
+        # A smaller limit would choose arbitrary partitions.
         "hoodie.partition.ttl.strategy.max.delete.partitions": str(2**31 - 1),
     }
 
 
 class PartitionTtl:
-    """Partition TTL through one client, by the options above. `client` is the Hudi client of a `WriteClient`, `config`
+    """Partition TTL through one client with the options above. `client` is the Hudi client of a `WriteClient`, `config`
     its `HoodieWriteConfig`."""
 
     def __init__(self, table: HudiTable, config: Any, client: Any) -> None:
@@ -54,7 +54,7 @@ class PartitionTtl:
         self._client = client
 
     def expired(self, now: str) -> list[str]:
-        """Returns the partitions that have expired at the instant `now`, as the strategy sees it."""
+        """Returns the partitions that have expired at the instant `now` according to the strategy."""
         with translated("looking for expired partitions"):
             meta, context = self._table.meta, self._jvm.engine_context
             meta.reloadActiveTimeline()
@@ -64,7 +64,7 @@ class PartitionTtl:
             return [str(partition) for partition in strategy.getExpiredPartitionPaths()]
 
     def created(self, partition: str) -> str:
-        """Returns the instant of the commit that created the partition's folder; empty if it does not say."""
+        """Returns the instant of the commit that created the partition's folder; empty if unknown."""
         with translated(f"reading the metadata of partition '{partition}'"):
             folder = self._jvm.hudi.storage.StoragePath(f"{self._table.base_path}/{partition}")
             stored = self._jvm.hudi.common.model.HoodiePartitionMetadata(self._table.storage, folder)
@@ -72,8 +72,8 @@ class PartitionTtl:
             return str(found.get()) if found.isPresent() else ""
 
     def delete(self, partitions: Sequence[str], instant: str) -> set[Group]:
-        """Makes the requested replacecommit `instant` one that deletes these partitions, as INFLIGHT. Returns the file
-        groups that it must replace. The lock must be held.
+        """Turns the requested replacecommit `instant` into an inflight one that deletes these partitions. Returns the
+        file groups that it must replace. The lock must be held.
 
         Fails when a table service is pending on one of them.
         """

@@ -1,7 +1,5 @@
-"""Holds plans against the table before Hudi executes them: pending plans, savepoints, and the files that are there.
-
-Hudi 1.2 executes a plan as it stands, whoever made it and whatever happened since.
-"""
+"""Checks plans before Hudi executes them, against pending plans, savepoints, and the existing files. Hudi 1.2 executes
+any plan unchecked, whoever made it and whatever has happened since."""
 
 from __future__ import annotations
 
@@ -25,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def check_compaction(table: HudiTable, instant: str) -> None:
-    """Raises RefusedError if the plan reads files that are gone, PathOutsideTableError for a path out of the table."""
+    """Raises RefusedError if the plan reads files that are gone, and PathOutsideTableError for a path outside of the
+    table."""
     for plan in pending_plans(table, COMPACTION_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
@@ -33,8 +32,8 @@ def check_compaction(table: HudiTable, instant: str) -> None:
 
 
 def check_clustering(table: HudiTable, instant: str) -> None:
-    """Raises RefusedError if the plan reads files that are gone, or file groups that were replaced since; errors for
-    paths as above."""
+    """Raises RefusedError if the plan reads files that are gone, or file groups that were replaced since, and
+    PathOutsideTableError for a path outside of the table."""
     for plan in pending_plans(table, CLUSTERING_ACTIONS):
         check_paths(table, plan)
         if plan.instant == instant:
@@ -42,7 +41,7 @@ def check_clustering(table: HudiTable, instant: str) -> None:
 
 
 def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
-    """Yields the pending compactions and clusterings that could not be executed, with the reasons."""
+    """Yields the pending compactions and clusterings that cannot be executed, with the reasons."""
     plans = list(pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS))
     replaced = _replaced(table) if any(plan.action in CLUSTERING_ACTIONS for plan in plans) else set()
     for plan in plans:
@@ -55,7 +54,7 @@ def unusable(table: HudiTable) -> Iterator[tuple[Plan, list[Problem]]]:
 
 
 def unusable_of(table: HudiTable, instants: Collection[str]) -> list[Problem]:
-    """Returns why those of these pending plans that cannot be executed cannot."""
+    """Returns the reasons why some of these pending plans cannot be executed."""
     return [problem for plan, problems in unusable(table) if plan.instant in instants for problem in problems]
 
 
@@ -64,7 +63,7 @@ def _replaced(table: HudiTable) -> set[Group]:
 
 
 def _problems(table: HudiTable, plan: Plan, replaced: Collection[Group] = ()) -> list[Problem]:
-    """`replaced` are the file groups that clusterings must not touch any more."""
+    """Returns the reasons against a plan. `replaced` are the file groups that clusterings must not touch any more."""
     try:
         check_paths(table, plan)
     except PlanOfAnotherPathError as error:
@@ -78,8 +77,8 @@ def _problems(table: HudiTable, plan: Plan, replaced: Collection[Group] = ()) ->
 def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> None:
     """Raises RefusedError if a pending clean, or the one that is about to be planned, deletes files that are needed.
 
-    `planned_now` are the paths that Hudi's planner finds, by partition path. Needed are the files of the latest slices,
-    of pending compactions and clusterings, and of savepoints.
+    `planned_now` are the paths that Hudi's planner finds, by partition path. The needed files are those of the latest
+    slices, of pending compactions and clusterings, and of savepoints.
     """
     cleans = {f"clean {plan.instant}": plan for plan in pending_plans(table, frozenset({"clean"}))}
     for plan in cleans.values():
@@ -110,7 +109,7 @@ def check_cleans(table: HudiTable, planned_now: Mapping[str, Iterable[str]]) -> 
 
 
 def dropped_by_pending_cleans(table: HudiTable) -> frozenset[str]:
-    """Returns the partitions whose folders pending cleans delete, with whatever is in them by then."""
+    """Returns the partitions whose folders pending cleans delete, with all files in them."""
     cleans = pending_plans(table, frozenset({"clean"}))
     return frozenset(partition for plan in cleans for partition in plan_files.partitions_dropped_by(plan.content))
 

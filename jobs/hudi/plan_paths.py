@@ -1,4 +1,4 @@
-"""The paths in pending plans: each must lie in the table's folder, as `jobs.hudi.boundaries` has it."""
+"""Checks that the paths in pending plans lie in the table's folder (see `jobs.hudi.boundaries`)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from jobs.hudi.plans import Plan
     from jobs.hudi.table import HudiTable
 
-# Parts of plans that are no paths: values of a writer's own.
+# Parts of plans with free texts of writers, which are not paths.
 _FREE = frozenset({"extraMetadata", "strategy"})
 
 
 def check_plans(table: HudiTable, *actions: str) -> None:
     """Raises PlanOfAnotherPathError if a pending plan of these actions names a path outside of the table.
 
-    Hudi executes pending plans, and deletes the files that a clean or a rollback names by absolute paths.
+    Hudi would execute the plan, and delete files outside of the table for a clean or rollback.
     """
     for plan in pending_plans(table, frozenset(actions)):
         check_paths(table, plan)

@@ -1,4 +1,4 @@
-"""Takes compaction plans off the timeline, which Hudi's `rollback` does not find. The lock must be held."""
+"""Removes compaction plans from the timeline, which Hudi's `rollback` does not find. The lock must be held."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlanWithdrawal:
             table.rollbackInflightCompaction(inflight, self._client.getTransactionManager())
 
     def delete(self, instant: str) -> None:
-        """Removes a compaction that is requested."""
+        """Removes a requested compaction."""
         with translated(f"removing the plan of {instant}"):
             meta = self._table.meta
             requested = meta.getInstantGenerator().getCompactionRequestedInstant(instant)

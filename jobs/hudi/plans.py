@@ -24,7 +24,7 @@ CLUSTERING_ACTIONS = frozenset({"clustering", "replacecommit"})
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a pending instant, in the JSON form of its Avro record; empty if it has none or is unreadable."""
+    """The plan of a pending instant as JSON of its Avro record; empty if the instant has none or it is unreadable."""
 
     instant: str
     action: str
@@ -37,7 +37,7 @@ def pending_plans(table: HudiTable, actions: frozenset[str]) -> Iterator[Plan]:
         if item.state == "COMPLETED" or item.action not in actions:
             continue
         content: dict[str, Any] | None = {}
-        # A plan that cannot be read cannot be executed either.
+        # An unreadable plan cannot be executed either.
         with suppress(JobError):
             content = _content(table, item.requested)
         if content is not None:
@@ -45,7 +45,7 @@ def pending_plans(table: HudiTable, actions: frozenset[str]) -> Iterator[Plan]:
 
 
 def plan_of(table: HudiTable, instant: str) -> dict[str, Any]:
-    """Returns the plan of one pending instant. Raises CommitLostError if the instant is pending no more."""
+    """Returns the plan of one pending instant. Raises CommitLostError if the instant is no longer pending."""
     content = _content(table, instant)
     if content is None:
         raise table.lost(f"instant {instant}")
@@ -53,7 +53,7 @@ def plan_of(table: HudiTable, instant: str) -> dict[str, Any]:
 
 
 def compactions_done(table: HudiTable) -> Iterator[Plan]:
-    """Yields the plans of the completed compactions of the active timeline, as far as they are there."""
+    """Yields the plans of the completed compactions of the active timeline that still exist."""
     for commit in table.commits():
         if commit.write.operation == "COMPACT":
             with suppress(JobError):
@@ -84,14 +84,14 @@ def _version(name: str) -> tuple[int, str]:
 
 
 def held_by_plans(table: HudiTable, actions: frozenset[str]) -> dict[Group, str]:
-    """Returns the file groups that pending plans of these actions read, which Hudi puts into no other plan, each with
-    the instant of its plan."""
+    """Returns the file groups that pending plans of these actions read, each with the instant of its plan. Hudi puts
+    such file groups into no other plan."""
     plans = pending_plans(table, actions)
     return {group: plan.instant for plan in plans for group in plan_files.read_by(plan.content)}
 
 
 def _content(table: HudiTable, instant: str) -> dict[str, Any] | None:
-    """Returns the plan of an instant, None if that is pending no more."""
+    """Returns the plan of an instant, None if that is no longer pending."""
     with translated(f"reading the plan of {instant}", expected=JobError):
         text = table.jvm.reads.plan(table.meta, instant)
         return None if text is None else dict(json.loads(text))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Instants of these actions do not change the latest rows and files.
 HOUSEKEEPING = frozenset({"clean", "savepoint", "indexing"})
-# Actions of writes that can be rolled back at the cost of one batch that its writer has yet to finish.
+# Actions of writes whose rollback costs their writer only the unfinished batch.
 INGESTION = frozenset({"commit", "deltacommit"})
 # Operations of writers that replace file groups (`WriteOperationType` of Hudi 1.2).
 OVERWRITES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
@@ -30,8 +30,8 @@ Buckets = dict[str, set[int]]
 class Touched:
     """The targets of a write, according to its instant.
 
-    `groups`: partition path -> file id -> rows written to that file group. `inserts`: partition path -> rows for which
-    an inflight instant does not name the file groups, since they may have to be created. Both are empty for a writer
+    `groups` has the number of rows by partition path and file id. `inserts` has by partition path the number of rows
+    whose file groups an inflight instant does not name, because they may not exist yet. Both are empty for a writer
     that records nothing (Flink's inflight instants are empty files).
     """
 
@@ -68,8 +68,8 @@ class Instant:
 class FileSlice:
     """The latest slice of a file group: a base file (absent in a slice of logs only) and its log files. Sizes in bytes.
 
-    Two equal slices hold the same rows: files of a Hudi table are never changed in place. Before table version 8 the
-    logs of a pending write are there already: `late_writes` are those that completed while the table was open.
+    Two equal slices have the same rows, because files of a Hudi table are never changed in place. Before table version
+    8 a slice includes the logs of pending writes; `late_writes` are those that have completed while the table was open.
     """
 
     partition: str
@@ -103,10 +103,10 @@ class FileSlice:
 class Commit:
     """A completed instant that wrote or replaced files. `completed` is its completion time.
 
-    `files`: partition path -> file id -> paths of the files that it wrote, relative to the base path. `previous`: file
-    group -> the instant of the base file that it replaced, if recorded. `deleted`: file group -> rows that it deleted
-    there. `rows`: path of a file -> rows that it wrote there, by its own count. `extra` is the extra metadata from its
-    writer.
+    `files` has the paths of written files, relative to the base path, by partition path and file id. `previous` maps
+    file groups to the instants of the base files that the commit replaced, if recorded. `deleted` maps file groups to
+    numbers of deleted rows, and `rows` maps file paths to numbers of written rows, both as the commit counts them.
+    `extra` is the writer's extra metadata.
     """
 
     write: CompletedWrite
@@ -125,8 +125,8 @@ class Commit:
 
 @dataclass(frozen=True)
 class Cleanable:
-    """What a clean would delete: `files` maps partition paths to absolute paths. `partitions` are dropped ones without
-    any other file, whose folders Hudi deletes with whatever is in them by then."""
+    """What a clean would delete. `files` maps partition paths to absolute paths. `partitions` are dropped partitions
+    without any other file, whose folders Hudi deletes with everything in them."""
 
     files: dict[str, list[str]] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
@@ -142,10 +142,8 @@ class CleanSummary:
 
 
 def deletes_in_logs(item: FileSlice, commits: Sequence[Commit]) -> int | None:
-    """Returns how many rows of the slice these commits delete at most, also those that came after it was listed.
-
-    None if the commit of one of its logs is not among them.
-    """
+    """Returns the maximum number of rows of the slice that these commits delete, including commits after it was listed.
+    Returns None if the commit of one of its logs is not among them."""
     missing = set(item.log_files)
     since = (item.base_file or "").rpartition("_")[2].partition(".")[0]
     deletes = 0
@@ -174,7 +172,7 @@ def file_slice_of(item: dict[str, Any]) -> FileSlice:
 def touched_of(record: dict[str, Any]) -> Touched:
     """Returns the targets of a write from the JSON form of Hudi's `HoodieCommitMetadata`.
 
-    Raises PathOutsideTableError if it names a path that is not relative to the table, or leads out of it.
+    Raises PathOutsideTableError if the record has a path that is not relative to the table or leads out of it.
     """
     groups: dict[str, dict[str, int]] = {}
     inserts: dict[str, int] = {}
@@ -190,7 +188,7 @@ def touched_of(record: dict[str, Any]) -> Touched:
 
 
 def _written(record: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Returns the stats by partition path."""
+    """Returns the write statistics by partition path."""
     written: dict[str, list[dict[str, Any]]] = record.get("partitionToWriteStats") or {}
     for partition, stats in written.items():
         relative(partition, "a partition in a commit's metadata")

@@ -31,9 +31,9 @@ META_COLUMNS = (
 )
 
 
-# In Hudi 1.2 both skip files that hold wanted rows. The partition statistics of a write during which a compaction ended
-# cover only what it wrote itself (nothing, for a DELETE), so filters miss the partition's other rows until its next
-# commit; and bucket pruning finds nothing on a table with a hashing config (`writer_engines`).
+# In Hudi 1.2 both features skip files with matching rows. If a compaction ends during a write, the partition statistics
+# of that write cover only its own rows (none, for a DELETE), so filters miss the partition's other rows until its next
+# commit. Bucket pruning finds nothing on a table with a hashing config (`writer_engines`).
 _SKIP_NOTHING = {"hoodie.enable.data.skipping": "false", "hoodie.bucket.index.query.pruning": "false"}
 
 
@@ -42,8 +42,8 @@ def current(
 ) -> DataFrame:
     """Returns all rows with meta columns, as of now, or as of the completion of the instant `as_of`.
 
-    Filters skip no files. `by_listing`: the files are those of the storage, whatever the metadata table says. `spark`
-    is the session to read with, a new one by default. Raises `RefusedError` for a table with types that Spark does not
+    Filters skip no files. `by_listing`: files are found by listing the storage, not by the metadata table. `spark` is
+    the session to read with, a new one by default. Raises `RefusedError` for a table with types that Spark does not
     know.
     """
     reader = (spark or table.jvm.spark.newSession()).read.format("hudi").options(**_reading(table))
@@ -59,15 +59,15 @@ def current(
 
 
 def _reading(table: HudiTable) -> dict[str, str]:
-    # If the value of one of several fields has slashes, a path does not tell which part is whose. Then Hudi reads the
-    # columns from the files, but only when it lists them at once.
+    # If values of partition fields contain slashes, Hudi cannot split a path into values. Then it reads the columns
+    # from the files, but only if it lists the partitions eagerly.
     eager = {"hoodie.datasource.read.file.index.listing.mode": "eager"} if len(table.partition_fields) > 1 else {}
     return {**_SKIP_NOTHING, **eager}
 
 
 def not_readable(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of what reads rows by Hudi on Spark 3.5, or lets Hudi merge them, if a column cannot be read:
-    a VARIANT (`HoodieSparkSchemaConverters`, 1.2.0), which Hudi's writers store all the same."""
+    """Returns the refusal of jobs that read or merge rows with Hudi on Spark 3.5, if the table has a VARIANT column,
+    which cannot be read there although Hudi's writers store it (`HoodieSparkSchemaConverters`, 1.2.0)."""
     is_variant = '"logicalType": "variant"'
     columns = [field for field in json.loads(table.schema())["fields"] if is_variant in json.dumps(field["type"])]
     if not columns:
@@ -94,8 +94,8 @@ def count_in_groups(table: HudiTable, groups: Collection[Group]) -> int:
 def keys_there_twice(
     table: HudiTable, partitions: Collection[str] | None, *, by_partition: bool, most: int
 ) -> dict[str, list[str]]:
-    """Returns keys that more than one row of these partition paths has, or of all that the storage lists, each with the
-    partitions of its rows, in which it may be once if `by_partition`."""
+    """Returns duplicate record keys in these partition paths, or in all that the storage lists, each with the
+    partitions of its rows. If `by_partition`, a key may occur once in each partition."""
     with translated("looking for keys that are there twice"):
         wanted = current(table, by_listing=partitions is None)
         if partitions is not None:
@@ -107,7 +107,7 @@ def keys_there_twice(
 
 
 def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) -> int:
-    """Returns how many of these rows a query with a filter does not find, since Hudi's statistics are wrong.
+    """Returns how many of these rows a query with a filter misses because Hudi's statistics are wrong.
 
     `keys` are partition paths and record keys of rows that the table holds.
     """
@@ -116,8 +116,8 @@ def hidden_by_statistics(table: HudiTable, keys: Collection[tuple[str, str]]) ->
     with translated("looking for rows that statistics hide"):
         options = {**_reading(table), "hoodie.enable.data.skipping": "true", "hoodie.metadata.enable": "true"}
         frame = table.jvm.spark.newSession().read.format("hudi").options(**options).load(table.base_path)
-        # The second condition is never met. Without it Hudi looks for the keys in a record index, in which it finds
-        # none of several fields (`RecordLevelIndexSupport`).
+        # The second condition is never true. Without that condition Hudi would look the keys up in a record index,
+        # where it does not find keys of several fields (`RecordLevelIndexSupport`).
         wanted = F.col(RECORD_KEY).isin(sorted({key for _, key in keys})) | (F.col(RECORD_KEY) < "")
         found = frame.where(wanted).select(PARTITION_PATH, RECORD_KEY)
         return len(set(keys) - {(row[0], row[1]) for row in found.collect()})

@@ -1,10 +1,8 @@
-"""Returns S3 connections that Hudi leaks, so that a worker can run for long.
-
-Hudi 1.2.0 never closes a file of the metadata table's log in which it looks up keys (`InLineFsDataInputStream` closes a
-wrapper that does not pass it on). On a disk the garbage collector closes it; from S3A's pool a connection is lost for
-good, some dozens with each job, until none is left and every call hangs. Closing the file system returns all of them,
-but it must not be in use: so that is done between jobs, and no job begins when too many have run since.
-"""
+"""Frees S3 connections that Hudi leaks, so that a worker can run for long. Hudi 1.2.0 never closes the log files of the
+metadata table in which it looks up keys (`InLineFsDataInputStream` closes a wrapper that does not close the file). On a
+local disk the garbage collector closes them; on S3 each one blocks a connection of S3A's pool, some dozens with each
+job, until none is left and every call hangs. Closing the file system frees all of them, but it must not be in use. So
+it is closed between jobs, and no job starts when too many jobs have run since the last close."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SCHEME = "s3a://"
-# Reopening takes a moment, so it is not closed after each job.
+# Reopening takes some time, so the file system is not closed after each job.
 JOBS_BEFORE_CLOSE = 5
 MAX_JOBS_BEFORE_CLOSE = 20
 
@@ -35,7 +33,7 @@ class Connections:
         self._used: dict[str, str] = {}
 
     def has_room(self) -> bool:
-        """Returns whether another job may begin. If not, the running ones must end first."""
+        """Returns whether another job may begin. If not, the running jobs must end first."""
         with self._guard:
             return self._jobs < MAX_JOBS_BEFORE_CLOSE or not self._running
 

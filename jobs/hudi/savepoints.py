@@ -19,8 +19,8 @@ ACTION, RESTORE = "savepoint", "restore"
 
 @dataclass(frozen=True)
 class Savepoint:
-    """A completed savepoint of the commit `instant`. `files` maps partition paths to the names of the files that the
-    table consisted of."""
+    """A completed savepoint of the commit `instant`. `files` maps partition paths to the names of the table's files at
+    that commit."""
 
     instant: str
     by: str
@@ -38,8 +38,8 @@ class PendingRestore:
 
 
 def savepoints_of(table: HudiTable) -> list[Savepoint]:
-    """Returns the completed savepoints, oldest first. Raises HudiError for one that cannot be read: what it saves is
-    then unknown."""
+    """Returns the completed savepoints, oldest first. Raises HudiError if one cannot be read, because its files are
+    unknown then."""
     if not any(item.action == ACTION for item in table.instants()):
         return []
     with translated("reading the savepoints"):
@@ -75,14 +75,14 @@ class Savepoints:
     def create(self, instant: str, by: str, comment: str) -> None:
         """Creates the savepoint of a completed commit; the lock must be held.
 
-        A savepoint that its creator left unfinished is made anew: creators hold the lock.
+        An unfinished savepoint is created again, because no other creator can be active while the lock is held.
         """
         self.remove_unfinished(instant)
         with translated(f"creating the savepoint {instant}"):
             self._client.savepoint(instant, by, comment)
 
     def delete(self, instant: str) -> None:
-        """Deletes a savepoint, also one whose deletion was interrupted; the lock must be held."""
+        """Deletes a savepoint, or completes an interrupted deletion; the lock must be held."""
         with translated(f"deleting the savepoint {instant}"):
             self._client.deleteSavepoint(instant)
         self.remove_unfinished(instant)
@@ -116,7 +116,7 @@ class Savepoints:
         """Puts a restore on the timeline, as REQUESTED, with the instants that it will roll back. The lock must be
         held.
 
-        Hudi's own `restoreToSavepoint` makes up the instant; here it must be known before.
+        Hudi's own `restoreToSavepoint` generates the instant; here the caller must know it before.
         """
         with translated(f"planning to restore {savepoint}"):
             meta, context = self._table.meta, self._jvm.engine_context
@@ -125,12 +125,10 @@ class Savepoints:
             table.scheduleRestore(context, restore, savepoint)
 
     def forget_requested_rollbacks(self, instants: Collection[str]) -> None:
-        """Removes those of these rollbacks from the timeline that were only requested; the lock must be held.
-
-        A restore that goes on requests its rollbacks anew. At its end Hudi (1.2.0) deletes the inflight file of each
-        pending rollback since it began, and fails at one that never had any, again at each attempt
-        (`BaseRestoreActionExecutor.finishRestore`).
-        """
+        """Removes the rollbacks among these that are only requested from the timeline; the lock must be held. A
+        continued restore requests its rollbacks again. At its end Hudi (1.2.0) deletes the inflight file of each
+        pending rollback since its start, and fails at a rollback without one, at every attempt
+        (`BaseRestoreActionExecutor.finishRestore`)."""
         with translated("removing the requested rollbacks of a restore"):
             timeline = self._table.meta.reloadActiveTimeline()
             pending = timeline.filterPendingRollbackTimeline().getInstantsAsStream()
@@ -140,9 +138,7 @@ class Savepoints:
             self._table.meta.reloadActiveTimeline()
 
     def restore(self, savepoint: str) -> None:
-        """Executes the restore that was scheduled last, or goes on with it; the lock must be held all the time.
-
-        Rolls back commits, newest first, and deletes their files, for good.
-        """
+        """Executes or continues the restore that was scheduled last; the lock must be held all the time. Rolls back
+        commits, newest first, and permanently deletes their files."""
         with translated(f"restoring {savepoint}"):
             self._client.restoreToSavepoint(savepoint)

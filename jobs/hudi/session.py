@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import dropped_objects, google_connector, ivy
+from jobs.hudi import dropped_objects, google_connector, ivy, session_python
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
@@ -43,9 +43,9 @@ HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # The packages for `s3a`: the S3 file system of the Hadoop that PySpark brings (3.3.4), with only the modules of
 # Amazon's SDK that it needs (7 MB; its default is a bundle of 280 MB). Spark provides the rest.
 S3A = "s3a"
-# The same for `gs`: Google's connector, which no coordinate names (`google_connector`).
+# Google's connector for `gs`, which Maven coordinates cannot name (`google_connector`).
 GS = "gs"
-# And for `abfs` and `abfss`: Hadoop's file system for Azure (6 MB).
+# Hadoop's file system for Azure (6 MB), for `abfs` and `abfss`.
 ABFS = "abfs"
 _S3A_PACKAGES = (
     "org.apache.hadoop:hadoop-aws:3.3.4",
@@ -66,27 +66,27 @@ _PROVIDED = (
 _PROVIDED_TO_ABFS = (*_PROVIDED, "com.google.guava:guava")
 # pyarrow's default, mimalloc, retains up to 100 MiB more of the memory that a task has freed.
 MEMORY_OF_TASKS = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc"} if "jemalloc" in pa.supported_memory_backends() else {}
-# Hadoop's default is too low for the connections that Hudi leaks (`jobs.hudi.s3a_recycling`). A different value was set
-# on purpose.
+# Hadoop's default is too low for the connections that Hudi leaks (`jobs.hudi.s3a_recycling`). Any other value was set
+# by the user and stays.
 S3_CONNECTIONS, HADOOPS_S3_CONNECTIONS = "fs.s3a.connection.maximum", "96"
 
 
-# Forty times the calls and ten times the loops of Java's defaults before the second compiler takes a method: it took a
-# sixth of the CPU of jobs on small tables, for methods that few of them call again. What is called for each row still
-# gets there within a second or two.
+# The second compiler compiles a method only after forty times the calls and ten times the loops of Java's defaults.
+# Java's defaults cost a sixth of the CPU of jobs on small tables, for methods that few jobs call again. Methods that
+# are called for each row are still compiled within a second or two.
 _COMPILE_LATER = " ".join(
     f"-XX:Tier4{name}Threshold={count}"
     for name, count in {"Invocation": 200_000, "MinInvocation": 24_000, "Compile": 600_000, "BackEdge": 400_000}.items()
 )
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
-_JVM_OPTIONS, _PYTHON = "spark.driver.extraJavaOptions", "spark.pyspark.python"
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _PACKAGES, _IVY, _IVY_SETTINGS = "spark.jars.packages", "spark.jars.ivy", "spark.jars.ivySettings"
 _LAST_LINES_SECONDS = 2.0
 
 
 class NoSessionError(ConnectionError):
-    """Spark did not start: its master does not answer or refuses us, an option is wrong, or this machine lacks what it
-    needs."""
+    """Spark did not start: its master does not answer or refuses, an option is wrong, or this machine lacks
+    something."""
 
     def __init__(self, master: str, problem: Problem) -> None:
         reason = problem.detail if problem.type == SPARK_NOT_STARTED.type else f"{problem.title}: {problem.detail}"
@@ -112,15 +112,13 @@ def start_session(
 ) -> SparkSession:
     """Returns the Spark session with Hudi 1.2. The first start on a machine downloads the Hudi bundle (80 MB) with Ivy.
 
-    `packages` are more Maven coordinates, `s3a`, `gs` or `abfs`. `jars` is a folder with the bundle, which is then not
-    downloaded; if it has the jars of those too, these are not either. `storage_options` are Hadoop's, such as
-    `fs.s3a.endpoint`.
-    Packages are looked for in the Maven repository of the user on this machine only with `local_maven`.
-    `log` gets the log of the JVM, if this starts one. `conf` are options of Spark; those of `spark_options.OWNED` win
-    over them.
+    `packages` are further Maven coordinates, `s3a`, `gs` or `abfs`. `jars` is a folder with the bundle, and possibly
+    the jars of the packages, which are then not downloaded. `storage_options` are Hadoop's, such as `fs.s3a.endpoint`.
+    The user's Maven repository on this machine is searched only if `local_maven` is set. `log` gets the log of the JVM,
+    if this call starts one. `conf` are options of Spark; `spark_options.OWNED` override them.
 
-    Under `spark-submit` the JVM runs already: its master, its memory and its jars stay, and whatever it was given wins
-    over the defaults here, as does what `spark-defaults.conf` says. Raises `NoSessionError`, `NoTicketError`.
+    Under `spark-submit` the JVM runs already: its master, memory and jars stay, and its options override the defaults
+    here. So do those of `spark-defaults.conf`. Raises `NoSessionError`, `NoTicketError`.
     """
     master = effective_master(master)
     try:
@@ -147,10 +145,10 @@ def start_session(
         chosen[_JVM_OPTIONS] = " ".join(filter(None, of_jvm))
     # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
     os.environ["JAVA_HOME"] = str(home)
-    os.environ["PYSPARK_PYTHON"] = _python(master, chosen, given)
+    os.environ["PYSPARK_PYTHON"] = session_python.python(master, chosen, given)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(MEMORY_OF_TASKS)
-    unset = {key: value for key, value in _defaults().items() if key not in given}
+    unset = {key: value for key, value in {**_defaults(), **session_python.daemon(master)}.items() if key not in given}
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
@@ -160,10 +158,10 @@ def start_session(
     if hadoop.get(S3_CONNECTIONS) == HADOOPS_S3_CONNECTIONS:
         hadoop.set(S3_CONNECTIONS, "1000")
     for key, value in (storage_options or {}).items():
-        # Only now: as Spark options, the secrets among them would be on the JVM's command line.
+        # The options are set after the start, because as Spark options the secrets would be on the JVM's command line.
         hadoop.set(key.removeprefix("spark.hadoop."), value)
     log_in(session)
-    _without_jars_in_python(session.sparkContext)
+    session_python.drop_jars(session.sparkContext)
     _look_up_functions(session)
     if not is_local(master):
         ship_jobs(session.sparkContext)
@@ -179,7 +177,7 @@ def _session(options: Mapping[str, str], log: JvmLog | None = None) -> SparkSess
     master = options["spark.master"]
     try:
         if SparkContext._gateway is None:
-            # Only what starts the JVM downloads jars: a master that does not answer holds up no other session.
+            # Only the start of the JVM downloads jars, so the lock is not held while Spark waits for its master.
             with _one_at_a_time():
                 SparkContext._ensure_initialized(gateway=_gateway(options, log))
         return SparkSession.builder.config(map=dict(options)).getOrCreate()
@@ -188,15 +186,14 @@ def _session(options: Mapping[str, str], log: JvmLog | None = None) -> SparkSess
         said = first_line(error)
         raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", said)) from error
     except OSError as error:
-        # Python's part of the start writes files, too.
+        # PySpark itself writes files during the start, too.
         raise NoSessionError(master, explained(f"{_last_lines(log)}\n{error}", str(error))) from error
 
 
 def _gateway(options: Mapping[str, str], log: JvmLog | None) -> Any:
-    """Starts the JVM. If packages are missing, it is tried once more without what Ivy remembers of them: they may have
-    been looked for where they are not whole."""
+    """Starts the JVM. If packages are missing, this removes incomplete modules from Ivy's cache and tries once more."""
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
-    # The JVM says on its standard output that it does not get its memory.
+    # The JVM reports missing memory on its standard output.
     of_jvm = {"stderr": log.stderr, "stdout": log.stderr} if log else {}
     if options.get(_IVY_SETTINGS) == str(_OWN_IVY_SETTINGS):
         ivy.write_settings(_OWN_IVY_SETTINGS)
@@ -234,16 +231,8 @@ def _given() -> dict[str, str]:
         return {}
 
 
-def _python(master: str, chosen: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Returns the Python of the tasks: on a cluster the one that was chosen, since there it may be another one."""
-    if is_local(master):
-        return sys.executable
-    by_options = chosen.get(_PYTHON) or given.get(_PYTHON)
-    return by_options or os.environ.get("PYSPARK_PYTHON") or sys.executable
-
-
 def _connectors(packages: Sequence[str], folder: Path | None, home: Path, java_options: str) -> list[Path]:
-    """Returns the jars of packages that no coordinate names. Raises ConnectorMissingError."""
+    """Returns the jars of packages that Maven coordinates cannot name. Raises ConnectorMissingError."""
     if GS not in packages or (folder and list(folder.glob(f"*{google_connector.JAR}"))):
         return []
     with _one_at_a_time():
@@ -257,7 +246,7 @@ def _jars(packages: Sequence[str], folder: Path | None = None, more: Sequence[Pa
     """
     jars = jars_of(folder) if folder else []
     chosen = [] if folder else [HUDI_BUNDLE]
-    # The packages behind a short name, unless the folder has them.
+    # The coordinates for a short name, unless the folder has these jars.
     wanted = {name: found for name, found in _SHORT.items() if not any(_is_jar_of(found[0], jar) for jar in jars)}
     for package in packages:
         if package != GS:
@@ -281,7 +270,8 @@ def jars_of(folder: Path) -> list[Path]:
 
 
 def bundle(folder: Path | None) -> Path | None:
-    """Returns Hudi's bundle: that of the folder, or without one that of the cache. None if the next session fetches it.
+    """Returns Hudi's bundle in the folder; without a folder the one in the cache, or None if the next session has to
+    fetch it.
 
     Raises BundleMissingError.
     """
@@ -301,25 +291,15 @@ def _jar_name(package: str) -> str:
 
 
 def _silence_lock_retries(session: SparkSession) -> None:
-    """Keeps Hudi from logging a stack trace for each attempt at a lock that others hold: 36 lines a second."""
+    """Prevents Hudi from logging a stack trace for each attempt at a lock that others hold: 36 lines a second."""
     jvm: Any = session._jvm
     log4j = jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel("org.apache.hudi.common.util.RetryHelper", log4j.Level.OFF)
 
 
-def _without_jars_in_python(context: Any) -> None:
-    """Removes the jars of `spark.jars.packages` from the path of Python modules, to which spark-submit adds them.
-
-    Every task makes its worker read the directories of all archives on that path (`invalidate_caches`): 40 000 entries
-    for Hudi's bundle, about 0.05 CPU seconds per task.
-    """
-    context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
-    sys.path[:] = [entry for entry in sys.path if not entry.endswith(".jar")]
-
-
 def _look_up_functions(session: SparkSession) -> None:
-    """Lets PySpark look up once what every function of a query and every selection of columns asks the JVM for: to find
-    a class, the JVM searches all jars for its name in each imported package, which takes a millisecond or two."""
+    """Caches the Java classes that every function of a query and every selection of columns looks up. For each look-up
+    the JVM searches all jars for the name in each imported package, which takes a millisecond or two."""
     jvm: Any = session._jvm
     for name in ("functions", "PythonUtils", "PythonSQLUtils"):
         setattr(jvm, name, getattr(names(jvm), name))

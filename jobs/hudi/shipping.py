@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def ship_jobs(context: SparkContext) -> None:
-    """Lets the executors have the package; if it came from an archive, `spark-submit --py-files` has sent that."""
+    """Sends the package to the executors. If it came from an archive, `spark-submit --py-files` has sent it already."""
     folder = Path(jobs.__path__[0])
     if not folder.is_dir():
         return
     session: Any = context
-    # Spark serves the file to executors that start later, so it is in the folder that goes with the session.
+    # Spark serves the file to executors that start later, so it must exist as long as the session.
     archive = Path(session._temp_dir, "jobs.zip")
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for module in sorted(folder.rglob("*.py")):
             file.write(module, Path(folder.name, module.relative_to(folder)))
     context.addPyFile(str(archive))
-    # Here the modules are those that are imported already.
+    # The driver keeps its own modules, which are imported already.
     sys.path[:] = [entry for entry in sys.path if not entry.endswith(f"/{archive.name}")]

@@ -1,4 +1,4 @@
-"""Lists a table's latest file slices, and tells those apart whose files are the same but hold more rows that count."""
+"""Lists a table's latest file slices, and distinguishes slices with the same files but more committed rows."""
 
 from __future__ import annotations
 
@@ -27,26 +27,37 @@ class SliceListing:
     def __init__(self, table: OpenedTable) -> None:
         self._table = table
         self._slices: list[FileSlice] = []
-        # The completed instants at which `_slices` were listed, and whether by the metadata table.
+        # The completed instants when `_slices` were listed, and whether the metadata table was used.
         self._listed_at: tuple[frozenset[str], bool] | None = None
-        # A reader that is open, and the same of it.
+        # An open reader, and the value of `_at` when it was opened.
         self._open: Any = None
         self._opened_at: tuple[frozenset[str], bool] | None = None
         self._late = _LateWrites()
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """Yields a reader of partitions and files as of now. Until the end the latest slices are listed by it, unless
-        an instant completes: what it has read of the metadata table is read once."""
+        """Yields a reader of partitions and files as of now. Until the end of the context partitions and the latest
+        slices are listed with it, and it is yielded again, unless an instant completes; so the metadata table is read
+        only once."""
         instants = self._table.instants()
+        if self._open is not None and self._at(instants) == self._opened_at:
+            yield self._open
+            return
         self._table.reload()
-        at = self._at(instants)
+        at, before = self._at(instants), (self._open, self._opened_at)
         with listing(self._table, from_metadata=at[1]) as reader:
             self._open, self._opened_at = reader, at
             try:
                 yield reader
             finally:
-                self._open = self._opened_at = None
+                self._open, self._opened_at = before
+
+    def partitions(self) -> list[str]:
+        """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
+        if self._open is not None and self._at(self._table.instants()) == self._opened_at:
+            return _partitions_by(self._table, self._open)
+        with listing(self._table, from_metadata=self._table.is_listed_by_metadata) as reader:
+            return _partitions_by(self._table, reader)
 
     def latest(self) -> list[FileSlice]:
         # The visible files change with the completed instants only, and reading the timeline is cheaper than listing.
@@ -69,17 +80,17 @@ class SliceListing:
         return completed, self._table.is_listed_by_metadata
 
     def listed(self, *, from_metadata: bool, by: Any = None) -> list[FileSlice]:
-        """Lists by an open reader, or by one of its own."""
+        """Lists with the open reader `by`, or else with a new one."""
         table, jvm = self._table, self._table.jvm
         opened = nullcontext(by) if by is not None else listing(table, from_metadata=from_metadata)
         with translated("listing the file slices"), opened as reader:
-            # A reader keeps what it has read of the metadata table, so partitions and files take one look-up.
+            # A reader caches the metadata table, so partitions and files take one look-up together.
             is_usual = from_metadata == table.is_listed_by_metadata
-            paths = _partitions_by(table, reader) if is_usual else partitions(table)
+            paths = _partitions_by(table, reader) if is_usual else self.partitions()
             read = jvm.reads.slices(table.meta, reader, jvm.list(paths))
             found = [file_slice_of(item) for item in json.loads(read)]
         for item in found:
-            # The metadata table names the files.
+            # The metadata table may name files outside of the table.
             inside(table.base_path, item.base_file or "", "a file slice")
         return found
 
@@ -97,14 +108,8 @@ def listing(table: OpenedTable, *, from_metadata: bool) -> Iterator[Any]:
         found.close()
 
 
-def partitions(table: OpenedTable) -> list[str]:
-    """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
-    with listing(table, from_metadata=table.is_listed_by_metadata) as reader:
-        return _partitions_by(table, reader)
-
-
 def _partitions_by(table: OpenedTable, reader: Any) -> list[str]:
-    """Returns the partition paths by a reader of `listing`. Raises PathOutsideTableError if one leads out of the
+    """Returns the partition paths with a reader of `listing`. Raises PathOutsideTableError if one leads out of the
     table."""
     with translated("listing the partitions"):
         found = sorted(relative(path, "a partition path") for path in table.jvm.read(reader.getAllPartitionPaths()))
@@ -115,8 +120,8 @@ def _partitions_by(table: OpenedTable, reader: Any) -> list[str]:
 class _LateWrites:
     """The writes that completed between the listings of a table before version 8.
 
-    There a log file belongs to its slice as soon as it exists, while its rows count as soon as its write completes. So
-    a slice that was read in between has the same files as afterwards, but lacks rows.
+    There a log file belongs to its slice as soon as it exists, but readers see its rows only when its write completes.
+    So a slice that was read in between has the same files as afterwards, but fewer rows.
     """
 
     def __init__(self) -> None:
@@ -132,8 +137,8 @@ class _LateWrites:
         if self._completed is not None:
             for instant in completed - self._completed:
                 self._take(instant, table.touched(instant))
-            # The oldest instants are archived first. What one of them wrote to is not known any more; one that is gone
-            # though older ones are there was rolled back.
+            # The oldest instants are archived first, and then their targets are unknown. An instant that is gone while
+            # older ones exist was rolled back.
             oldest = min(completed, default="")
             newest_known = max(self._completed | self._pending, default=oldest)
             archived = {instant for instant in self._pending - completed - pending if instant < oldest}

@@ -1,4 +1,5 @@
-"""Small files of JSON that Groundskeeper leaves in a table's storage: anybody may have written to them since."""
+"""Small JSON files that Groundskeeper stores in a table's folder. Others may have changed them, so any content is
+tolerated."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ MAX_BYTES = 64 * 1024
 
 
 def read_object(jvm: Jvm, storage: Any, path: str, what: str, most: int = MAX_BYTES) -> dict[str, Any]:
-    """Returns the object in a file; empty if there is no such file, or something else in it. `what` it is, in words."""
+    """Returns the object in a file; empty if there is no such file or no object in it. `what` describes the file in
+    errors."""
     try:
         with translated(f"reading {what}", expected=FileMissingError):
             content = jvm.reads.text(storage, path, most)

@@ -22,8 +22,8 @@ _MOST = 200
 
 
 def record(context: SparkContext, group: str, steps: Sequence[tuple[datetime, str]], parent: str | None) -> None:
-    """Adds a span for each Spark job of this job group, the first ones only if there are very many, below the step in
-    which it began. `steps` are these with their beginnings, in order. Does nothing while no traces are exported."""
+    """Adds a span for each Spark job of this job group, up to a maximum, below the step in which it began. `steps` are
+    the steps with their start times, in order. Does nothing if no traces are exported."""
     if not tracing.is_on() or parsed(parent) is None:
         return
     tracker: Any = context.statusTracker()

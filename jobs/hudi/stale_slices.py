@@ -1,8 +1,6 @@
-"""Reads the rows of stale writes with Hudi itself, although their file groups are out of use.
-
-No Hudi reader reads a file group that was replaced. So its files are copied to a separate table beside the real one,
-with the timeline except for the instants that replaced them; there Hudi merges base file and logs as usual, whatever
-the payload, the merge mode or the format of the blocks.
+"""Reads the rows of stale writes with Hudi itself, although their file groups were replaced. Hudi's readers ignore
+replaced file groups. So the files are copied to a temporary table next to the real one, with the timeline except for
+the replacing instants. There Hudi merges base file and logs as usual, for any payload, merge mode and format of blocks.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ NOTHING_BEFORE = "null"
 class DeletedKey:
     """A key that a stale write deleted.
 
-    `ordering` is the delete's own ordering value as text, None if it has none and so applies to every row.
+    `ordering` is the ordering value of the delete as text; None if it has none, so that it applies to every row.
     """
 
     partition: str
@@ -47,7 +45,7 @@ class DeletedKey:
 
 @contextmanager
 def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Commit], name: str) -> Iterator[DataFrame]:
-    """Yields the rows of the stale file slices, meta columns included, from a table that is removed at the end.
+    """Yields the rows of the stale file slices with meta columns, from a temporary table that is removed at the end.
 
     `name` makes its folder unique beside the table's. Raises `FilesGoneError` when a stale write's files were removed.
     """
@@ -63,7 +61,7 @@ def copied(table: HudiTable, stale: Sequence[StaleWrite], commits: Sequence[Comm
             missing = copier.missing(stale, commits)
         if missing:
             raise FilesGoneError(", ".join(missing[:5]))
-        # Without the metadata table nothing is skipped by statistics.
+        # The metadata table is off, so that statistics skip nothing.
         yield table.jvm.spark.read.format("hudi").option("hoodie.metadata.enable", "false").load(target)
     finally:
         with translated("removing the copied file slices"):
@@ -88,8 +86,8 @@ def deleted_from_base_files(
 ) -> list[DeletedKey]:
     """Returns, for copy-on-write, the keys in the base file before the stale write that are missing from its own.
 
-    `rows` are those of `copied`. A file group that was created in place of a replaced one has no previous base file:
-    see `lost_deletes`.
+    `rows` are those of `copied`. A stale write to a file group whose base file is gone has created a new one without a
+    previous base file: see `lost_deletes`.
     """
     found: list[DeletedKey] = []
     files = {commit.write.instant: commit.files for commit in commits}
@@ -111,9 +109,8 @@ def deleted_from_base_files(
 
 
 def lost_deletes(stale: Sequence[StaleWrite], commits: Sequence[Commit]) -> dict[str, int]:
-    """Returns copy-on-write instants whose deleted keys cannot be determined any more -> the number of these deletes.
-
-    Hudi looked for the replaced base file, found none, and wrote a new one without the rows to delete.
+    """Returns the copy-on-write instants whose deleted keys cannot be determined any more, with the number of these
+    deletes. For such a write Hudi did not find the replaced base file, and wrote a new one without the rows to delete.
     """
     known = {commit.write.instant: commit for commit in commits}
     found: dict[str, int] = {}
@@ -151,7 +148,7 @@ def _deletes(table: HudiTable, path: str, partition: str, instant: str) -> list[
                 continue
             for record in block.getRecordsToDelete():
                 value = record.getOrderingValue()
-                # 0 and null mean a delete that applies whatever ordering value the row has
+                # A delete with 0 or null applies to every row, whatever its ordering value
                 # (`OrderingValues.getDefault`).
                 ordering = None if value is None or str(value) == "0" else str(value)
                 found.append(DeletedKey(partition, str(record.getRecordKey()), instant, ordering))

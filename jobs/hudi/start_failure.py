@@ -1,4 +1,4 @@
-"""Finds out why Spark did not start, from the output of its JVM or from the error with which it refused."""
+"""Determines why Spark did not start, from the output of its JVM or from its error."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LONGEST = 500
 
 
 def explained(text: str, fallback: str) -> Problem:
-    """Returns the problem by what the JVM wrote and by what was raised; `fallback` is the detail if they tell none."""
+    """Returns the problem for the output of the JVM and the error; `fallback` is the detail if `text` has none."""
     if missing := list(dict.fromkeys(_UNFETCHED.findall(text))):
         names = ", ".join(":".join(each) for each in missing[:3])
         tried = ", ".join(dict.fromkeys(_tried(text)))
@@ -53,12 +53,12 @@ def explained(text: str, fallback: str) -> Problem:
 
 
 def is_of_packages(text: str) -> bool:
-    """Returns whether packages are missing: another attempt without what Ivy remembers may find them."""
+    """Returns whether packages are missing, so that another attempt with a cleared cache of Ivy may find them."""
     return bool(_UNFETCHED.search(text))
 
 
 def _tried(text: str) -> Iterator[str]:
-    """Yields the repositories that Ivy tried, by the addresses of what it looked for there."""
+    """Yields the repositories that Ivy has tried, from the addresses in its output."""
     lines = iter(text.splitlines())
     for line in lines:
         if match := _TRIED.match(line):

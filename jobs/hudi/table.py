@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.contract import WriterEngine
 from jobs.errors import FileMissingError, JobError
 from jobs.format.table_version import WITH_COMPLETION_TIMES
-from jobs.hudi import hashing_config, indexes, slice_listing
+from jobs.hudi import hashing_config, indexes
 from jobs.hudi.commit_order import in_order
 from jobs.hudi.file_listing import ListedFile, listed
 from jobs.hudi.flink_mark import flink_mark
@@ -55,14 +55,14 @@ _READ = {
 class HudiTable(OpenedTable):
     """One table. Timeline and file slices are always current, the rest as of the last `reload()`.
 
-    `lock_wait_seconds` is how long it took so far to get its lock.
+    `lock_wait_seconds` is the total time that the job has waited for the table's lock.
     """
 
     def __init__(self, jvm: Jvm, table: contract.Table) -> None:
         super().__init__(jvm, table)
         self.lock_wait_seconds = 0.0
         self._listing = SliceListing(self)
-        # An instant that was rolled back may complete again, with other files, so the key has both of its times.
+        # A rolled-back instant may complete again with other files, so the key has both of its times.
         self._commits: dict[tuple[str, str | None], Commit] = {}
         self.clock = TableClock(self)
 
@@ -96,10 +96,8 @@ class HudiTable(OpenedTable):
         ]
 
     def pending_writes(self) -> list[Instant]:
-        """Returns the pending instants of ingestion, among them inflight overwrites and deletions of partitions.
-
-        A replacecommit that is only requested does not say yet what it is.
-        """
+        """Returns the pending instants of writers, including inflight overwrites and deletions of partitions. A
+        requested replacecommit is left out, because it does not show its operation yet."""
         return [
             item
             for item in self.pending()
@@ -113,7 +111,7 @@ class HudiTable(OpenedTable):
         return pending.action in {COMPACTION, LOG_COMPACTION, CLUSTERING}
 
     def is_clustering_plan(self, requested: str) -> bool:
-        """Returns whether this pending replacecommit is a plan: before table version 8 a clustering looks like one."""
+        """Returns whether this pending replacecommit is a clustering plan, as before table version 8."""
         with translated(f"reading the plan of {requested}"):
             instants = self.meta.reloadActiveTimeline().filterPendingReplaceTimeline()
             plans = self.jvm.hudi.common.util.ClusteringUtils
@@ -125,7 +123,7 @@ class HudiTable(OpenedTable):
 
     @reread
     def _operation_of(self, pending: Instant) -> str | None:
-        """Returns the operation in an inflight instant; None before, and when the instant is gone."""
+        """Returns the operation of an inflight instant; None if it is still requested or gone."""
         if pending.state != "INFLIGHT":
             return None
         with translated(f"reading {pending.requested}", expected=FileMissingError):
@@ -138,9 +136,7 @@ class HudiTable(OpenedTable):
     @reread
     def commits(self) -> list[Commit]:
         """Returns the active timeline's completed instants that wrote or replaced files, in the order of completion.
-
-        What was read before is not read again.
-        """
+        The metadata of known instants is cached."""
         known = ",".join(f"{requested}/{completed}" for requested, completed in self._commits)
         with translated("reading the timeline's commits", expected=FileMissingError):
             listed = json.loads(self.jvm.reads.commits(self.meta, known))
@@ -153,7 +149,7 @@ class HudiTable(OpenedTable):
 
     @reread
     def rollbacks(self) -> dict[str, str]:
-        """Returns what was rolled back -> the instant that rolled it back, by the active timeline."""
+        """Returns the rolled-back instants, each with its rollback's instant, by the active timeline."""
         if not any(item.action == "rollback" for item in self.instants()):
             return {}
         with translated("reading the rollbacks", expected=FileMissingError):
@@ -188,11 +184,8 @@ class HudiTable(OpenedTable):
 
     @cached_property
     def may_have_flink(self) -> str | None:
-        """The evidence, in words for users, that a Flink job may be writing the table; None without any.
-
-        Declared engines and those that the service has found take precedence; without either, the marks on the table
-        count.
-        """
+        """A sentence for users with the evidence that a Flink job may be writing the table; None if there is none.
+        Declared and detected engines take precedence over marks on the table."""
         engines = self.declared.writers_engines
         if WriterEngine.FLINK in engines:
             return "Flink is a declared or detected writer"
@@ -200,14 +193,14 @@ class HudiTable(OpenedTable):
 
     @cached_property
     def flink_mark(self) -> str | None:
-        """The mark, in words for users, that Flink has left on this table; None without any."""
+        """A sentence for users about the mark that Flink has left on this table; None if there is none."""
         return flink_mark(self, self.commits())
 
     # -- files
 
     def partitions(self) -> list[str]:
         """Returns the partition paths. Raises PathOutsideTableError if one leads out of the table."""
-        return slice_listing.partitions(self)
+        return self._listing.partitions()
 
     def files_in(self, partition: str) -> set[str]:
         """Returns the names of all files in the folder of a partition; empty without that folder."""
@@ -219,8 +212,8 @@ class HudiTable(OpenedTable):
             return listed(self.jvm, self.storage, f"{self.base_path}/{folder}".rstrip("/"))
 
     def reading(self) -> AbstractContextManager[Any]:
-        """Yields Hudi's reader of partitions and files (`HoodieTableMetadata`) as of now; until the end `file_slices`
-        lists by it, unless an instant completes."""
+        """Yields Hudi's reader of partitions and files (`HoodieTableMetadata`) as of now. Until the end of the context
+        `partitions` and `file_slices` list with it, unless an instant completes."""
         return self._listing.reading()
 
     def file_slices(self) -> list[FileSlice]:
@@ -240,5 +233,5 @@ class HudiTable(OpenedTable):
     # -- bucket index
 
     def bucket_rules(self) -> BucketRules | None:
-        """Returns each partition's number of buckets, by the hashing config or else as the writers declare it."""
+        """Returns each partition's number of buckets, by the hashing config or else by the declared index."""
         return hashing_config.rules_of(self)

@@ -8,7 +8,7 @@ from jobs.format.table_version import WITH_COMPLETION_TIMES
 
 
 class TableProperties:
-    """The answers of one table's properties."""
+    """Typed access to one table's properties."""
 
     @property
     @abstractmethod
@@ -24,8 +24,8 @@ class TableProperties:
 
     @property
     def has_logs_named_by_slice(self) -> bool:
-        """Whether names of logs may have the instant of their file slice, not that of their writer: before table
-        version 8, and in what an upgrade from there has left uncompacted (`SevenToEightUpgradeHandler`, 1.2)."""
+        """Whether names of logs may have the instant of their file slice instead of their writer's: before table
+        version 8, and in file slices that an upgrade has left uncompacted (`SevenToEightUpgradeHandler`, 1.2)."""
         initial = int(self.properties.get("hoodie.table.initial.version", self.version))
         return min(initial, self.version) < WITH_COMPLETION_TIMES
 
@@ -35,7 +35,8 @@ class TableProperties:
 
     @property
     def has_meta_fields(self) -> bool:
-        """Whether files hold the key and partition path of each row. Without, Hudi computes them from its columns."""
+        """Whether files store the key and partition path of each row. If not, Hudi computes them from the row's
+        columns."""
         return self.properties.get("hoodie.populate.meta.fields", "true").lower() == "true"
 
     @property

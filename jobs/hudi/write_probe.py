@@ -1,4 +1,4 @@
-"""A probe of whether this worker may write to a folder of a table: it makes a small file there and removes it again."""
+"""Tests whether this worker can write to a folder of a table, by making and removing a small file."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from jobs.storage_errors import StorageDeniedError
 if TYPE_CHECKING:
     from jobs.hudi.jvm import Jvm
 
-# Hudi's timelines, which are folders like this one before table version 8, leave out what is no instant.
+# Before table version 8 this folder is the timeline; Hudi ignores files there that are not instants.
 _NAME = ".groundskeeper-probe-"
-# The signature of a lock has as many bytes.
+# The signature of a lock file has as many bytes.
 _BYTES = 512
 
 
 def require_writable(jvm: Jvm, folder: str) -> None:
-    """Raises `StorageRefusedError` if the storage lets this worker make or remove no file in the folder, and another
-    `JobError` if it does not answer."""
+    """Raises `StorageRefusedError` if the storage does not let this worker make or remove a file in the folder, and
+    another `JobError` if it does not answer."""
     path = f"{folder}/{_NAME}{uuid.uuid4().hex[:12]}"
     try:
         with translated(f"writing to {folder}"):
             jvm.reads.probe(jvm.storage_conf(), path, _BYTES)
     except StorageDeniedError:
-        # S3 gives no reason in its answer to a request for a head, which comes first; it does in that to a listing.
+        # S3 gives no reason for refusing the HEAD request that comes first, but it does for a listing.
         with suppress(FileMissingError), translated(f"listing {folder}"):
             parent = jvm.hudi.storage.StoragePath(path).getParent()
             jvm.hudi.storage.HoodieStorageUtils.getStorage(parent, jvm.storage_conf()).listDirectEntries(parent)

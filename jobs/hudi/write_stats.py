@@ -1,4 +1,4 @@
-"""Hudi's statistics of the files that it wrote, before its commit: `HoodieWriteStat` (1.2.0), one per file."""
+"""Hudi's statistics of written files before their commit: `HoodieWriteStat` (1.2.0), one per file."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WriteStat:
-    """One written base file of `bytes`. `path` is relative to the base path; the others count rows.
-
-    In a compaction, `inserts` are the rows of the logs whose keys the old base file does not have, and `deletes` the
-    keys that the logs delete. `corrupt_blocks` of the logs were left out: as a rule the remains of a failed append.
+    """One written base file. `path` is relative to the base path, `bytes` is its size; the other members count rows. In
+    a compaction, `inserts` are the rows of the logs whose keys the old base file does not have, and `deletes` the keys
+    that the logs delete. `corrupt_blocks` counts skipped log blocks, which are usually the remains of a failed append.
     """
 
     partition: str
@@ -48,8 +47,8 @@ class WriteStat:
 
 
 def put(jvm: Jvm, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
-    """Makes a begun compaction (`HoodieWriteMetadata`) one whose files are written: Hudi's own task for them, which has
-    not run yet, is replaced by these statistics."""
+    """Replaces Hudi's own task of a begun compaction (`HoodieWriteMetadata`), which has not run yet, by the statistics
+    of files that are already written."""
     by_partition: dict[str, list[Json]] = {}
     for stat in stats:
         by_partition.setdefault(stat["partitionPath"], []).append(stat)
@@ -60,8 +59,8 @@ def put(jvm: Jvm, begun: Any, stats: Sequence[Json]) -> list[WriteStat]:
 
 
 def written_by(jvm: Jvm, client: Any, begun: Any) -> list[WriteStat]:
-    """Returns the statistics of a begun compaction or clustering (`HoodieWriteMetadata`), and writes its files, unless
-    that was done. Hudi keeps the statuses for its commit, which asks for them in the same way."""
+    """Writes the files of a begun compaction or clustering (`HoodieWriteMetadata`), unless that was done before, and
+    returns their statistics. Hudi keeps the statuses for its commit."""
     services = client.getTableServiceClient()
     found = jvm.call_hidden(services, "triggerWritesAndFetchWriteStats", begun).getDataTableWriteStats()
     return [WriteStat.parse(stat) for stat in jvm.read(found)]

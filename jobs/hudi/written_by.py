@@ -1,9 +1,6 @@
-"""The version of Hudi that wrote to a table, as far as the timeline tells.
-
-Only table version 6 has writers older than 1.0, and there commits are JSON of the writer's own classes: since 1.0 each
-`HoodieWriteStat` has `numUpdates` (seen with 0.15.0, 1.0.2, 1.1.1 and 1.2.0). All releases write the same fields since
-version 8.
-"""
+"""The version of Hudi that wrote to a table, as far as the timeline shows it. Only table version 6 has writers older
+than 1.0. Its commits are JSON of the writer's classes, and since 1.0 each `HoodieWriteStat` has `numUpdates` (observed
+with 0.15.0, 1.0.2, 1.1.1 and 1.2.0). Since version 8 all releases write the same fields."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _LAST_WITH_OLDER_WRITERS = 6
 def older_than_1_0(table: HudiTable) -> dict[str, bool]:
     """Returns for each completed write of the active timeline, the newest last, whether a Hudi before 1.0 made it.
 
-    Writes without files tell nothing and are left out.
+    Writes without files are left out, because they do not show the version.
     """
     if table.version > _LAST_WITH_OLDER_WRITERS:
         return {}

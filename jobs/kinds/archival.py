@@ -20,13 +20,14 @@ class ArchivalLimit(msgspec.Struct, frozen=True):
     type: Annotated[str, Spec("Kind of the reason, such as `pending-instant`, `savepoint` or `consumer`")]
     instant: Annotated[SomeInstant, Spec("The first instant that it keeps")]
     reason: Annotated[str, Spec("This case")]
-    remedy: Annotated[str, Spec("What to do; empty where time alone helps")] = ""
+    remedy: Annotated[str, Spec("What to do; empty if waiting is enough")] = ""
 
 
 class ArchivalParams(Parameters, frozen=True, kw_only=True):
     retain: Annotated[int, Spec("Completed commits to keep on the active timeline, at least", ge=2, le=1_000_000)] = 30
     consumers: Consumers = ()
-    # The last instant that the service has recorded, None if it has none. A person's own tool does not say it.
+    # The last instant that the service has recorded; None if it has recorded none, UNSET if the caller is not the
+    # service.
     seen: Annotated[str | UnsetType | None, ByService] = UNSET
     keep: Annotated[tuple[ArchivalLimit, ...], ByService] = ()
 
@@ -35,8 +36,8 @@ class ArchivalResult(KindResult, frozen=True, kw_only=True):
     retain: Annotated[Count, Spec("Commits to keep at least")] = UNSET
     instants: Annotated[Count, Spec("Instants on the active timeline")] = UNSET
     commits: Annotated[Count, Spec("Commits among them")] = UNSET
-    candidates: Annotated[Texts, Spec("Instants that can be archived; only of a dry run")] = UNSET
-    limits: Annotated[Many[ArchivalLimit], Spec("What keeps more of them there")] = UNSET
+    candidates: Annotated[Texts, Spec("Instants that can be archived; only in a dry run")] = UNSET
+    limits: Annotated[Many[ArchivalLimit], Spec("What keeps more instants there")] = UNSET
     archived: Annotated[Count, Spec("Instants that were archived")] = UNSET
     last_archived: Annotated[SomeInstant | UnsetType | None, Spec("The last of them")] = UNSET
 

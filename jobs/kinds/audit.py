@@ -1,4 +1,4 @@
-"""Audit: the table is proved."""
+"""Audit: commits, metadata table, storage and rows of a table are compared with each other."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class StaleWrite(Part, frozen=True, kw_only=True):
     doubt: Annotated[
         str | None,
         Spec(
-            "Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of"
-            " completion not known, `clocks` that disagree"
+            "Why this is not certain: `overwritten`: the owner's overwrite or deletion replaced the file groups;"
+            " `order`: the order of completion is unknown; `clocks`: the writers' clocks disagree"
         ),
     ]
 
 
 class RowsOfReaders(Part, frozen=True, kw_only=True):
-    """The rows of a partition by both kinds of readers"""
+    """The rows of a partition as both kinds of readers find them"""
 
     partition: Annotated[str, Spec("Partition path")]
     rows_by_metadata_table: Annotated[int, Spec("Rows that readers with the metadata table find")]
@@ -54,7 +54,7 @@ class AuditResult(ExaminedResult, frozen=True, kw_only=True):
     file_groups: Annotated[Count, Spec("Number of file groups")] = UNSET
     partitions: Annotated[Count, Spec("Number of partitions")] = UNSET
     misplaced: Annotated[Count, Spec("Rows in a bucket that is not theirs")] = UNSET
-    duplicates: Annotated[Count, Spec("Rows whose key exists in another one, too")] = UNSET
+    duplicates: Annotated[Count, Spec("Rows whose key another row has too")] = UNSET
     buckets_with_several_file_groups: Annotated[Maybe[int | None], Spec("Buckets with more than one file group")] = (
         UNSET
     )
@@ -63,9 +63,9 @@ class AuditResult(ExaminedResult, frozen=True, kw_only=True):
     stale_writes: Annotated[Many[StaleWrite], Spec("Commits whose rows no reader sees")] = UNSET
     keys_hidden_by_statistics: Annotated[Count, Spec("Probed keys that a query with a filter does not find")] = UNSET
     readers: Annotated[
-        Many[RowsOfReaders], Spec("Partitions whose files differ by the metadata table and by listing")
+        Many[RowsOfReaders], Spec("Partitions for which the metadata table and the storage list different files")
     ] = UNSET
-    clean: Annotated[Flag, Spec("Whether nothing of this is wrong, and all checks were made")] = UNSET
+    clean: Annotated[Flag, Spec("Whether all checks were made and found nothing wrong")] = UNSET
     pending_instants: Annotated[Texts, Spec("Instants that have not completed")] = UNSET
 
 
@@ -73,11 +73,11 @@ KIND = Kind(
     JobKind.AUDIT,
     "Audit",
     "Au",
-    "Proves the table: what its commits, its metadata table and the storage say is the same, every row is in its"
-    " bucket, and no key is there twice.",
+    "Checks that commits, metadata table and storage agree, that every row is in its bucket, and that no key exists"
+    " twice.",
     AuditParams,
     {"params": {"rows": False}},
-    policy=Policy(120, "When the table is proved"),
+    policy=Policy(120, "When the table is audited"),
     writes=False,
     has_plan=False,
     examines=True,

@@ -18,7 +18,9 @@ class BucketContractionParams(RescaleParams, frozen=True, kw_only=True):
     num_buckets: Annotated[
         int | None,
         Spec(
-            "The new number, a divisor of the current one; partitions that have it are left alone", ge=1, le=1_000_000
+            "The new number, a divisor of the current one; partitions that have it already are left unchanged",
+            ge=1,
+            le=1_000_000,
         ),
     ] = None
     factor: Annotated[

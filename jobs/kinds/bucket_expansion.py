@@ -53,7 +53,8 @@ class RescaleResult(ReplacementResult, frozen=True, kw_only=True):
     buckets: Annotated[Many[int], Spec("Numbers of buckets before and after, of the partition with the most")] = UNSET
     partitions: Annotated[Count, Spec("Partitions that were rewritten")] = UNSET
     rules: Annotated[
-        str | BucketRulesChange | UnsetType, Spec("Rules of the hashing config; of a dry run before and after")
+        str | BucketRulesChange | UnsetType,
+        Spec("Rules of the hashing config; in a dry run the rules before and after"),
     ] = UNSET
 
 

@@ -16,7 +16,7 @@ from jobs.kinds.words import ExecutesPlans, Parallelism
 
 
 class Consumer(msgspec.Struct, frozen=True):
-    """A reader that goes on from the last commit that it has seen, `instant`: what came after is kept for it."""
+    """An incremental reader. `instant` is the last commit that it has read; later commits are kept for it."""
 
     name: str
     instant: str
@@ -45,11 +45,13 @@ class CleaningResult(PlansResult, frozen=True, kw_only=True):
         int | UnsetType | None, Spec("Their size in bytes; null on a storage that only Hudi's file system can read")
     ] = UNSET
     policy: Annotated[Text, Spec("The policy that was applied")] = UNSET
-    retain: Annotated[Count, Spec("How much it retains, as asked for")] = UNSET
-    retained: Annotated[Count, Spec("How much it retains, with what else needs it")] = UNSET
+    retain: Annotated[Count, Spec("The requested value of `retain`")] = UNSET
+    retained: Annotated[Count, Spec("The value of `retain` that was used, so that consumers keep what they need")] = (
+        UNSET
+    )
     consumers: Annotated[Many[ConsumerSeen], Spec("Consumers for which more was kept")] = UNSET
     partitions: Annotated[Count, Spec("Partitions with files to delete")] = UNSET
-    dropped_partitions: Annotated[Texts, Spec("Partitions that are deleted as a whole")] = UNSET
+    dropped_partitions: Annotated[Texts, Spec("Partitions that are deleted completely")] = UNSET
     paths: Annotated[Texts, Spec("Files that would be deleted; 1000 at most")] = UNSET
     rolled_back: Annotated[Texts, Spec("Instants of dead writers that were rolled back")] = UNSET
     late_files_deleted: Annotated[Count, Spec("Files of fenced writers that were removed")] = UNSET

@@ -15,16 +15,17 @@ from jobs.kinds.words import PLANS, ActiveWriterParams, Names, Parallelism, Part
 
 
 class ClusteringParams(ActiveWriterParams, frozen=True, kw_only=True):
-    """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
+    """Without `sort_by` and `expansion_factor` the job merges small files; a table with a bucket index refuses that."""
 
     sort_by: Annotated[Names | None, Spec("Columns, the most important one first")] = None
     layout: Annotated[ClusteringLayout, Spec("How `sort_by` orders the rows")] = ClusteringLayout.LINEAR
     expansion_factor: Annotated[
         int | None,
         Spec(
-            "Prepares a table with a bucket index for an expansion by this factor, or by one that divides it:"
-            " rows that it will separate lie in different row groups, each ordered by `sort_by`, and the expansion"
-            " copies these without decoding them. Lasts until the files are written again, as by a compaction",
+            "Prepares a table with a bucket index for an expansion by this factor, or by one that divides it: rows"
+            " that the expansion will separate go to different row groups, each ordered by `sort_by`, which the"
+            " expansion then copies without decoding. The effect lasts until the files are rewritten, such as by a"
+            " compaction",
             ge=2,
             le=16,
         ),
@@ -48,7 +49,7 @@ class ClusteringResult(ReplacementResult, frozen=True, kw_only=True):
     plans: Annotated[Texts, Spec("Plans that were executed")] = UNSET
     completed_before: Annotated[Texts, Spec("Plans that had completed before")] = UNSET
     gone: Annotated[Texts, Spec("Plans that do not exist any more")] = UNSET
-    scheduled: Annotated[Flag, Spec("Always false: none is scheduled with `plans`")] = UNSET
+    scheduled: Annotated[Flag, Spec("Always false, because a job with `plans` schedules none")] = UNSET
     inside_buckets: Annotated[Flag, Spec("Whether rows were ordered inside each bucket")] = UNSET
     proof: Annotated[Maybe[KeyProof], Spec("The comparison of the rows before and after")] = UNSET
 
@@ -57,7 +58,7 @@ KIND = Kind(
     JobKind.CLUSTERING,
     "Clustering",
     "Cl",
-    "Sorts the rows; inside each bucket when the table has a bucket index. Or merges small files.",
+    "Sorts the rows, inside each bucket if the table has a bucket index; or merges small files.",
     ClusteringParams,
     {"params": {"sort_by": ["city"], "layout": "linear"}},
     given_plans=GivenClusteringParams,

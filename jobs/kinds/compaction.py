@@ -28,14 +28,14 @@ from jobs.kinds.words import Codec, ExecutesPlans, Partitions
 
 
 class CompactionParams(ExecutesPlans, frozen=True, kw_only=True):
-    """Without `plans`: executes all pending plans, and schedules a plan for the rest; or as much of both as
-    `limit_bytes`, `limit_file_groups` and `partitions` allow."""
+    """Without `plans` the job executes all pending plans, and then schedules and executes a plan for the rest.
+    `limit_bytes`, `limit_file_groups` and `partitions` restrict both."""
 
     limit_bytes: Annotated[
         int | None,
         Spec(
-            "Bytes of base and log files to read at most, the newest partitions first; but one file group, or"
-            " one pending plan, in any case. The result says what is `left`",
+            "Maximum bytes of base and log files to read, the newest partitions first. At least one file group or"
+            " pending plan is compacted, whatever its size. The result says what is `left`",
             ge=1,
             lt=2**53,
         ),
@@ -43,7 +43,8 @@ class CompactionParams(ExecutesPlans, frozen=True, kw_only=True):
     limit_file_groups: Annotated[
         int | None,
         Spec(
-            "File groups to compact at most, in the same order. Together with `limit_bytes` both limits hold",
+            "Maximum number of file groups to compact, in the same order. If `limit_bytes` is set too, both limits"
+            " apply",
             ge=1,
             le=1_000_000,
         ),
@@ -52,19 +53,19 @@ class CompactionParams(ExecutesPlans, frozen=True, kw_only=True):
     engine: Annotated[
         CompactionEngine | None,
         Spec(
-            "Who executes a plan. `auto`, the default: Arrow, several times as fast, where its merge is proved"
-            " to be equal to Hudi's, else Hudi's own executor; the result says of each plan which it was, and why."
-            " `arrow`: refuse what is not proved. `hudi`: always Hudi's own"
+            "Who executes a plan. `auto` (default): Arrow, which is several times as fast, if its merge is proved to be"
+            " equal to Hudi's; otherwise Hudi's executor. The result has the engine and the reasons for each plan."
+            " `arrow`: refuse plans for which this is not proved. `hudi`: always Hudi's executor"
         ),
     ] = None
     codec: Annotated[
-        Codec | None, Spec("Compression of the new base files. Default: as the file that each of them replaces")
+        Codec | None, Spec("Compression of the new base files. Default: the codec of the file that each one replaces")
     ] = None
 
     def __post_init__(self) -> None:
         limits = (self.limit_bytes, self.limit_file_groups, self.partitions)
         if self.plans and any(each is not None for each in limits):
-            raise ValueError("plans are executed whole: give either plans, or limits and partitions")
+            raise ValueError("a plan cannot be divided: give either plans, or limits and partitions")
 
 
 class WithheldPlan(ResultReason, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ class EngineOfPlan(Part, frozen=True, kw_only=True):
 
     instant: Annotated[SomeInstant, Spec("The plan")]
     engine: Annotated[str, Spec("Who executed it: arrow or hudi", examples=("arrow",))]
-    reasons: Annotated[tuple[Problem, ...], Spec("Why it was Hudi's executor")]
+    reasons: Annotated[tuple[Problem, ...], Spec("Why Hudi executed it")]
 
 
 class CompactionResult(PlansResult, frozen=True, kw_only=True):
@@ -90,12 +91,16 @@ class CompactionResult(PlansResult, frozen=True, kw_only=True):
     log_files: Annotated[Count, Spec("Log files")] = UNSET
     log_bytes: Annotated[Count, Spec("Their size in bytes")] = UNSET
     pending_plans: Annotated[Texts, Spec("Plans that were pending")] = UNSET
-    left: Annotated[Maybe[WorkLeft], Spec("What is left to the next job")] = UNSET
-    withheld_plans: Annotated[Many[WithheldPlan], Spec("Why plans of others were not executed")] = UNSET
+    left: Annotated[Maybe[WorkLeft], Spec("Work that is left to the next job")] = UNSET
+    withheld_plans: Annotated[Many[WithheldPlan], Spec("Plans of others that were not executed, with the reasons")] = (
+        UNSET
+    )
     proof: Annotated[Maybe[KeyProof], Spec("The comparison of the rows before and after")] = UNSET
     engines: Annotated[Many[EngineOfPlan], Spec("Who executed each plan")] = UNSET
-    engine: Annotated[Text, Spec("Who would execute a plan, as far as is known before; only of a dry run")] = UNSET
-    engine_reasons: Annotated[Reasons, Spec("Why it would be Hudi's executor; only of a dry run")] = UNSET
+    engine: Annotated[
+        Text, Spec("The engine that would execute a plan, as far as the dry run can tell; only in a dry run")
+    ] = UNSET
+    engine_reasons: Annotated[Reasons, Spec("Why Hudi would execute it; only in a dry run")] = UNSET
 
     @property
     def leaves_work(self) -> bool | None:

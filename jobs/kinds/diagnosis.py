@@ -18,7 +18,10 @@ class DiagnosisParams(Parameters, frozen=True, kw_only=True):
     ] = True
     index: Annotated[
         BucketIndex | None,
-        Spec("The writers' bucket index, for a table that contradicts it and is registered without one"),
+        Spec(
+            "The bucket index of the writers. Needed for a table that was registered without one because its files"
+            " contradict that index"
+        ),
     ] = None
 
 
@@ -30,7 +33,7 @@ KIND = Kind(
     JobKind.DIAGNOSIS,
     "Diagnosis",
     "Di",
-    "Looks for the damages that users of Hudi meet, and names the job that cures each, and only reads.",
+    "Looks for damages that are known to happen to Hudi tables, and names the job that repairs each one.",
     DiagnosisParams,
     {"params": {"rows": False}},
     policy=Policy(110, "When the table is searched for damages"),

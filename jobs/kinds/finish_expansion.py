@@ -19,7 +19,9 @@ class FinishExpansionParams(Parameters, frozen=True, kw_only=True):
 
 
 class FinishExpansionResult(KindResult, frozen=True, kw_only=True):
-    num_buckets: Annotated[int | UnsetType | None, Spec("Number of buckets by the config; null without one")] = UNSET
+    num_buckets: Annotated[int | UnsetType | None, Spec("Number of buckets in the config; null without a config")] = (
+        UNSET
+    )
     retired: Annotated[Texts, Spec("Folders of the configs that are retired, the last one at the end")] = UNSET
     in_force: Annotated[Flag, Spec("Whether a config is in force")] = UNSET
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from jobs.kinds.parameters import ByService, Parameters
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Policy:
     """The part of a table's policy that decides about a kind.
 
-    `turn`: of several kinds that are due the one with the lowest starts first. `summary` and `example` are for the
+    `turn`: if several kinds are due, the one with the lowest number starts first. `summary` and `example` document the
     member of the policy with the kind's name.
     """
 
@@ -29,12 +30,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind of job is. `title`, `letters` (two for a small field) and `summary` are for people.
-
-    `params` are its parameters, `given_plans` those of a job that executes plans of Hudi, if they are others, and
-    `result` is the type of its result. `example` is a request without its kind. `module` of `jobs.services` has its
-    `run`; by default that of the same name.
-    """
+    """What a kind of job is. `title`, `letters` (an abbreviation of two letters) and `summary` are for people. `params`
+    is the type of its parameters, `given_plans` that of a job that executes given plans of Hudi if it differs, and
+    `result` the type of its result. `example` is the body of a request without `kind`. `module` is the name of the
+    module of `jobs.services` that has its `run`; the default is the kind's name."""
 
     kind: JobKind
     title: str
@@ -48,29 +47,29 @@ class Kind:
     policy: Policy | None = None
 
     writes: bool = True
-    """Whether it writes to the table, unless it runs dry."""
+    """Whether it writes to the table, except in a dry run."""
     has_plan: bool = True
-    """A dry run tells something else than the job itself."""
+    """Whether a dry run returns other information than the job itself."""
     rewrites: bool = False
-    """Whether it replaces file groups or makes them anew: at most one such job is active on a table, queued ones
-    included."""
+    """Whether it rewrites file groups or replaces them. At most one such job is active on a table, including queued
+    jobs."""
     stops_flink: bool = False
-    """Whether it replaces or drops file groups, or takes commits away: a Flink job, which knows file groups by heart
-    with every index, has to be stopped for it."""
+    """Whether it replaces or drops file groups, or removes commits. Flink jobs keep file groups in memory whatever the
+    index, so they have to be stopped first."""
     changes_bucket_number: bool = False
     examines: bool = False
-    """Whether its result says what is damaged."""
+    """Whether its result lists damages."""
     for_damaged: bool = False
-    """Whether it is made for tables of which parts are missing."""
+    """Whether it also runs on tables with missing parts."""
     needs_every_partition: bool = False
-    """Whether it must not pass over a partition."""
+    """Whether it must not overlook a partition."""
     audited: bool = False
-    """The checks of an audit that read no rows are made after it."""
+    """Whether the checks of an audit that read no rows follow it."""
     rolls_back_dead: bool = False
     """Whether it rolls back the writes of dead writers before its own work."""
     waits_for_repair: bool = False
-    """Whether it must wait while rows are astray: they may be in the very files that it deletes or replaces, and a
-    repair needs to know where they belong, by the timeline among other things."""
+    """Whether it must wait while stale writes are not repaired. It could delete or replace the files that hold their
+    rows, or remove the instants from which a repair learns where the rows belong."""
     connects_to_metastore: bool = False
 
     def read(self, given: Mapping[str, Any]) -> Parameters:
@@ -80,12 +79,13 @@ class Kind:
 
     @property
     def type_name(self) -> str:
-        """Returns the beginning of the names of its types: `BucketExpansion`."""
+        """Returns the prefix of the names of its types, such as `BucketExpansion`."""
         return "".join(part.capitalize() for part in self.kind.value.split("_"))
 
     @property
     def can_do_without_params(self) -> bool:
-        """Returns whether a request may leave out `params`. If there are two forms of them, it must choose one."""
+        """Returns whether a request may omit `params`. It may not if there are two types of parameters, because it must
+        choose one."""
         try:
             return self.given_plans is None and bool(self.params())
         except (TypeError, ValueError):
@@ -93,5 +93,10 @@ class Kind:
 
     def by_service(self) -> frozenset[str]:
         """Returns the names of the parameters that the service adds when a worker leases the job."""
-        hints = get_type_hints(self.params, include_extras=True)
-        return frozenset(name for name, hint in hints.items() if ByService in getattr(hint, "__metadata__", ()))
+        return _by_service(self.params)
+
+
+@cache
+def _by_service(params: type[Parameters]) -> frozenset[str]:
+    hints = get_type_hints(params, include_extras=True)
+    return frozenset(name for name, hint in hints.items() if ByService in getattr(hint, "__metadata__", ()))

@@ -1,4 +1,4 @@
-"""Metadata table: it is compared with the storage, or built anew."""
+"""Metadata table: it is compared with the storage, or rebuilt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from jobs.kinds.results import DamageFound, KindResult, Many, Texts
 
 class MetadataTableParams(Parameters, frozen=True, kw_only=True):
     action: Annotated[
-        Literal["validate", "rebuild"], Spec("`validate` compares it with the storage, `rebuild` builds it anew")
+        Literal["validate", "rebuild"],
+        Spec("`validate` compares it with the storage, `rebuild` deletes it and builds it again"),
     ] = "validate"
 
 
@@ -27,7 +28,7 @@ KIND = Kind(
     JobKind.METADATA_TABLE,
     "Metadata table",
     "Mt",
-    "Compares the metadata table with the storage, or builds it anew; for that the writers must be stopped.",
+    "Compares the metadata table with the storage, or rebuilds it. For a rebuild the writers must be stopped.",
     MetadataTableParams,
     {"params": {"action": "rebuild"}, "dry_run": True},
     for_damaged=True,

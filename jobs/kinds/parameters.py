@@ -1,47 +1,20 @@
-"""The parameters of a kind of job, as a type: names, types, defaults, and for people one sentence each.
-
-They are `msgspec` structs, since a worker already has `msgspec`, and pydantic would make its start slower. The service
-makes its models of requests from them (`service.api.params`) and is strict. A worker is not: a service of another
-version may leave out parameters or send unknown ones, and bounds are not for it to check.
-"""
+"""The parameters of a kind of job, as a type: names, types, defaults, and a sentence of documentation each. They are
+`msgspec` structs, because a worker needs `msgspec` anyway, and pydantic would make its start slower. The service
+derives the models of requests from them (`service.api.params`), which check everything. A worker does not check bounds,
+and accepts missing and unknown parameters, because the service may be of another version."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from jobs.contract import converted
+from jobs.spec import Spec as Spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-@dataclass(frozen=True, eq=False)
-class Spec:
-    """Metadata of a type (`Annotated`): a sentence for people, and the bounds that a request has to keep.
-
-    The bounds are those of JSON Schema, by pydantic's names. `distinct`: a list may not contain a value twice.
-    """
-
-    description: str | None = None
-    ge: float | None = None
-    gt: float | None = None
-    le: float | None = None
-    lt: float | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    pattern: str | None = None
-    examples: tuple[Any, ...] | None = None
-    distinct: bool = False
-
-    def bounds(self) -> dict[str, Any]:
-        """Returns what is set, except `distinct`."""
-        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "distinct"}
-        if self.examples is not None:
-            given["examples"] = list(self.examples)
-        return {name: value for name, value in given.items() if value is not None}
+    from typing import Any
 
 
 class ByService:

@@ -38,7 +38,8 @@ class PartitionTtlParams(Parameters, frozen=True, kw_only=True):
     ] = TtlStrategy.KEEP_BY_TIME
     partitions: Partitions | None = None
     limit_partitions: Annotated[
-        int, Spec("Partitions to drop at most, the oldest first. The result says what is `left`", ge=1, le=1000)
+        int,
+        Spec("Maximum number of partitions to drop, the oldest first. The result says what is `left`", ge=1, le=1000),
     ] = 100
     wait_seconds: Annotated[
         int, Spec("How long to wait for a moment at which nobody writes to these partitions", ge=0, le=86_400)
@@ -60,7 +61,7 @@ class ExpiredPartition(Part, frozen=True, kw_only=True):
 
 
 class WithheldPartition(ResultReason, frozen=True, kw_only=True):
-    """A partition that has expired and stays, with the reason"""
+    """A partition that has expired but is kept, with the reason"""
 
     partition: Annotated[str, Spec("Its path")]
 
@@ -71,9 +72,11 @@ class PartitionTtlResult(KindResult, frozen=True, kw_only=True):
     rows: Annotated[Count, Spec("Number of rows")] = UNSET
     strategy: Annotated[Text, Spec("How the age of a partition is determined")] = UNSET
     days_retain: Annotated[Number, Spec("Age at which a partition expires, in days")] = UNSET
-    partitions: Annotated[Many[ExpiredPartition], Spec("Partitions that were, or would be, dropped")] = UNSET
-    withheld: Annotated[Many[WithheldPartition], Spec("Partitions that have expired and stay, with the reason")] = UNSET
-    left: Annotated[Maybe[WorkLeft], Spec("What is left to the next job")] = UNSET
+    partitions: Annotated[Many[ExpiredPartition], Spec("Partitions that were dropped, or would be")] = UNSET
+    withheld: Annotated[Many[WithheldPartition], Spec("Partitions that have expired but are kept, with the reason")] = (
+        UNSET
+    )
+    left: Annotated[Maybe[WorkLeft], Spec("Work that is left to the next job")] = UNSET
     kept_unchanged: Annotated[Flag, Spec("Whether the file slices of all other partitions stayed as they were")] = UNSET
 
     @property

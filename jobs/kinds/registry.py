@@ -18,12 +18,12 @@ KINDS: Final[Mapping[JobKind, Kind]] = {kind: import_module(f"jobs.kinds.{kind.v
 
 
 READING: Final = frozenset(kind for kind in JobKind if not KINDS[kind].writes)
-"""Kinds of jobs that write nothing to the table, dry or not."""
+"""Kinds of jobs that never write to the table."""
 
 RESCALES: Final = frozenset(kind for kind in JobKind if KINDS[kind].changes_bucket_number)
 """Kinds of jobs that change the number of buckets."""
 
 
 def typed(order: WorkOrder) -> WorkOrder[Parameters]:
-    """Returns a work order as it was leased with its parameters as their type. Raises ValueError."""
+    """Returns the leased work order with its parameters as an instance of their type. Raises ValueError."""
     return order.having(KINDS[order.kind].read(order.params))

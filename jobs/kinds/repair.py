@@ -17,23 +17,23 @@ class RepairParams(Parameters, frozen=True, kw_only=True):
     instants: Annotated[
         Annotated[tuple[Word, ...], Spec(min_length=1, max_length=1000)] | None,
         Spec(
-            "Completed instants to repair, also without proof, in addition to those that are proved to be "
-            "stale. Default: all that seem to be, unless an overwrite or a deletion replaced their file groups"
+            "Completed instants to repair even if nothing proves that they are stale, in addition to the proved "
+            "ones. Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced"
         ),
     ] = None
     accepted: Annotated[
         tuple[Word, ...] | None,
         Spec(
-            "Instants that count as repaired: their deletes were lost and have been run again, or nothing "
-            "proves that their rows are astray, and these shall stay where they are",
+            "Instants to mark as repaired without changing anything: because their lost deletes have been run "
+            "again, or because nothing proves that they are stale and their rows shall stay where they are",
             max_length=1000,
         ),
     ] = None
     leftovers: Annotated[
         bool | None,
         Spec(
-            "Instead remove what a diagnosis names as left behind: markers of writes that have ended, files of "
-            "writes that were rolled back, and hashing configs without a commit, if no row was written by them"
+            "Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of "
+            "rolled-back writes, and hashing configs without a commit unless rows were written by them"
         ),
     ] = None
     wait_seconds: Annotated[int, Spec("How long to wait for a moment without writes", ge=0, le=86_400)] = WAIT_SECONDS
@@ -47,14 +47,22 @@ class RepairParams(Parameters, frozen=True, kw_only=True):
 class RepairResult(KindResult, frozen=True, kw_only=True):
     repaired: Annotated[Texts, Spec("Stale writes whose rows were brought back")] = UNSET
     cleared: Annotated[Texts, Spec("Suspected writes that had done no harm")] = UNSET
-    left: Annotated[Texts, Spec("Stale writes that nothing proves and nobody named, so they were left alone")] = UNSET
-    waived: Annotated[Texts, Spec("Such writes that are settled now, since `accepted` names them")] = UNSET
+    left: Annotated[
+        Texts,
+        Spec(
+            "Suspected stale writes that were left unchanged, because nothing proves them and `instants` does not name"
+            " them"
+        ),
+    ] = UNSET
+    waived: Annotated[
+        Texts, Spec("Suspected stale writes that count as repaired now, because `accepted` names them")
+    ] = UNSET
     rows: Annotated[Count, Spec("Rows that were brought back")] = UNSET
     deletes: Annotated[Count, Spec("Deletes that were done again")] = UNSET
-    superseded: Annotated[Count, Spec("Rows that were newer in the table")] = UNSET
+    superseded: Annotated[Count, Spec("Rows that were not brought back, because the table has newer ones")] = UNSET
     moved: Annotated[Count, Spec("Rows that were moved to their buckets")] = UNSET
-    stale: Annotated[Texts, Spec("Stale writes that would be repaired; only of a dry run")] = UNSET
-    suspects: Annotated[Texts, Spec("Writes that would be checked; only of a dry run")] = UNSET
+    stale: Annotated[Texts, Spec("Stale writes that would be repaired; only in a dry run")] = UNSET
+    suspects: Annotated[Texts, Spec("Writes that would be checked; only in a dry run")] = UNSET
     file_groups: Annotated[Count, Spec("File groups of these writes")] = UNSET
     late_files: Annotated[Count, Spec("Files of fenced writers; with `leftovers`")] = UNSET
     markers: Annotated[Texts, Spec("Instants whose markers are left behind; with `leftovers`")] = UNSET

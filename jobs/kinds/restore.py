@@ -29,7 +29,7 @@ KIND = Kind(
     JobKind.RESTORE,
     "Restore",
     "Rs",
-    "Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped.",
+    "Takes the table back to a savepoint. All later commits are lost for good. The writers must be stopped.",
     RestoreParams,
     {"params": {"savepoint": "20260101120000000", "table_name": "trips"}, "dry_run": True},
     rewrites=True,

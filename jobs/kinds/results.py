@@ -1,8 +1,8 @@
 """The results of jobs as types, from which the schemas in the API's document follow.
 
-A job builds its result, and the worker sends it as JSON. The service stores and shows that as it came, and reads it by
-`parse`: a worker of another version may send fewer, other or more members. So every member of a result may be unset;
-others besides are unset where they do not apply, as in a dry run.
+A job builds its result, and the worker sends it as JSON. The service stores and shows that JSON unchanged, and reads it
+with `parse`: a worker of another version may send fewer, other or more members. So every member of a result may be
+unset. Members that do not apply are unset as well, such as those that a dry run does not have.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def having(self, **members: Any) -> Self:
-        """Returns it with other members."""
+        """Returns a copy with these members replaced."""
         return msgspec.structs.replace(self, **members)
 
     @classmethod
     def parse(cls, given: object) -> Self:
-        """Returns what a worker of whatever version has sent. A member of another type counts as missing. Raises
-        msgspec.ValidationError if a member is missing that has no default."""
+        """Returns the object that a worker of any version has sent. A member of the wrong type counts as missing.
+        Raises msgspec.ValidationError if a member without a default is missing."""
         try:
             return converted(given, cls)
         except msgspec.ValidationError:
@@ -64,7 +64,8 @@ def _readable(form: type[Part], given: dict[str, Any]) -> Iterator[tuple[str, An
 
 
 def _read(value: Any, hint: Any) -> Any:
-    """Returns a value as this type. Raises msgspec.ValidationError; leaves out items of lists that are of another."""
+    """Returns a value converted to this type. List items of another type are left out. Raises
+    msgspec.ValidationError."""
     try:
         return msgspec.convert(value, hint)
     except msgspec.ValidationError:
@@ -89,13 +90,13 @@ def _items(values: list[Any], hint: Any) -> Iterator[Any]:
 
 
 class ResultReason(Part, frozen=True, kw_only=True):
-    """A reason against something, as a problem"""
+    """A reason for a refusal or an omission, as a problem"""
 
     type: Annotated[str, Spec("Type of the problem")] = ""
     title: Annotated[str, Spec("What it is")] = ""
     detail: Annotated[str, Spec("This case")] = ""
     hint: Annotated[str, Spec("What to do")] = ""
-    retriable: Annotated[bool, Spec("Whether it may pass by itself")] = False
+    retriable: Annotated[bool, Spec("Whether it may end by itself")] = False
 
 
 class WorkLeft(Part, frozen=True, kw_only=True):
@@ -108,7 +109,7 @@ class WorkLeft(Part, frozen=True, kw_only=True):
 
 
 class Cure(Part, frozen=True, kw_only=True):
-    """A job that cures a damage"""
+    """A job that repairs a damage"""
 
     kind: Annotated[str, Spec("Kind of the job", examples=("repair",))]
     params: Annotated[dict[str, Any], Spec("Its parameters")] = msgspec.field(default_factory=dict)
@@ -120,10 +121,10 @@ class DamageFound(Part, frozen=True, kw_only=True):
     type: Annotated[Text, Spec("Type of the damage")] = UNSET
     title: Annotated[Text, Spec("What is damaged")] = UNSET
     detail: Annotated[Text, Spec("Where")] = UNSET
-    effect: Annotated[Text, Spec("What it does to readers, writers or services")] = UNSET
+    effect: Annotated[Text, Spec("The effect on readers, writers or services")] = UNSET
     hint: Annotated[Text, Spec("What to do")] = UNSET
     check: Annotated[Text, Spec("The check that found it")] = UNSET
-    cure: Annotated[Cure | UnsetType | None, Spec("The job that cures it; null where none can")] = UNSET
+    cure: Annotated[Cure | UnsetType | None, Spec("The job that repairs it; null if no job can")] = UNSET
 
 
 class CheckNotMade(Part, frozen=True, kw_only=True):
@@ -174,21 +175,21 @@ class EstimatedCost(Part, frozen=True, kw_only=True):
 
 
 class KindResult(Part, frozen=True, kw_only=True):
-    """The result of a job, or of its dry run: what each kind's may have."""
+    """The result of a job or of its dry run, with the members that every kind may have."""
 
-    refusals: Annotated[Reasons, Spec("Every reason for which the job would be refused; only of a dry run")] = UNSET
-    warnings: Annotated[Texts, Spec("What to see to; only of a dry run")] = UNSET
-    lock: Annotated[Maybe[LockFound], Spec("The table's lock; only of a dry run")] = UNSET
-    beside: Annotated[Maybe[FoundBeside], Spec("Work of others on the table; only of a dry run")] = UNSET
+    refusals: Annotated[Reasons, Spec("All reasons for which the job would be refused; only in a dry run")] = UNSET
+    warnings: Annotated[Texts, Spec("Facts that the owner should check; only in a dry run")] = UNSET
+    lock: Annotated[Maybe[LockFound], Spec("The table's lock; only in a dry run")] = UNSET
+    beside: Annotated[Maybe[FoundBeside], Spec("Work of others on the table; only in a dry run")] = UNSET
     would_roll_back: Annotated[
-        Texts, Spec("Instants of dead writers that the job would roll back; only of a dry run")
+        Texts, Spec("Instants of dead writers that the job would roll back; only in a dry run")
     ] = UNSET
-    notes: Annotated[Texts, Spec("What of it matters to the job, in sentences; only of a dry run")] = UNSET
-    estimated_cost: Annotated[Maybe[EstimatedCost], Spec("What the work would cost; only of a dry run")] = UNSET
+    notes: Annotated[Texts, Spec("What this means for the job, in sentences; only in a dry run")] = UNSET
+    estimated_cost: Annotated[Maybe[EstimatedCost], Spec("The estimated cost of the work; only in a dry run")] = UNSET
     audit: Annotated[
-        Maybe[Examination], Spec("What the checks of an audit found after it had replaced file groups")
+        Maybe[Examination], Spec("Result of the audit's checks that were made after the job had replaced file groups")
     ] = UNSET
-    nothing_to_do: Annotated[Flag, Spec("Whether there is, or was, nothing to do")] = UNSET
+    nothing_to_do: Annotated[Flag, Spec("Whether there was nothing to do")] = UNSET
     found_completed: Annotated[
         Maybe[SomeInstant], Spec("The instant of an earlier attempt, which had completed: nothing was left to do")
     ] = UNSET
@@ -197,26 +198,26 @@ class KindResult(Part, frozen=True, kw_only=True):
     clock: Annotated[Maybe[dict[str, Any]], Spec("What the timeline tells of the clock of the table's writers")] = UNSET
     not_writable: Annotated[
         Problem | UnsetType | None,
-        Spec("Why the worker may not write to the table; null if it may, absent if this was not tried"),
+        Spec("Why the worker cannot write to the table; null if it can, absent if it has not tried"),
     ] = UNSET
 
     @property
     def leaves_work(self) -> bool | None:
-        """Whether another job of this kind would go on with what this one has left; None if that is not known. One that
-        has done nothing leaves nothing: the next would do no more."""
+        """Whether this job has left work that another job of its kind would continue; None if that is not known. A job
+        that has done nothing leaves no work, because the next job could do nothing either."""
         return None
 
     @property
     def seen_until(self) -> str | None:
-        """The last completed instant that the job saw, if it tells."""
+        """The last completed instant that the job saw, if its result has it."""
         return None
 
 
 class SlicesMerged(Part, frozen=True, kw_only=True):
     """Who merged file slices with logs"""
 
-    arrow: Annotated[int, Spec("File slices with logs that Arrow merged, those that were done again included")]
-    hudi: Annotated[int, Spec("Those that Hudi's readers merged")]
+    arrow: Annotated[int, Spec("File slices with logs that Arrow merged, including repetitions")]
+    hudi: Annotated[int, Spec("File slices with logs that Hudi's readers merged")]
     reasons: Annotated[tuple[Problem, ...], Spec("Why Hudi's readers merged some")]
 
 
@@ -227,7 +228,7 @@ class KeyProof(Part, frozen=True, kw_only=True):
     key_digest_before: Annotated[str, Spec("Digest of their keys")]
     inserted: Annotated[int, Spec("Keys that only the logs have")]
     deleted: Annotated[int, Spec("Keys that the logs delete")]
-    corrupt_log_blocks: Annotated[int, Spec("Blocks of logs that were skipped as Hudi does")]
+    corrupt_log_blocks: Annotated[int, Spec("Corrupt log blocks that were skipped, as Hudi's readers do")]
     seconds: Annotated[float, Spec("Time of the comparison")]
     left_out: Annotated[tuple[str, ...], Spec("File groups that were not compared")]
 
@@ -248,7 +249,7 @@ class ExaminedResult(KindResult, frozen=True, kw_only=True):
 
 
 class PlansResult(KindResult, frozen=True, kw_only=True):
-    """The result of a job that may be given the plans to execute."""
+    """The result of a job that can execute given plans."""
 
     plans: Annotated[Texts, Spec("Plans that were executed")] = UNSET
     completed_before: Annotated[Texts, Spec("Plans that had completed before")] = UNSET
@@ -266,17 +267,18 @@ class ReplacementResult(KindResult, frozen=True, kw_only=True):
     file_groups: Annotated[Maybe[FileGroupNumbers], Spec("Number of file groups")] = UNSET
     files_read: Annotated[Count, Spec("Files that were read")] = UNSET
     files_written: Annotated[Count, Spec("Files that were written")] = UNSET
-    files_copied: Annotated[
-        Count, Spec("Those of them that were written by copying row groups, without decoding rows")
-    ] = UNSET
+    files_copied: Annotated[Count, Spec("Files that were written by copying row groups, without decoding rows")] = UNSET
     merged: Annotated[Maybe[SlicesMerged], Spec("Who merged file slices with logs")] = UNSET
-    engine: Annotated[Text, Spec("Who would merge them, as far as is known before; only of a dry run")] = UNSET
-    engine_reasons: Annotated[Reasons, Spec("Why it would be Hudi's readers; only of a dry run")] = UNSET
+    engine: Annotated[
+        Text,
+        Spec("The engine that would merge file slices with logs, as far as the dry run can tell; only in a dry run"),
+    ] = UNSET
+    engine_reasons: Annotated[Reasons, Spec("Why Hudi's readers would merge them; only in a dry run")] = UNSET
     bytes_read: Annotated[Count, Spec("Bytes that were read")] = UNSET
     bytes_written: Annotated[Count, Spec("Bytes that were written")] = UNSET
-    rounds: Annotated[Count, Spec("Rounds in which changed slices were done again")] = UNSET
-    rewritten_again: Annotated[Count, Spec("Slices that were done again")] = UNSET
-    left_out: Annotated[Count, Spec("Slices that were left out since writers changed them")] = UNSET
+    rounds: Annotated[Count, Spec("Rounds in which changed slices were rewritten again")] = UNSET
+    rewritten_again: Annotated[Count, Spec("Slices that were rewritten again")] = UNSET
+    left_out: Annotated[Count, Spec("Slices that were left out because writers changed them")] = UNSET
     waited_seconds: Annotated[Number, Spec("Wait for a moment without writes in flight")] = UNSET
     locked_seconds: Annotated[Number, Spec("Time for which the table's lock was held")] = UNSET
     fenced: Annotated[Texts, Spec("Instants of writers that were rolled back")] = UNSET

@@ -17,7 +17,9 @@ class SavepointParams(Parameters, frozen=True, kw_only=True):
     action: Annotated[Literal["create", "list", "delete"], Spec("What to do with savepoints")] = "create"
     instant: Annotated[Instant | None, Spec("The commit. Default when creating: the latest completed one")] = None
     comment: Annotated[str, Spec("Why, for others", max_length=1000, pattern=NO_NUL)] = ""
-    wait_seconds: Annotated[int, Spec("How long to wait for writes that began before it", ge=0, le=86_400)] = 60
+    wait_seconds: Annotated[int, Spec("How long to wait for writes that began before this commit", ge=0, le=86_400)] = (
+        60
+    )
 
     def __post_init__(self) -> None:
         if self.action == "delete" and self.instant is None:
@@ -43,7 +45,8 @@ KIND = Kind(
     JobKind.SAVEPOINT,
     "Savepoint",
     "Sp",
-    "Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored.",
+    "Creates, lists or deletes savepoints. The files of such a commit are kept, so that the table can be restored to"
+    " it.",
     SavepointParams,
     {"params": {"comment": "before the migration"}},
     result=SavepointResult,

@@ -1,4 +1,4 @@
-"""Sync: a Hive metastore is brought up to the table."""
+"""Sync: the tables of a Hive metastore are updated to the state of the table."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class SyncParams(Parameters, frozen=True, kw_only=True):
     strategy: Annotated[
         SyncStrategy,
         Spec(
-            "How a merge-on-read table is shown. `ALL`: the table under its name and with `_rt` (merged), and with "
-            "`_ro` (without its logs); `RT`: only merged, `RO`: only without logs, under its name"
+            "The metastore tables of a merge-on-read table `trips`. `ALL`: `trips` and `trips_rt` with logs merged,"
+            " and `trips_ro` without logs. `RT`: only `trips`, with logs merged. `RO`: only `trips`, without logs"
         ),
     ] = SyncStrategy.ALL
-    partition_fields: Annotated[Names | None, Spec("Default: those of the table's own config")] = None
+    partition_fields: Annotated[Names | None, Spec("Partition columns. Default: those of hoodie.properties")] = None
     partition_extractor: Annotated[
         PartitionExtractor | None,
-        Spec("How the values are taken from a partition path. Default: as the table's paths are"),
+        Spec("How partition values are read from a partition path. Default: chosen by the table's paths"),
     ] = None
     create_database: Annotated[bool, Spec("Create the database if there is none")] = True
 
 
 class SyncedInstants(Part, frozen=True, kw_only=True):
-    """The last instants that a table of the metastore has"""
+    """The last synced instants of a metastore table, before and after the job"""
 
     before: Annotated[SomeInstant | None, Spec("Before the job")]
     after: Annotated[SomeInstant | None, Spec("After it")]
@@ -61,17 +61,19 @@ class SyncedTable(Part, frozen=True, kw_only=True):
     partitions_added: Annotated[int, Spec("Number of partitions that were added")]
     partitions_moved: Annotated[int, Spec("Number of partitions whose folder changed")]
     partitions_dropped: Annotated[int, Spec("Number of partitions that were dropped")]
-    added_partitions: Annotated[Texts, Spec("The first hundred that were added")] = UNSET
-    moved_partitions: Annotated[Texts, Spec("The first hundred whose folder changed")] = UNSET
-    dropped_partitions: Annotated[Texts, Spec("The first hundred that were dropped")] = UNSET
-    synced: Annotated[SyncedInstants, Spec("The last instant that it has")]
+    added_partitions: Annotated[Texts, Spec("Names of the first hundred added partitions")] = UNSET
+    moved_partitions: Annotated[Texts, Spec("Names of the first hundred partitions whose folder changed")] = UNSET
+    dropped_partitions: Annotated[Texts, Spec("Names of the first hundred dropped partitions")] = UNSET
+    synced: Annotated[SyncedInstants, Spec("The last instant that was synced to it")]
 
 
 class SyncResult(KindResult, frozen=True, kw_only=True):
     metastore: Annotated[Text, Spec("The metastore")] = UNSET
     changed: Annotated[Flag, Spec("Whether there was anything to do")] = UNSET
     tables: Annotated[Many[SyncedTable], Spec("The tables in the metastore")] = UNSET
-    last_instant: Annotated[SomeInstant | UnsetType | None, Spec("The last instant that it knows")] = UNSET
+    last_instant: Annotated[
+        SomeInstant | UnsetType | None, Spec("The last completed instant of the table that the sync covers")
+    ] = UNSET
 
     @property
     def seen_until(self) -> str | None:
@@ -82,10 +84,10 @@ KIND = Kind(
     JobKind.SYNC,
     "Sync to a metastore",
     "Sy",
-    "Brings a Hive metastore up to the table: columns, partitions, and the commit that was synced last.",
+    "Updates the tables of a Hive metastore: columns, partitions, and the last synced commit.",
     SyncParams,
     {"params": {"metastore_uris": "thrift://metastore:9083", "database": "lake"}},
-    policy=Policy(100, "When a Hive metastore is brought up to the table"),
+    policy=Policy(100, "When a Hive metastore is updated"),
     writes=False,
     connects_to_metastore=True,
     result=SyncResult,

@@ -17,10 +17,10 @@ METASTORE_URIS = r"^thrift://[A-Za-z0-9.:\[\]_-]+(,thrift://[A-Za-z0-9.:\[\]_-]+
 
 Word = Annotated[str, Spec(min_length=1, max_length=1024, pattern=NO_NUL)]
 Instant = Annotated[str, Spec(pattern=INSTANT, examples=("20260101120000000",))]
-# A space-filling curve has 62 bits for all columns together; hash fields and sort columns are a handful.
+# Tables have few hash fields and sort columns, and a space-filling curve has only 62 bits for all its columns.
 Names = Annotated[tuple[Word, ...], Spec(min_length=1, max_length=32, distinct=True)]
 Codec = Literal["gzip", "snappy", "zstd"]
-TableName = Annotated[Word, Spec("The table's name, typed in: rows are removed for good")]
+TableName = Annotated[Word, Spec("The table's name, as a confirmation, because rows are removed for good")]
 
 PartitionPath = Annotated[str, Spec(max_length=4096, pattern=NO_NUL)]
 
@@ -46,27 +46,33 @@ HAND_OVER_SECONDS = 3600
 HandOverSeconds = Annotated[
     int,
     Spec(
-        "On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`)."
-        " After that the job fails, and nothing has changed",
+        "On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`)."
+        " Then the job fails without having changed anything",
         ge=1,
         le=7 * 86_400,
     ),
 ]
 
 WAIT_SECONDS = 300
-"""Default of the wait for a moment at which nobody writes."""
+"""Default seconds to wait for a moment without writes."""
 LOCK_SECONDS = 20
 
 Plans = Annotated[tuple[Instant, ...], Spec(min_length=1, max_length=1000, examples=(["20260101120000000"],))]
-PLANS = Spec("Pending plans: exactly these are executed, and none is scheduled")
+PLANS = Spec("Pending plans to execute. The job executes exactly these, and schedules none")
 TakeOver = Annotated[
-    bool | None, Spec("Whether `plans` of a runner that sends no heartbeats, which must be dead, are executed too")
+    bool | None,
+    Spec(
+        "Also execute `plans` that another process has begun without sending heartbeats. Set this only if that process"
+        " is dead"
+    ),
 ]
-Parallelism = Annotated[int | None, Spec("Most tasks at once while `plans` are executed", ge=1, le=10_000)]
+Parallelism = Annotated[
+    int | None, Spec("Maximum number of concurrent tasks while `plans` are executed", ge=1, le=10_000)
+]
 
 
 class ExecutesPlans(Parameters, frozen=True, kw_only=True):
-    """Parameters of a job that executes pending plans that it is given, and makes no others."""
+    """Parameters of a job that executes given pending plans and schedules none."""
 
     plans: Annotated[Plans | None, PLANS] = None
     take_over: TakeOver = None
@@ -78,20 +84,20 @@ class ActiveWriterParams(Parameters, frozen=True, kw_only=True):
     on_active_writers: Annotated[
         OnActiveWriters,
         Spec(
-            "What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` "
-            "it (the write is rolled back, and its batch has to be written again), or `abort` the job"
+            "What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write "
+            "(it is rolled back, and its batch has to be written again), or `abort` the job"
         ),
     ] = OnActiveWriters.WAIT
     wait_seconds: Annotated[int, Spec("How long to wait for a moment to commit", ge=0, le=86_400)] = WAIT_SECONDS
     lock_seconds: Annotated[
-        int, Spec("How long writers may be kept waiting while the job rewrites what they changed", ge=0, le=600)
+        int, Spec("How long writers may have to wait while the job rewrites what they have changed", ge=0, le=600)
     ] = LOCK_SECONDS
     hand_over_seconds: HandOverSeconds = HAND_OVER_SECONDS
     engine: Annotated[
         CompactionEngine | None,
         Spec(
-            "Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where"
-            " its merge is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved."
-            " `hudi`: always Hudi's readers"
+            "Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is"
+            " proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not"
+            " proved. `hudi`: always Hudi's readers"
         ),
     ] = None

@@ -24,7 +24,7 @@ MERGE_MODE_NOT_COVERED: Final = ProblemType(
 )
 LOG_ORDER_NOT_PROVED: Final = ProblemType(
     "log-order-not-proved",
-    "Older versions of Hudi may merge rows in the logs otherwise, so other rows could stay",
+    "Older versions of Hudi may merge rows in the logs differently, so other rows could be kept",
     why="Hudi before 1.0, with its default payload, keeps the version of a row in the logs that has the greater"
     " ordering value; Hudi since 1.0 takes the later version. So a compaction could change what the table's owner"
     " reads. The compaction is done by Arrow, if a comparison of all versions shows that both rules keep the same row;"

@@ -147,15 +147,14 @@ CONSUMER_BEHIND: Final = ProblemType(
 NOT_PARTITIONED: Final = ProblemType(
     "not-partitioned",
     "The table has no partitions that could expire",
-    why="Partitions that have become old are dropped as a whole. All rows of this table are in one place, so nothing"
-    " tells old rows from new ones. Delete old rows by a statement.",
+    why="Partitions that have become old are dropped completely. This table has no partitions, so old rows cannot be"
+    " dropped separately. Delete old rows by a statement.",
 )
 FILE_IDS_REPEAT: Final = ProblemType(
     "file-ids-repeat",
-    "Writers of this table use the same file ids again, so rows that come later would go to file groups that have been"
-    " replaced, where no reader sees them",
-    why="Dropping a partition replaces its file groups, which hides whatever has these file ids. Writers of this table"
-    " would use the same ids for rows that come later, and no reader would see those rows.",
+    "Writers of this table reuse file ids, so later rows would go to replaced file groups, where no reader sees them",
+    why="Dropping a partition replaces its file groups, which hides all files with these ids. Writers of this table"
+    " would reuse these ids for later rows, and no reader would see them.",
     example="consistent-hashing bucket index, or non-blocking concurrency control",
     hint="Delete the rows of old partitions by statements instead.",
 )
@@ -169,7 +168,7 @@ SECONDARY_INDEX: Final = ProblemType(
 )
 KEYS_NOT_UNIQUE: Final = ProblemType(
     "keys-not-unique",
-    "Keys are there twice, and the table's record index can name only one row for each",
+    "There are duplicate keys, and the table's record index can have only one row for each key",
     why="A clustering moves rows to other files, and the record index must name the new place of each key; a `rebuild`"
     " writes that index anew. Hudi cannot write two places for one key: the commit would fail after all rows had been"
     " written, and the rebuild after the old index was deleted.",

@@ -1,10 +1,10 @@
 """Limits of archival: instants that must stay on the active timeline, because something still reads them there.
 
 Hudi's archiver (1.2) has limits of its own (pending instants, savepoints, replaced files, the metadata table's last
-compaction) but never says which one was in the way (Hudi #9478). The other limits are ours: commits that the service
-has not announced yet, incidents and consumers; rollbacks, as long as files of the rolled-back writes may come back;
-recent replacements, by which writes to replaced file groups are found (`jobs.format.stale_writes`); and the positions
-from which streaming writers go on.
+compaction) but never reports which one applied (Hudi #9478). The other limits are ours: commits that the service has
+not announced yet, incidents and consumers; rollbacks, while files of the rolled-back writes may still appear; recent
+replacements, which are needed to find writes to replaced file groups (`jobs.format.stale_writes`); and the positions
+from which streaming writers resume.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
     from jobs.kinds.archival import ArchivalParams
 
-# Writers that know the replaced file groups are likely to come back for so long.
+# For this time a writer is likely to resume that still knows replaced file groups.
 RECENT = timedelta(hours=24)
-# A stream that comes back later may miss a part of its source: Kafka keeps a topic for seven days by default.
+# A stream that resumes later may miss a part of its source anyway: Kafka keeps messages for seven days by default.
 RESUMED = timedelta(days=7)
 WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 
@@ -40,8 +40,8 @@ def completed_commits(instants: Iterable[Instant]) -> list[str]:
 
 
 def limits(table: HudiTable, client: WriteClient, params: ArchivalParams) -> list[ArchivalLimit]:
-    """Returns all limits, the lowest first. `params` may have the service's own: `seen`, `keep`,
-    and `consumers`."""
+    """Returns all limits, the earliest first. `params` may have those of the service: `seen`, `keep`, and
+    `consumers`."""
     instants, commits = table.instants(), table.commits()
     found = [
         *_of_timeline(instants),
@@ -75,7 +75,7 @@ def _of_timeline(instants: Sequence[Instant]) -> Iterator[ArchivalLimit]:
 
 
 def _of_metadata_table(table: HudiTable, client: WriteClient, instants: Sequence[Instant]) -> Iterator[ArchivalLimit]:
-    """The metadata table's own timeline refers to instants since its last compaction."""
+    """Yields the limit of the metadata table, whose timeline refers to instants since its last compaction."""
     if "files" not in table.metadata_partitions:
         return
     compacted = client.metadata_table.compacted_at()
@@ -90,7 +90,7 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, instants: Sequence
 
 
 def _of_cleaning(client: WriteClient) -> Iterator[ArchivalLimit]:
-    """An incremental clean begins where the last one ended."""
+    """Yields the limit of cleaning: an incremental clean begins where the last one ended."""
     if kept := client.archiver.cleaned_up_to():
         yield ArchivalLimit(
             "cleaning", kept, f"the last clean kept the files of {kept} and later", "Run a `cleaning` job."
@@ -119,11 +119,9 @@ def _of_replacements(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Ar
 
 
 def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[ArchivalLimit]:
-    """A stream that does not find its last position begins again, and writes twice or out of order.
-
-    A stream's own commits never let its last position be archived, because each has the next one; beside other writers
-    the position ages.
-    """
+    """Yields the commits with the last positions of streams. A stream that does not find its last position starts over,
+    and writes rows twice or out of order. Each commit of a stream has its next position, so the last one is archived
+    only if other writers commit in between."""
     newest = newest_positions((each.write.instant, each.extra) for each in commits)
     for (key, query), instant in sorted(newest.items(), key=lambda item: item[1]):
         if table.now() - wall_clock(instant) < RESUMED:
@@ -133,7 +131,8 @@ def _of_streams(table: HudiTable, commits: Sequence[Commit]) -> Iterator[Archiva
 
 
 def _of_rollbacks(table: HudiTable, client: WriteClient) -> Iterator[ArchivalLimit]:
-    """Files of a rolled-back write would count as soon as neither the write nor its rollback is on the timeline."""
+    """Yields the limit of rollbacks: readers would see files of a rolled-back write as soon as neither the write nor
+    its rollback is on the timeline."""
     late = set(client.late_files.rolled_back_but_writing())
     if "files" not in table.metadata_partitions:
         rolled_back = client.late_files.rolled_back()
@@ -157,19 +156,20 @@ def _of_service(instants: Sequence[Instant], params: ArchivalParams) -> Iterator
     for each in params.consumers:
         at = _completed_at(instants, each.instant)
         later = _first_completed_after(instants, at) if at else None
-        # The consumer may read the table as of that instant, and all that completed after it.
+        # The consumer may read the table as of that instant, and everything that completed after it.
         needed = min(filter(None, (each.instant, later)))
         yield ArchivalLimit("consumer", needed, f"consumer '{each.name}' has seen commits up to {each.instant}")
     yield from params.keep
 
 
 def _completed_at(instants: Iterable[Instant], requested: str | None) -> str:
-    """Returns when this commit completed; empty for none on the timeline. A savepoint has the time of its commit."""
+    """Returns when this commit completed; empty if it is not on the timeline. A savepoint has the requested time of its
+    commit."""
     return next((item.completed for item in instants if item.requested == requested and item.action in WRITES), "")
 
 
 def _first_completed_after(instants: Iterable[Instant], moment: str) -> str | None:
-    """Returns the lowest requested time of the commits that completed after this time."""
+    """Returns the earliest requested time of the commits that completed after this time."""
     after = (item for item in instants if item.action in WRITES and item.state == "COMPLETED")
     return min((item.requested for item in after if item.completed > moment), default=None)
 

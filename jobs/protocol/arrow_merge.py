@@ -1,8 +1,6 @@
-"""Preflight of compaction plans that Arrow executes: their merge must be proved equal to Hudi's own. Writes nothing.
-
-Each reason against it is a typed `Problem`. What only the log files tell (kinds of blocks, partial updates) is found
-while they are read.
-"""
+"""Checks before Arrow executes a compaction plan: its merge must be proved equal to Hudi's own. Writes nothing. Each
+reason against Arrow is a typed `Problem`. Reasons in the log files themselves (kinds of blocks, partial updates) are
+found while these are read."""
 
 from __future__ import annotations
 
@@ -44,13 +42,13 @@ _VERSIONS = (6, 8, 9)
 _UNKNOWN_BYTES = 128 * 1024 * 1024
 _ORDERS = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 _MODEL = "org.apache.hudi.common.model"
-# Payloads that take the newer row and do nothing else; the one by event time is Flink's default.
+# Payloads that only take the newer row. The event-time payload is Flink's default.
 _PAYLOADS = frozenset(
     f"{_MODEL}.{name}"
     for name in ("DefaultHoodieRecordPayload", "EventTimeAvroPayload", "OverwriteWithLatestAvroPayload")
 )
 _MAPS_KEYS = ("record_index", "secondary_index", "expr_index", "bloom_filters")
-# Properties of a table by which a merge does more than take the newer row.
+# Properties of tables whose merge does more than take the newer row.
 _MERGE_PROPERTIES = ("hoodie.record.merge.property.", "hoodie.table.partial.update.mode", "hoodie.payload.")
 # Options of the owner that change how Hudi's executor merges, or the files that it writes.
 _OPTIONS = (
@@ -102,7 +100,7 @@ def reasons_against_plan(plan: Mapping[str, Any]) -> list[Problem]:
 
 
 def rules_of(table: HudiTable) -> MergeRules:
-    """Returns the rules of a table without `reasons_against`."""
+    """Returns the merge rules of a table for which `reasons_against` returns nothing."""
     instants = table.instants()
     completed = [each for each in instants if each.state == "COMPLETED"]
     writes = [each for each in instants if each.action in _WRITES]
@@ -122,10 +120,8 @@ def rules_of(table: HudiTable) -> MergeRules:
 
 
 def columns_with_default(schema: Mapping[str, Any]) -> frozenset[str]:
-    """Returns the columns of an Avro schema that have another default than null, or a field in them has.
-
-    Hudi may fill such a column where a file lacks it.
-    """
+    """Returns the columns of an Avro schema with a default other than null, in the column or in a nested field. Hudi
+    may fill such a column if a file lacks it."""
     return frozenset(field["name"] for field in schema["fields"] if _has_default(field))
 
 
@@ -153,8 +149,8 @@ def _slice(operation: Mapping[str, Any]) -> SliceFiles:
 
 
 def _bytes_read(operation: Mapping[str, Any]) -> int:
-    """Returns the bytes that the planner names in whole MiB, rounded down (`CompactionStrategy.captureMetrics`), or
-    more than counts as small if it names none."""
+    """Returns the planner's bytes to read, which are whole MiB rounded down (`CompactionStrategy.captureMetrics`); if
+    the plan has none, a number that does not count as small."""
     megabytes = (operation.get("metrics") or {}).get("TOTAL_IO_READ_MB")
     return _UNKNOWN_BYTES if megabytes is None else int((megabytes + 0.5) * 1024 * 1024)
 
@@ -213,7 +209,7 @@ def of_schema(schema: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _uncovered(kind: Any) -> Iterator[str]:
-    """Yields the types in an Avro type whose values are not known to be the same in files of Hudi's and of ours."""
+    """Yields the types in an Avro type whose values may differ between files that Hudi and Arrow write."""
     if isinstance(kind, list):
         others = [each for each in kind if each != "null"]
         if len(others) > 1:

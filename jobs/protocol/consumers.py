@@ -1,4 +1,5 @@
-"""Consumers of a table: readers that go on from the last commit that they have seen. Cleaning keeps what they need."""
+"""Consumers of a table: incremental readers that continue from the last commit that they have read. Cleaning keeps the
+files that they need."""
 
 from __future__ import annotations
 
@@ -24,11 +25,9 @@ if TYPE_CHECKING:
 
 
 def first_needed(commits: Sequence[Commit], consumers: Sequence[Consumer]) -> int | None:
-    """Returns the place of the commit that the consumer furthest behind has seen; None without consumers.
-
-    `commits` are in the order of completion. The table as of that commit is needed, and all that came after. An instant
-    that is none of these commits counts as the last one before all that began later.
-    """
+    """Returns the index of the commit that the consumer furthest behind has read; None if there are no consumers.
+    `commits` are in the order of completion. The table as of that commit and all later commits are needed. If a
+    consumer's instant is not among them, the last commit before all later instants is taken."""
     places = [_place(commits, each.instant) for each in consumers]
     return min(places, default=None) if commits else None
 
@@ -44,7 +43,8 @@ def _place(commits: Sequence[Commit], seen: str) -> int:
 def retention(
     policy: CleaningPolicy, retained: int, commits: Sequence[Commit], needed: int | None, now: datetime
 ) -> int:
-    """Returns the number of commits, hours or file versions for Hudi's cleaner with which nothing needed is deleted.
+    """Returns the number of commits, hours or file versions to retain so that Hudi's cleaner deletes nothing that is
+    needed.
 
     `now` is in the time zone of the instants.
     """
@@ -53,18 +53,18 @@ def retention(
     first = min(commit.write.instant for commit in commits[needed:])
     match policy:
         case CleaningPolicy.KEEP_LATEST_COMMITS:
-            # Hudi counts back by the times at which commits began.
+            # Hudi counts back by the start times of commits.
             least = sum(commit.write.instant >= first for commit in commits)
         case CleaningPolicy.KEEP_LATEST_BY_HOURS:
             least = math.ceil((now - wall_clock(first)).total_seconds() / 3600) + 1
         case CleaningPolicy.KEEP_LATEST_FILE_VERSIONS:
-            # A file group has at most one version for each commit, and the one before.
+            # A file group has at most one version for each commit, and the version before.
             least = len(commits) - needed + 1
     return max(retained, least)
 
 
 def behind_replacements(policy: CleaningPolicy, commits: Sequence[Commit], needed: int | None) -> list[Problem]:
-    """Returns the refusal to clean by file versions beside a consumer that has not seen the last replacement.
+    """Returns the refusal to clean by file versions while a consumer has not read the last replacement.
 
     Hudi (1.2) then deletes replaced file groups at once (`CleanPlanner.getFilesToCleanKeepingLatestVersions`).
     """
@@ -83,7 +83,8 @@ def behind_replacements(policy: CleaningPolicy, commits: Sequence[Commit], neede
 
 
 def pending_cleans(table: HudiTable, consumers: Sequence[Consumer]) -> list[Problem]:
-    """Returns the refusals of pending cleans that delete what a consumer needs: their planners did not know of it."""
+    """Returns the refusals of pending cleans that delete files which a consumer needs, because their planners did not
+    know the consumer."""
     if not consumers:
         return []
     commits = table.commits()
@@ -106,7 +107,7 @@ def pending_cleans(table: HudiTable, consumers: Sequence[Consumer]) -> list[Prob
 
 
 def files_needed(commits: Sequence[Commit], needed: int, files: Iterable[File]) -> set[File]:
-    """Returns which of the files belong to the table as it was after commit number `needed`, or at any time later.
+    """Returns the files that belong to the table after commit number `needed`, or at any later time.
 
     `commits` are all of the active timeline, in the order of completion. A file was current until a later base file of
     its file group was committed, or the group was replaced.
@@ -116,7 +117,7 @@ def files_needed(commits: Sequence[Commit], needed: int, files: Iterable[File]) 
     found = set()
     for partition, name in files:
         parsed = parse_base_file_name(name) or parse_log_file_name(name)
-        # Nobody has read anything of a write that never completed.
+        # Consumers have read nothing of a write that has not completed.
         if parsed is None or (name not in written and parsed.instant >= first):
             continue
         group = (partition, parsed.file_id)

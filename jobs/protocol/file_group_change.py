@@ -1,4 +1,4 @@
-"""The change that a replacement of file groups made, and the test whether a write still follows the old state."""
+"""The change that a replacement of file groups has made, and the test whether a write still follows the old state."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from jobs.format.stale_writes import Group
     from jobs.hudi.records import Touched
 
-# Some of this many rows would be in a new bucket of an expansion if their writer knew the new number; the guess is
-# wrong for one write in 2^40.
+# At least one of this many rows is in a new bucket of an expansion if the writer knows the new number, except for one
+# write in 2^40.
 SURE_ROWS = 40
 
 
 class Verdict(Enum):
-    """The judgement of a write. `OPEN`: its rows will decide once it has committed, since its file groups do not."""
+    """The judgement of a write. `OPEN`: its file groups do not decide, so its rows have to be checked after its
+    commit."""
 
     FRESH = "fresh"
     STALE = "stale"
@@ -32,17 +33,16 @@ class Switch:
 
     replaced: frozenset[Group]  # The file groups out of use.
     buckets: BucketChange | None = None  # None if rows keep their buckets.
-    complete: frozenset[str] = frozenset()  # Contracted partitions in which, as known, every bucket has a file group.
+    complete: frozenset[str] = frozenset()  # Contracted partitions in which every bucket is known to have a file group.
 
     def verdict(self, touched: Touched) -> Verdict:
         """Decides whether a write to these file groups knows of the switch.
 
-        A write to a replaced file group does not know the switch, however late it comes. After an expansion, a bucket
-        that did not exist before proves that the write uses the new number; many rows in old buckets only are
-        improbable for such a write. After a contraction, a bucket that does not exist any more proves that the write
-        uses the old number; rows in other buckets are right by either number. An inflight instant does not name the
-        bucket of rows whose file groups do not exist yet; where every bucket has a file group, such rows are for a
-        bucket that is gone.
+        A write to a replaced file group does not know the switch, however late it is. After an expansion, a bucket that
+        did not exist before proves that the write uses the new number; without one, many rows in old buckets make that
+        improbable. After a contraction, a bucket that no longer exists proves that the write uses the old number; rows
+        in other buckets are correct by either number. An inflight instant does not name the buckets of rows whose file
+        groups do not exist yet; if every bucket has a file group, such rows are for a bucket that no longer exists.
         """
         if hits(touched.keys, self.replaced):
             return Verdict.STALE

@@ -1,4 +1,4 @@
-"""Pending instants that nobody works on any more, as far as heartbeats and the owner's word can tell."""
+"""Pending instants that nobody works on any more, judged by heartbeats and the owner's declaration."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Instant
     from jobs.hudi.table import HudiTable
 
-# A writer in single-writer mode sends no heartbeats; when all are declared to be stopped, one that has begun so
-# recently may still be ending.
+# A writer in single-writer mode sends no heartbeats. If writers are declared as stopped, one that began this recently
+# may still be ending.
 ENDING = timedelta(minutes=2)
 # A writer removes its markers right after its commit.
 REMOVED_BY = timedelta(minutes=10)
@@ -25,10 +25,8 @@ REMOVED_BY = timedelta(minutes=10)
 
 def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers_stopped: bool) -> bool:
     """Returns whether nobody works on a pending instant: its heartbeat has expired; or it has none, and the writers
-    retry conflicts (see `dead_writes`) or are stopped.
-
-    An instant without a living writer may be Flink's, which a restarted job commits: then only stopped writers count.
-    """
+    retry conflicts (see `dead_writes`) or are stopped. If Flink may write the table, the writers must be stopped,
+    because a restarted Flink job commits its earlier instant."""
     stopped = writers_stopped or table.declared.writers_stopped
     if table.may_have_flink and not stopped:
         return False
@@ -42,7 +40,7 @@ def is_leftover(table: HudiTable, client: WriteClient, item: Instant, *, writers
 def old_markers(table: HudiTable, client: WriteClient) -> list[str]:
     """Returns the instants that have markers although they ended long ago.
 
-    Markers of a write that was rolled back lately stay: they say which files its writer may still write.
+    Markers of recently rolled-back writes are left out, because they name the files that a live writer may still write.
     """
     instants = table.instants()
     pending = {item.requested for item in instants if item.state != "COMPLETED"}

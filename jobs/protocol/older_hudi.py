@@ -1,4 +1,4 @@
-"""Versions of the writers and readers of a table: what is declared, held against what the table shows."""
+"""Versions of Hudi that write and read a table: the declared ones, compared with evidence on the timeline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BY_FILE_GROUP_READER = (1, 0)
 # After so many commits of a newer version a writer counts as upgraded.
 _LATEST_COMMITS = 10
-# `OverwriteWithLatestAvroPayload`, the default before 1.0, and what is built on it.
+# `OverwriteWithLatestAvroPayload`, the default before 1.0, and its subclasses.
 _PAYLOADS = frozenset(
     f"org.apache.hudi.common.model.{name}"
     for name in ("OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload", "EventTimeAvroPayload")
@@ -29,7 +29,7 @@ _PAYLOADS = frozenset(
 
 
 def without_hashing_config(table: HudiTable) -> str | None:
-    """Returns why the table may have writers that follow no hashing config, in words for users; None if it has none.
+    """Returns a sentence for users why the table may have writers that ignore hashing configs; None if it has none.
 
     Tables of version 9 can have no older writers.
     """
@@ -45,7 +45,7 @@ def without_hashing_config(table: HudiTable) -> str | None:
 
 
 def of_readers(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of another number of buckets beside readers that prune by the number in their own options.
+    """Returns the refusal of another number of buckets while readers prune by the number in their own options.
 
     Hudi has pruned by buckets since 1.0 (`BucketIndexSupport`), and follows a hashing config since 1.1.
     """
@@ -57,19 +57,18 @@ def of_readers(table: HudiTable) -> list[Problem]:
 
 
 def seen_before_1_0(table: HudiTable, latest: int = 0) -> str | None:
-    """Returns which of the active timeline's writes, or of its latest ones, a Hudi before 1.0 made, for users."""
+    """Returns a sentence for users if a Hudi before 1.0 made one of the active timeline's writes, or of the `latest`
+    ones; else None."""
     found = list(written_by.older_than_1_0(table).items())[-latest:]
     older = [instant for instant, is_older in found if is_older]
     return f"{older[-1]} was written by a Hudi before 1.0" if older else None
 
 
 def merging_logs_otherwise(table: HudiTable) -> str | None:
-    """Returns who merges the rows in the table's logs otherwise than this Hudi does; None if nobody does.
-
-    Hudi before 1.0 keeps the version of a row in the logs with the greater ordering value, also where 1.2 takes the
-    later one (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15); and its deletes
-    and the rows after them win whatever their ordering values are.
-    """
+    """Returns who merges the rows in the table's logs differently from this Hudi; None if nobody does. Hudi before 1.0
+    keeps the version of a row with the greater ordering value, even if 1.2 takes the later one
+    (`HoodieMergedLogRecordScanner` and `OverwriteWithLatestAvroPayload.preCombine`, 0.15); and deletes and the rows
+    after them win regardless of their ordering values."""
     if not (table.is_merge_on_read and table.ordering_fields and table.version < WITH_COMPLETION_TIMES):
         return None
     payloads = merging_of(table).payloads
@@ -83,7 +82,7 @@ def merging_logs_otherwise(table: HudiTable) -> str | None:
 
 
 def against_merging_by_hudi(table: HudiTable, slices: Sequence[FileSlice]) -> list[Problem]:
-    """Returns the refusal of a merge of these slices by this Hudi; only Arrow compares the versions in the logs."""
+    """Returns the refusal to let this Hudi merge these slices, because only Arrow compares the versions in the logs."""
     older = merging_logs_otherwise(table) if any(item.log_files for item in slices) else None
     return [logs_not_in_order(older)] if older else []
 

@@ -1,9 +1,7 @@
-"""The partitions of a table that have expired, as Hudi's own strategy finds them and the files confirm.
-
-Hudi's strategy (1.2) is wrong in two ways that would delete rows too early: it computes periods of more than 24 days in
-32 bits (see `jobs.hudi.partition_ttl`), and before table version 8, where log files are named by their base instant, it
-takes a partition with new logs for an unmodified one. So a partition has expired only if both find that.
-"""
+"""Finds the expired partitions of a table, by Hudi's own strategy and by their files. Hudi's strategy (1.2) has two
+faults that would delete rows too early: it computes periods of more than 24 days in 32 bits (see
+`jobs.hudi.partition_ttl`), and before table version 8, where log files are named by their base instant, it takes a
+partition with new logs for an unmodified one. So a partition has expired only if both agree."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ class Ttl:
 
     strategy: TtlStrategy
     days: int
-    limit: int  # At most so many partitions, the oldest first.
-    selection: Selection | None  # None is all partitions.
+    limit: int  # Maximum number of partitions, the oldest first.
+    selection: Selection | None  # None means all partitions.
 
     @classmethod
     def of(cls, params: PartitionTtlParams) -> Ttl:
@@ -66,11 +64,8 @@ class Expired:
 
 def expired(table: HudiTable, client: WriteClient, ttl: Ttl, *, among: Collection[str] | None = None) -> list[Expired]:
     """Returns the selected partitions that have expired now, the oldest first. `client` was opened with the options of
-    the strategy. A partition without files does not count.
-
-    `among` are those that the strategy has found before: it looks into all partitions, which takes too long while
-    writers wait, and time alone makes none of them younger.
-    """
+    the strategy. Partitions without files are left out. `among` are the partitions that the strategy has found before;
+    then it is not run again, because it examines all partitions, which takes too long while writers wait."""
     now = table.now()
     latest = instant_of(now - timedelta(days=ttl.days))
     found = set(client.partition_ttl.expired(instant_of(now)) if among is None else among)
@@ -113,7 +108,7 @@ def _written_at(table: HudiTable, item: FileSlice) -> list[int]:
 
 
 class Rows:
-    """The numbers of rows of partitions, each counted once for the same files."""
+    """The numbers of rows of partitions, cached as long as the files are the same."""
 
     def __init__(self, table: HudiTable) -> None:
         self._table = table
@@ -130,7 +125,7 @@ class Rows:
 def _counted(table: HudiTable, partitions: Sequence[Expired]) -> dict[str, int]:
     """Returns the number of rows by partition path, from the footers of base files.
 
-    Rows of partitions with log files, or of a storage that Arrow does not reach, are merged and counted.
+    The rows of partitions with log files, or on a storage that Arrow cannot read, are read by Hudi and counted.
     """
     try:
         storage = storage_of(table)

@@ -1,4 +1,4 @@
-"""Holds on partitions, which must not be dropped meanwhile: pending plans, savepoints, consumers, writes in flight."""
+"""Reasons why partitions must not be dropped now: pending plans, savepoints, consumers, writes in flight."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLANS = COMPACTION_ACTIONS | CLUSTERING_ACTIONS
 
 
 def holds(table: HudiTable, partitions: Sequence[Expired], consumers: Sequence[Consumer]) -> dict[str, list[Problem]]:
-    """Returns the partitions that something still needs, each with the reasons; writes in flight are none of them."""
+    """Returns the partitions that something still needs, each with the reasons, without writes in flight."""
     found: dict[str, list[Problem]] = {}
     planned = _planned(table)
     saved = {each.instant: {path for path, names in each.files.items() if names} for each in savepoints_of(table)}
@@ -50,7 +50,7 @@ def _behind(
     """Returns the partitions with the names of the consumers that have not seen all commits to them. `commits` are
     in the order of completion.
 
-    Only the instant of a consumer is known when its commit has left the active timeline.
+    If the commit of a consumer is archived, its instant is compared instead.
     """
     found: dict[str, list[str]] = {}
     for consumer in consumers:
@@ -65,11 +65,11 @@ def _behind(
 
 
 def _planned(table: HudiTable) -> dict[str, set[str] | None]:
-    """Returns the partitions of each pending plan; None for a plan that does not say which."""
+    """Returns the partitions of each pending plan; None for a plan that does not name them."""
     found: dict[str, set[str] | None] = {}
     for plan in pending_plans(table, _PLANS):
         groups = plan_files.read_by(plan.content)
-        # A replacecommit without a plan is a writer's overwrite, which is in flight.
+        # A replacecommit without a plan is an overwrite in flight.
         if groups or plan.action != "replacecommit":
             found[f"{plan.instant} ({plan.action})"] = {partition for partition, _ in groups} if groups else None
     return found
@@ -78,11 +78,9 @@ def _planned(table: HudiTable) -> dict[str, set[str] | None]:
 def writing_into(
     table: HudiTable, partitions: Collection[str], *, without: Collection[str] = ()
 ) -> dict[str, list[Instant]]:
-    """Returns the partitions that a pending instant may write to, with these instants; those `without` do not count.
-
-    A Spark writer records its targets when it becomes inflight. An instant that has not yet, or that never does
-    (Flink's, a bulk insert by rows, an overwrite, a rollback), may write to any partition.
-    """
+    """Returns the partitions that pending instants may write to, with these instants; `without` are ignored. A Spark
+    writer records its targets when its instant becomes inflight. An instant without targets (one that is only
+    requested, or of Flink, a bulk insert by rows, an overwrite, a rollback) may write to any partition."""
     found: dict[str, list[Instant]] = {}
     plans = {plan.instant for plan in pending_plans(table, _PLANS) if plan.content}
     for item in table.pending():

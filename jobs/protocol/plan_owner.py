@@ -1,20 +1,19 @@
-"""The one runner of a pending plan of compaction or clustering: a second one corrupts the table (Hudi #18012).
+"""Ensures that a pending plan of compaction or clustering has only one runner, because a second one corrupts the table
+(Hudi #18012). Hudi 1.2 does not ensure that: a compaction sends heartbeats only in multi-writer mode, a clustering
+never does, and every runner of an inflight plan first rolls back the files of another one. So an INFLIGHT plan, which
+somebody has begun, is begun again only if its runner is proved dead (`PlanOwner.check`).
 
-Hudi 1.2 has no such rule. A compaction sends heartbeats if its writer is in multi-writer mode, a clustering sends
-none, and whoever executes an inflight plan first rolls back what another one is writing. So a plan that is INFLIGHT was
-begun by somebody, and is begun anew only if its runner is proved dead (`PlanOwner.claim`).
+A job that begins a plan writes a note to the table: the plan, the job, the process, and the time of the inflight file
+by the storage's clock. Anybody who begins the plan again makes another inflight file, so a matching note proves who
+began the present one; neither the instants that a job reports nor a heartbeat can prove that. One note for a table is
+enough, because at most one job works on it. A worker that is killed leaves
 
-Whoever begins a plan here leaves a note in the table: the plan, the job, the process, and the time of the inflight file
-by the storage's clock. Anybody who begins the plan anew makes another inflight file, so a note that fits tells for sure
-who began what is there; neither the instants that a job reports nor a heartbeat can do that. One note is enough for a
-table: at most one job works on it. What is left by a worker that is killed
-
-- after `planned`: a requested plan, which any runner may begin; the note still says that it was made here;
-- between the first heartbeat and `begun`: a plan without a note, so it is anybody's until the heartbeat has
-  expired (two minutes);
-- after `begun`, whether or not the service has heard of the instant: an inflight plan of this job, whose next attempt
-  begins it anew at once, as does any job that sees that the process is gone;
-- after the commit: a completed instant, and a note that fits no plan any more.
+- after `planned`: a requested plan, which any runner may begin; the note says that this service has made it;
+- between the first heartbeat and `begun`: a plan without a note, so its runner counts as unknown until the heartbeat
+  has expired (two minutes);
+- after `begun`, even if the service does not know the instant: an inflight plan of this job. The next
+  attempt begins it again at once, and so does any job that finds the process gone;
+- after the commit: a completed instant, and a note that matches no plan any more.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A runner without heartbeats that has begun and written no file for this long is taken for dead.
+# A runner without heartbeats that has written no file for this long is taken for dead.
 QUIET_SECONDS = 3600.0
 UNDO_SECONDS = 120.0
 _NOTE, _WHAT = ".hoodie/.aux/groundskeeper.plan", "the note of who has begun a plan"
@@ -57,7 +56,7 @@ Note = dict[str, Any]
 def plan_instants(table: HudiTable, actions: Collection[str]) -> list[Instant]:
     """Returns the pending instants of these actions that are plans.
 
-    Before table version 8 a clustering plan is a replacecommit; any other replacecommit is a writer's and no plan.
+    Before table version 8 a clustering plan is a replacecommit; any other replacecommit is a write, not a plan.
     """
     return [
         item
@@ -71,7 +70,8 @@ def plan_instants(table: HudiTable, actions: Collection[str]) -> list[Instant]:
 class PlanOwner:
     """The plans of one attempt at a job. The table's lock must be held for all calls but `check`.
 
-    `take_over`: the operator's word that no other runner is alive. It does not count against a live heartbeat.
+    `take_over`: the operator declares that no other runner is alive. The declaration does not override a live
+    heartbeat.
     """
 
     def __init__(self, table: HudiTable, job_id: str, *, take_over: bool = False) -> None:
@@ -80,13 +80,10 @@ class PlanOwner:
         self._signature = {"job": job_id, "attempt": uuid.uuid4().hex, "pid": os.getpid(), **machine()}
 
     def check(self, instant: str) -> None:
-        """Raises PlanTakenError unless the plan may be begun now, and CommitLostError if it is pending no more.
-
-        A plan may be begun if it is only requested and nothing shows that somebody is about to execute it, or if its
-        runner is proved dead: the runner was an earlier attempt of this job or a process that is gone; or its heartbeat
-        has expired; or it has none, and neither the inflight file nor a marker or base file of the instant is younger
-        than `QUIET_SECONDS`.
-        """
+        """Raises PlanTakenError unless the plan may be begun now, and CommitLostError if it is no longer pending. A
+        plan may be begun if it is only requested and has no heartbeat, or if its runner is proved dead: the runner was
+        an earlier attempt of this job or a process that is gone; or its heartbeat has expired; or it has none, and
+        neither the inflight file nor a marker or base file of the instant is younger than `QUIET_SECONDS`."""
         item = self._pending(instant)
         note = self._note_of(item)
         if note is not None and (note["job"] == self._signature["job"] or has_died(note)):
@@ -100,11 +97,12 @@ class PlanOwner:
             raise PlanTakenError(f"Instant {instant} ({state}) has a runner: {what} {duration(seconds)} ago.")
 
     def planned(self, instant: str) -> None:
-        """Notes that the plan was made here, so that it is taken back if it cannot be executed."""
+        """Notes that this job has made the plan, so that the plan is removed if it cannot be executed."""
         self._write({"instant": instant, "made": True, "inflight": None})
 
     def begun(self, instant: str) -> None:
-        """Notes that the plan is inflight by this attempt, right after it was checked and begun with a heartbeat."""
+        """Notes that this attempt has begun the plan. Call it right after the plan was checked and begun with a
+        heartbeat."""
         made = self._was_made(instant)
         self._write({"instant": instant, "made": made, "inflight": self._inflight_time(self._pending(instant))})
 
@@ -118,12 +116,10 @@ class PlanOwner:
             raise CommitLostError(f"The heartbeat of {instant} has expired or is gone, so others may begin it anew.")
 
     def undo(self, client: WriteClient, lock: TableLock, context: JobContext, instant: str) -> None:
-        """Undoes a plan whose execution has failed: takes it back if it was made here, else leaves it requested.
-
-        Clustering plans are always taken back, since a pending one keeps writers from its file groups. The lock must
-        not be held. A plan that has completed after all is left as it is; so is that of another runner, and
-        CommitLostError is raised. What cannot be undone is said in the job's problem (`JobContext.leaves`).
-        """
+        """Undoes a plan whose execution has failed: removes it from the timeline if this job has made it, else makes it
+        requested again. Clustering plans are always removed, because a pending one blocks writers of its file groups.
+        The lock must not be held. A completed plan stays as it is. So does a plan of another runner, for which this
+        raises CommitLostError. The job's problem says what could not be undone (`JobContext.leaves`)."""
         try:
             with context.undoing(), lock.held(for_at_most(UNDO_SECONDS)):
                 self._table.reload()
@@ -152,7 +148,7 @@ class PlanOwner:
         return found
 
     def _newest_file(self, item: Instant) -> tuple[str, int | None]:
-        """Returns what was written last for the instant, and when."""
+        """Returns the file that was written last for the instant, and when."""
         table, instant = self._table, item.requested
         markers = times_in(table, f".hoodie/.temp/{instant}", recursive=True)
         found = {"a marker": max(markers.values(), default=None)}
@@ -161,7 +157,8 @@ class PlanOwner:
             partitions = {partition for partition, _ in plan_files.read_by(plan_of(table, instant))}
             for partition in partitions or set(table.partitions()):
                 for name, time in times_in(table, partition).items():
-                    # Logs do not count: before table version 8 writers name theirs by a pending compaction's instant.
+                    # Logs are ignored, because before table version 8 writers name theirs by a pending compaction's
+                    # instant.
                     base_file = parse_base_file_name(name)
                     if base_file and base_file.instant == instant:
                         found["a base file"] = max(time, found.get("a base file") or 0)
@@ -174,7 +171,7 @@ class PlanOwner:
     # -- the note
 
     def _note_of(self, item: Instant) -> Note | None:
-        """Returns the note of whoever has begun the inflight plan that is there now, if it was begun here."""
+        """Returns the note that matches the present inflight plan, if a job of this service has begun it."""
         if item.state != "INFLIGHT":
             return None
         note = self._read()
@@ -206,13 +203,11 @@ _EXECUTE = "The next compaction of the table executes it: `groundskeeper jobs ru
 
 
 def take_back(table: HudiTable, client: WriteClient, instant: str) -> str | None:
-    """Removes a pending plan from the timeline, with all that was written for it. The lock must be held.
-
-    Returns None, or why the plan stays as a requested one, with the command. Compaction plans stay before table version
-    8: writers name their logs by the plan's instant, and without it these would be a file slice of their own
-    (`AbstractTableFileSystemView.filterBaseFileAfterPendingCompaction`). Since version 8 a log belongs to a file slice
-    by its completion time (`HoodieFileGroup.getBaseInstantTime`).
-    """
+    """Removes a pending plan from the timeline, with all files that were written for it. The lock must be held. Returns
+    None, or a sentence why the plan stays as a requested one, with the command to execute it. Before table version 8
+    compaction plans stay, because writers name their logs by the plan's instant, and without the plan these would be a
+    separate file slice (`AbstractTableFileSystemView.filterBaseFileAfterPendingCompaction`). Since version 8 a log
+    belongs to a file slice by its completion time (`HoodieFileGroup.getBaseInstantTime`)."""
     item = next((each for each in table.pending() if each.requested == instant), None)
     if item is None:
         return None
@@ -229,7 +224,8 @@ def take_back(table: HudiTable, client: WriteClient, instant: str) -> str | None
 
 
 def give_back(client: WriteClient, item: Instant) -> None:
-    """Makes an inflight compaction a requested one again and removes what was written for it. The lock must be held."""
+    """Makes an inflight compaction a requested one again and removes the files that were written for it. The lock must
+    be held."""
     client.end_heartbeat(item.requested)
     if item.state == "INFLIGHT":
         if item.requested in client.pending_rollbacks().values():

@@ -55,7 +55,7 @@ _NBCC_FILE_ID = re.compile(r"^\d{8}-0000-0000-0000-000000000000(-\d+)?$")
 def of_data_plane(
     table: HudiTable, slices: Sequence[FileSlice], *, own_instants: Collection[str] = ()
 ) -> list[Problem]:
-    """Returns the reasons against rewriting these slices with the Arrow data plane, for whatever purpose."""
+    """Returns the reasons against any rewrite of these slices with the Arrow data plane."""
     problems = [*_of_table(table, own_instants), *_of_slices(slices, table.bucket_rules())]
     try:
         storage = storage_of(table)
@@ -78,7 +78,7 @@ def of_repair(table: HudiTable) -> list[Problem]:
 
 
 def rows_astray(commits: Iterable[Commit], title: str) -> list[Problem]:
-    """Returns the refusal of what stale writes forbid, by this title: no reader sees their rows."""
+    """Returns a refusal with this title if there are stale writes, whose rows no reader sees."""
     stale = stale_writes(commit.write for commit in commits)
     if not stale:
         return []
@@ -87,10 +87,8 @@ def rows_astray(commits: Iterable[Commit], title: str) -> list[Problem]:
 
 
 def no_meta_fields(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of what has to know a row by its stored key.
-
-    Hudi's own clustering (1.2.0) of such a table fails, or makes it unreadable for Spark SQL.
-    """
+    """Returns the refusal of jobs that need the stored key of each row, if the table has no meta fields. Hudi's own
+    clustering (1.2.0) of such a table fails, or makes it unreadable for Spark SQL."""
     if table.has_meta_fields:
         return []
     return [NO_META_FIELDS.because("hoodie.populate.meta.fields=false")]
@@ -107,11 +105,8 @@ def of_lock(table: HudiTable) -> list[Problem]:
 
 
 def lock_not_provable(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of what would damage the table if the lock were lost meanwhile without our notice.
-
-    Compaction and cleaning need no more than its writers do: they commit by Hudi's own transaction, under the same
-    lock.
-    """
+    """Returns the refusal of jobs that would damage the table if the lock were lost unnoticed. Compaction and cleaning
+    are not refused: like the writers, they commit by Hudi's own transaction under the same lock."""
     provider = table.declared.lock.provider
     if lock_providers.is_provable(provider):
         return []
@@ -119,7 +114,7 @@ def lock_not_provable(table: HudiTable) -> list[Problem]:
 
 
 def name_not_typed(table: HudiTable, typed: str | None) -> list[Problem]:
-    """Returns the refusal of what removes rows for good, unless the caller has typed the table's name."""
+    """Returns the refusal of a job that permanently removes rows, unless the caller has given the table's name."""
     if typed == table.declared.name:
         return []
     return [
@@ -131,8 +126,8 @@ def name_not_typed(table: HudiTable, typed: str | None) -> list[Problem]:
 
 
 def consistent_hashing() -> Problem:
-    """Returns the refusal of consistent hashing, also of a table registered without an index: sorting would break its
-    buckets."""
+    """Returns the refusal of consistent hashing, even if the table is registered without an index, because sorting
+    would break its buckets."""
     return CONSISTENT_HASHING.because()
 
 
@@ -204,7 +199,7 @@ def _of_slices(slices: Sequence[FileSlice], rules: BucketRules | None) -> Iterat
 
 
 def _of_schemas(storage: Storage, slices: Sequence[FileSlice]) -> Iterator[Problem]:
-    """Checks the oldest and the newest base file; each task checks its own again."""
+    """Checks the oldest and the newest base file. Each task checks the schemas of its own files again."""
     files = sorted({item.base_file for item in slices if item.base_file}, key=lambda name: name.rsplit("_", 1)[-1])
     for name in dict.fromkeys(files[:1] + files[-1:]):
         with storage.read_parquet(name) as reader:
@@ -219,7 +214,7 @@ def _of_schemas(storage: Storage, slices: Sequence[FileSlice]) -> Iterator[Probl
 def _of_writers(table: HudiTable, buckets: BucketChange) -> Iterator[Problem]:
     """Checks the writers' version: only Hudi 1.1 and later follows a hashing config.
 
-    Older ones may be stopped, and start again with the new number, if it is one number.
+    Older writers may be stopped and started again with the new number, if all partitions get the same number.
     """
     is_one_number = len({number for _, number in buckets.new.rules}) == 1
     if not table.declared.writers_stopped:

@@ -23,10 +23,11 @@ logger = logging.getLogger(__name__)
 
 
 def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[KindResult] | None:
-    """Returns the result if an earlier attempt's replacecommit did complete; otherwise removes all traces of it."""
+    """Returns the result if an earlier attempt's replacecommit has completed; otherwise removes all traces of it."""
     lock = TableLock(table, order.job_id)
     if not order.dry_run:
-        # A worker may have died between taking the lock and reporting its instant, so this is done without one too.
+        # A worker may have died between taking the lock and reporting its instant, so the lock is checked even without
+        # a reported instant.
         lock.break_stale()
     if done := already_completed(table, order):
         return done
@@ -43,8 +44,7 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
                 return done
             for instant in unfinished:
                 if table.state_of(instant) is None:
-                    # The instant was never begun, or the client that rolled it back died before the rollback was
-                    # complete.
+                    # The instant was never begun, or a client died while it rolled the instant back.
                     client.finish_rollback(instant)
                     hashing_config.remove(table, instant)
                 else:
@@ -59,10 +59,8 @@ def settle_replacement(table: HudiTable, order: WorkOrder, context: JobContext) 
 
 
 def _orphans(table: HudiTable) -> list[str]:
-    """Returns pending replacecommits with an expired heartbeat: their worker died before it could report the instant.
-
-    Uses the same rule as any writer's clean (LAZY).
-    """
+    """Returns pending replacecommits with an expired heartbeat, whose worker died before it could report the instant.
+    Writers' cleans apply the same rule (LAZY)."""
     pending = [item.requested for item in table.pending() if item.action == REPLACE]
     if table.version < WITH_COMPLETION_TIMES:
         pending = [instant for instant in pending if not table.is_clustering_plan(instant)]
@@ -73,10 +71,9 @@ def _orphans(table: HudiTable) -> list[str]:
 
 
 def already_completed(table: HudiTable, order: WorkOrder) -> Result[KindResult] | None:
-    """Returns the result if the last instant of an earlier attempt did complete: only its report was lost.
-
-    Only the last one counts: an attempt that first finished a writer's plan may have died in its own.
-    """
+    """Returns the result if the last instant of an earlier attempt has completed, so that only its report was lost.
+    Only the last instant is checked, because an attempt may have completed a writer's plan before it died during its
+    own."""
     for instant in order.earlier_instants[-1:]:
         if _has_completed(table, instant):
             if not order.dry_run:

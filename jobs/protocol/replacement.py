@@ -1,12 +1,9 @@
-"""Replaces file groups by rewritten ones in one replacecommit, without making a writer's batch fail.
-
-Splitting takes long and writers go on in the meantime, so the files of a set of slices are rewritten without the lock,
-and again where the slices changed (catch-up). Only the last step takes the table's lock: while it is held, no instant
-can start or commit; if no write is in flight, the changes since the last round are rewritten under the lock, and the
-commit follows. Hudi's own conflict detection does not suffice: a writer that was in flight and creates a new partition
-or a new bucket would pass it, in the old layout (Hudi 1.2,
-`BucketIndexConcurrentFileWritesConflictResolutionStrategy`).
-"""
+"""Replaces file groups by rewritten ones in one replacecommit, without making a writer's batch fail. Rewriting takes
+long and writers continue meanwhile, so the slices are rewritten without the lock, and changed ones are rewritten again
+(catch-up). Only the last step takes the table's lock: while it is held, no instant can start or commit. If no write is
+in flight then, the changes since the last round are rewritten under the lock, and the job commits. Hudi's own conflict
+detection is not enough: it does not detect a write in flight that creates a new partition or bucket in the old layout
+(Hudi 1.2, `BucketIndexConcurrentFileWritesConflictResolutionStrategy`)."""
 
 from __future__ import annotations
 
@@ -44,11 +41,11 @@ Rewriter = Callable[[str, Sequence["FileSlice"], Sequence["FileSlice"]], "list[W
 Key = tuple[str, str]
 
 POLL_SECONDS = 0.1
-# Limit for undoing; the next attempt undoes the rest.
+# Time limit for undoing; the next attempt undoes the rest.
 UNDO_SECONDS = 120.0
-# Hudi's time to complete a replacecommit, mostly spent on the metadata table.
+# Typical time in which Hudi completes a replacecommit, mostly for the metadata table.
 COMMIT_SECONDS = 3.0
-# The job commits in the middle of a write of a retrying writer, unless that writer has been idle for this long.
+# A retrying writer that has been idle for this long is not waited for.
 RETRYING_WRITER_IDLE_SECONDS = 30.0
 
 
@@ -57,8 +54,8 @@ class Replacement:
 
     `choose` picks the slices to replace from those of the table; `rewrite(instant, chosen, all_slices)` writes the
     files; `before_commit(instant)` runs with the lock held, right before the commit; what `extra` returns goes into
-    the commit's metadata. `unit(partition, file_id)` names the set of file groups that must be rewritten together, by
-    default each alone.
+    the commit's metadata. `unit(partition, file_id)` names the set of file groups that must be rewritten together; by
+    default each file group is its own set.
     """
 
     def __init__(
@@ -94,13 +91,13 @@ class Replacement:
         Raises `WritersActiveError` when there was no moment to commit.
         """
         self._table.reload()
-        # A record index is otherwise written from what Hudi's tasks report while they write, which ours do not.
+        # Otherwise Hudi writes a record index from reports of its own tasks, which our tasks do not make.
         metadata = METADATA_AT_THE_END if self._table.indexes_of_keys else {}
         with WriteClient(self._table, UNDER_OUR_LOCK, metadata) as client:
             with self._lock.held(self._context.checkpoint):
                 instant = client.new_instant()
-                # The report comes before the instant exists: if the worker dies, an instant that the service does not
-                # know blocks the table for long.
+                # The instant is reported before it exists, because an instant that the service does not know would
+                # block the table for long if the worker dies.
                 self._context.instant(instant)
                 client.start_replacement(instant)
             outcome = Replaced(instant)
@@ -138,7 +135,7 @@ class Replacement:
                     self._timeline_at_lock = self._table.instants()
                     in_flight = self._without_plans(self._table.pending(without=outcome.instant))
                     blocking = self._blocking(writers, in_flight)
-                    # Often the lock was held by the writer's own commit; then the moment has passed.
+                    # The job may have waited for a writer's commit, so that the good moment has passed.
                     is_good = not blocking and self._is_good_moment(in_flight)
                     if is_good and self._may_do_under_lock(self._changed()[0]):
                         outcome.waited_seconds = locked_since - waiting_since
@@ -157,10 +154,8 @@ class Replacement:
                 time.sleep(POLL_SECONDS)
 
     def _without_plans(self, pending: list[Instant]) -> list[Instant]:
-        """Returns the instants without the plans that the replacement stands beside.
-
-        Whoever executes one has begun to write the metadata table, in a way that the commit may roll back.
-        """
+        """Returns the instants without the plans that the replacement may ignore. If there are indexes of keys, an
+        inflight plan counts: our commit may roll back what its runner has begun to write to the metadata table."""
         if not self._config.beside_plans:
             return pending
         may_be_begun = not self._table.indexes_of_keys
@@ -197,33 +192,29 @@ class Replacement:
         try:
             self._lock.verify()
         except LockLostError:
-            # A worker that was frozen during the commit resumes without the lock, too late to take the commit back;
-            # instants that came in between are not in `before` and are judged.
+            # A worker that was frozen during the commit resumes without the lock, and cannot undo the commit. Instants
+            # from that time are not in `before`, so they are checked.
             logger.warning("the table's lock was lost while %s was committed", outcome.instant)
             outcome.lock_lost = True
 
     def _known(self, outcome: Replaced) -> KnownInstants:
-        """Returns the timeline as of taking the lock.
-
-        So instants of writers that start later without the lock are judged.
-        """
+        """Returns the timeline when the lock was taken, so that later instants are checked."""
         at_lock = self._timeline_at_lock
         unfinished = {item.requested for item in at_lock if item.state != "COMPLETED"} - {outcome.instant}
         return KnownInstants(frozenset(item.requested for item in at_lock), frozenset(unfinished))
 
     def _require_lock(self) -> None:
-        """Raises `LockLostError` unless the lock is ours and has been since it was taken.
-
-        Asks the provider, and checks the timeline, which works for every provider: writers complete their instants
-        under the lock, so a newly completed one shows that another client has held it.
-        """
+        """Raises `LockLostError` unless the lock has been ours since it was taken. Checks the provider's state, and
+        also the timeline, which works for every provider: writers complete their instants under the lock, so a newly
+        completed one shows that another client has held it."""
         self._lock.verify()
         others = _completed_writes(self._table.instants()) - _completed_writes(self._timeline_at_lock)
         if others:
             raise LockLostError(f"Other writers committed while it was held: {', '.join(sorted(others))}")
 
     def _round(self, outcome: Replaced, step: str, *, under_lock: bool = False) -> None:
-        """Rewrites slices that are new or changed since they were rewritten; forgets those that no longer exist."""
+        """Rewrites slices that are new or have changed since they were rewritten, and drops slices that no longer
+        exist."""
         todo, current = self._changed()
         units = self._units(current)
         self._done = {key: value for key, value in self._done.items() if key in units}
@@ -246,7 +237,7 @@ class Replacement:
         outcome.rounds += 1
 
     def _changed(self) -> tuple[list[FileSlice], list[FileSlice]]:
-        """Returns the chosen slices whose current state is not rewritten yet, and all chosen ones."""
+        """Returns the chosen slices whose current state is not rewritten yet, and all chosen slices."""
         self._all = self._table.file_slices()
         current = self._choose(self._all)
         done = {key: items for key, (items, _) in self._done.items()}
@@ -260,7 +251,8 @@ class Replacement:
         return {key: frozenset(items) for key, items in found.items()}
 
     def _buckets(self) -> Buckets:
-        """Returns the buckets of the written files: only these count when Hudi looks for a conflict with our commit."""
+        """Returns the buckets of the written files. Hudi's conflict detection considers only these buckets of our
+        commit."""
         found: Buckets = {}
         for _, written in self._done.values():
             for file in written:
@@ -269,11 +261,9 @@ class Replacement:
         return found
 
     def _is_worth_a_round(self, outcome: Replaced, *, is_quiet: bool) -> bool:
-        """Returns whether the changed slices should be rewritten before the lock is taken, while writers may go on.
-
-        True if they exceed the time limit of the lock; also in a pause of writers that will be watched, since then the
-        lock should be held as briefly as possible.
-        """
+        """Returns whether the changed slices should be rewritten before the lock is taken, while writers continue. This
+        is so if rewriting them takes longer than the time limit of the lock, and also in a pause between writes that
+        must not end meanwhile, so that the lock is held as briefly as possible."""
         if self._config.may_leave_out and outcome.rounds > 1:
             return False
         changed = self._changed()[0]
@@ -282,29 +272,28 @@ class Replacement:
         return self._seconds_for(changed) > self._config.lock_seconds
 
     def _may_do_under_lock(self, changed: Sequence[FileSlice]) -> bool:
-        """Returns whether writers may be kept waiting for these slices (or for those of them that are not left out)."""
+        """Returns whether rewriting these slices (except those that are left out) is short enough to keep writers
+        waiting."""
         return self._config.may_leave_out or self._seconds_for(changed) <= self._config.lock_seconds
 
     def _is_good_moment(self, in_flight: Sequence[Instant]) -> bool:
-        """Returns whether writers that start next are likely to see the change.
-
-        A writer that prepares its write during our commit would use the old number of buckets (see `StaleWriterWatch`).
-        The result would still be right, since that write is stopped, but its batch must be written again. So either the
-        one writer is in the middle of a write that it will retry; or no write is in flight and the gaps between writes
-        are long enough.
+        """Returns whether the next writes are likely to see the change. A writer that prepares its write during our
+        commit would use the old number of buckets (see `StaleWriterWatch`). The table would still be correct, because
+        that write is stopped, but its batch must be written again. So a moment is good if the only writer is in the
+        middle of a write that it will retry, or if no write is in flight and the gaps between writes are long enough.
         """
         if not self._config.needs_pause or self._config.on_active_writers is OnActiveWriters.FENCE or in_flight:
             return True
         writes = [(wall_clock(start), wall_clock(end)) for start, end in self._table.completed_writes()]
         now = self._table.now()
         if self._config.writers_retry and quiet_seconds(writes, now) < RETRYING_WRITER_IDLE_SECONDS:
-            # The writer's next write is a certain moment; this pause is a guess, especially while a writer warms up.
+            # The next write of a retrying writer will be a good moment for certain, whereas this pause may end early.
             return False
         needed = COMMIT_SECONDS + self._seconds_for(self._changed()[0])
         return seconds_until_next_write(writes, now) >= needed
 
     def _affordable(self, changed: Sequence[FileSlice]) -> list[FileSlice]:
-        """Returns as many of them as can be rewritten while writers wait, the smallest units first."""
+        """Returns as many of these slices as can be rewritten while writers wait, the smallest units first."""
         chosen: list[FileSlice] = []
         for items in sorted(self._units(changed).values(), key=lambda each: sum(item.bytes for item in each)):
             if self._seconds_for([*chosen, *items]) > self._config.lock_seconds:
@@ -317,7 +306,7 @@ class Replacement:
         return sum(item.bytes for item in slices) / max(self._bytes_per_second, 1.0)
 
     def _abort(self, client: WriteClient, instant: str) -> None:
-        """Removes instant, data files, markers and hashing config, unless the commit did land."""
+        """Removes instant, data files, markers and hashing config, unless the commit has completed."""
         try:
             with self._context.undoing(), self._lock.held(for_at_most(UNDO_SECONDS)):
                 self._table.reload()
@@ -329,7 +318,7 @@ class Replacement:
             # Another attempt settles our instant.
             raise
         except JobError:
-            # The first error is more useful; the next attempt, or any writer's clean, rolls the instant back.
+            # The first error is reported; the next attempt, or any writer's clean, rolls the instant back.
             logger.exception("could not roll back %s", instant)
 
 

@@ -1,4 +1,4 @@
-"""The behaviour of a replacement beside writers, by a job's parameters."""
+"""The settings of a replacement while writers are active, from a job's parameters."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplacementConfig:
-    """The behaviour of a replacement beside writers."""
+    """The settings of a replacement while writers are active."""
 
     on_active_writers: OnActiveWriters = OnActiveWriters.WAIT
-    wait_seconds: float = WAIT_SECONDS  # Longest wait for a moment to commit; 0 is no wait.
-    # Longest rewriting while writers are kept waiting; more than that is done before, in another round.
+    wait_seconds: float = WAIT_SECONDS  # Longest wait for a moment to commit; 0 means no wait.
+    # Longest time of rewriting while writers wait. More work is done before, in another round without the lock.
     lock_seconds: float = LOCK_SECONDS
-    may_leave_out: bool = False  # Changed slices that do not fit into that time may stay as they are.
-    needs_pause: bool = False  # The state that the next starting writers have read matters.
+    may_leave_out: bool = False  # Changed slices that do not fit into `lock_seconds` may be left out.
+    needs_pause: bool = False  # The next writers must have read the new state, so the commit needs a pause of writes.
     writers_retry: bool = False  # See `Writers`.
     ignores_writers: bool = False  # The replacement cannot harm any write in flight.
     beside_plans: bool = False  # The replacement leaves out the file groups of pending plans.

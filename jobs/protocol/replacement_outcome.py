@@ -29,9 +29,9 @@ class Replaced:
     left_out: int = 0
     waited_seconds: float = 0.0
     locked_seconds: float = 0.0
-    fenced: Fenced = field(default_factory=dict)  # Instants that were rolled back for it.
+    fenced: Fenced = field(default_factory=dict)  # Writers' instants that were rolled back.
     before: KnownInstants = field(default_factory=KnownInstants)  # The timeline on which the commit was decided.
-    lock_lost: bool = False  # The lock was ours right before the commit, but not right after it.
+    lock_lost: bool = False  # The lock was lost during the commit.
 
     @property
     def file_groups(self) -> frozenset[tuple[str, str]]:

@@ -1,12 +1,12 @@
-"""Finds writes that follow the old state after file groups were replaced, and stops those that are in flight.
+"""Finds writes that still follow the old state after file groups were replaced, and rolls back those in flight.
 
 A Spark writer of Hudi 1.2 reads the hashing config *before* it starts its commit (`HoodieSparkSqlWriter.writeInternal`
-opens the client first, then calls `startCommit`). A writer that read it before our commit and starts after it would put
-rows into buckets by the old number, and Hudi would not notice: the write was not in flight, so neither the guard under
-the lock nor conflict detection sees it. A prepared statement of Spark SQL carries the file ids that it read before. So
-for a while after the commit every write that starts is checked (see `Switch`); a stale one is rolled back before it can
-commit. Stale writes that have committed all the same are returned for repair. The service finds later ones: it compares
-every commit with the replaced file groups.
+opens the client first, then calls `startCommit`). A writer that reads it before our commit and starts its commit
+afterwards would put rows into buckets by the old number. Hudi would not notice, because the write was not in flight
+during our commit, so neither the check under the lock nor conflict detection sees it. A prepared statement of Spark SQL
+also uses the file ids that it has read before. So for some time after the commit every starting write is checked (see
+`Switch`), and a stale one is rolled back before it can commit. Stale writes that have committed nevertheless are
+returned for repair. The service finds later ones by comparing every commit with the replaced file groups.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.05
-# Seconds for which the lock is held, so that the write cannot commit, until the write's target is known.
+# Longest time to hold the lock, so that a write cannot commit, while waiting for the write's targets.
 HOLD_SECONDS = 10.0
 LOCK_SECONDS = 60.0
 WATCHED = INGESTION | {REPLACE}
@@ -46,29 +46,24 @@ WATCHED = INGESTION | {REPLACE}
 class KnownInstants:
     """The timeline at the commit, read under the lock before the commit.
 
-    `known` are the instants that existed, and `in_flight` those of them that were not completed. The latter are not
-    stopped, since Hudi finds their conflict, but one that completes all the same is judged.
+    `known` are the instants that existed, and `in_flight` those among them that had not completed. Writes in flight are
+    not stopped, because Hudi detects their conflict; but if one completes nevertheless, it is judged.
     """
 
     known: frozenset[str] = frozenset()
     in_flight: frozenset[str] = frozenset()
 
     def to_metadata(self) -> dict[str, str]:
-        """Returns metadata for the commit itself.
-
-        An attempt that takes over must not count instants that slipped in later as known.
-        """
+        """Returns metadata for the commit, so that the next attempt does not take later instants for known ones."""
         return {KNOWN_KEY: ",".join(sorted(self.known - self.in_flight))}
 
     @classmethod
     def of_commit(cls, instant: str, commits: Sequence[Commit], on_timeline: Sequence[Instant]) -> KnownInstants:
-        """Returns the instants known to a replacement that another attempt committed.
-
-        Instants that were not completed at its commit are judged if they complete.
-        """
+        """Returns the instants that were known to a replacement which another attempt has committed. Instants that had
+        not completed then are judged when they complete."""
         recorded = next((each.write.known for each in commits if each.write.instant == instant), None)
         earlier = {each.requested for each in on_timeline if each.requested < instant} | {instant}
-        # Commits of an earlier version of this program record nothing: then all older instants count as known.
+        # Commits of earlier versions of this program have no such metadata. Then all older instants count as known.
         completed = earlier if recorded is None else recorded | {instant}
         return cls(frozenset(completed | earlier), frozenset(earlier - completed))
 
@@ -109,12 +104,10 @@ class StaleWriterWatch:
         self._found = Found()
 
     def run(self, seconds: float) -> Found:
-        """Watches for `seconds` and fences stale writes; continues while the target of a write is unknown.
-
-        Returns earlier when the job is cancelled. A lost lease or a timeout raises, and the next attempt resumes the
-        watch.
-        """
-        with suppress(CancelledError):  # too late: the replacement is committed
+        """Watches for `seconds` and rolls back stale writes; continues while the targets of a write are unknown.
+        Returns earlier if the job is cancelled. Raises if the lease is lost or the job times out; then the next attempt
+        resumes the watch."""
+        with suppress(CancelledError):  # The replacement is committed, so it is too late to cancel.
             self._context.step("watching writers that start")
             deadline = time.monotonic() + seconds
             while self._round() or time.monotonic() < deadline:
@@ -125,14 +118,14 @@ class StaleWriterWatch:
         return self._found
 
     def committed(self) -> Found:
-        """Returns what has committed since, without waiting and without touching writes in flight."""
+        """Returns the writes that have committed since, without waiting and without stopping writes in flight."""
         for item in self._unjudged():
             if item.state == "COMPLETED":
                 self._judge_committed(item.requested)
         return self._found
 
     def _round(self) -> bool:
-        """Judges the writes that can be judged now; returns whether the target of a live write is still unknown."""
+        """Judges the writes that can be judged now; returns whether the targets of a live write are still unknown."""
         is_open = False
         for item in self._unjudged():
             if item.state == "COMPLETED":
@@ -161,9 +154,10 @@ class StaleWriterWatch:
                 pass
 
     def _judge_in_flight(self, item: Instant) -> bool:
-        """Judges a write in flight; returns whether its target is still unknown and its writer alive."""
+        """Judges a write in flight; returns whether its targets are still unknown and its writer is alive."""
         if self._is_requested(item) and item.requested not in self._waited_for:
-            # The lock keeps it from committing in the meantime. Only once: it may need the lock itself to go on.
+            # The lock prevents the write from committing meanwhile. The lock is held only once, because the writer may
+            # need it to continue.
             self._waited_for.add(item.requested)
             with self._lock.held(for_at_most(LOCK_SECONDS)):
                 waited_until = time.monotonic() + HOLD_SECONDS
@@ -181,7 +175,7 @@ class StaleWriterWatch:
             case Verdict.STALE:
                 self._stop(item)
             case Verdict.OPEN:
-                pass  # It is judged again when it has committed.
+                pass  # The write is judged again when it has committed.
         return False
 
     def _stop(self, item: Instant) -> None:

@@ -1,10 +1,8 @@
-"""Reports missing parts of a table that Hudi needs beside the data files, before a job meets them. Writes nothing.
-
-People delete such parts. `hoodie.properties` names the metadata table's partitions and the file with the definitions of
-indexes, whether they are there or not (`HoodieTableConfig`, 1.2.0). A table without its metadata table can be read by
-listing, but each of Hudi's write clients fails after it has written its files; if only a part of the metadata table is
-there, readers may find no rows.
-"""
+"""Finds missing parts of a table that Hudi needs besides the data files, before a job fails because of them. Writes
+nothing. Such parts may have been deleted by hand: `hoodie.properties` still names the metadata table's partitions and
+the file with the definitions of indexes (`HoodieTableConfig`, 1.2.0). A table without its metadata table can be read by
+listing, but each of Hudi's write clients fails after it has written its files. If only a part of the metadata table is
+missing, readers may find no rows."""
 
 from __future__ import annotations
 
@@ -35,8 +33,8 @@ _NAMED = 5
 
 
 def missing(table: HudiTable, kind: JobKind | None = None) -> list[Problem]:
-    """Returns what is missing of all tables, and what jobs of this kind need besides. Takes a few requests, whatever
-    the size of the table; looks twice, since a writer may be building it."""
+    """Returns the missing parts that every job needs, and those that jobs of this kind need in addition. Takes a few
+    requests, whatever the size of the table. Checks twice, because a writer may just be building a part."""
     found = list(_missing(table, kind))
     if found:
         table.reload()
@@ -54,7 +52,7 @@ def _missing(table: HudiTable, kind: JobKind | None) -> Iterator[Problem]:
 
 
 def of_metadata_table(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of a metadata table without one of its folders, its properties, its timeline or files."""
+    """Returns the refusal if the metadata table lacks one of its folders, its properties, its timeline or its files."""
     if not table.metadata_partitions:
         return []
     there = table.files_in(FOLDER)
@@ -78,11 +76,11 @@ def _metadata_table_gone(detail: str) -> Problem:
 
 
 def of_index_definitions(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of indexes whose definitions are missing: the columns of secondary and expression indexes,
-    and whether a record index is that of all partitions or of each."""
+    """Returns the refusal if definitions of indexes are missing: the columns of secondary and expression indexes, and
+    whether a record index is global or partitioned."""
     indexes, defined = table.metadata_partitions - {"files"}, definitions(table).keys()
     path = table.properties.get("hoodie.table.index.defs.path")
-    # Before Hudi 1.0 the other indexes had no definitions. A file that is missing is read as one without any.
+    # Before Hudi 1.0 the other indexes had no definitions. Hudi reads a missing file like an empty one.
     gone = {name for name in indexes - defined if name.startswith(_DEFINED) or (path and not defined)}
     if not gone:
         return []
@@ -92,7 +90,7 @@ def of_index_definitions(table: HudiTable) -> list[Problem]:
 
 
 def of_folders(table: HudiTable) -> list[Problem]:
-    """Returns the refusal of what `of_partitions` finds in any folder of the table. Lists each of them."""
+    """Returns the refusals of `of_partitions` for all folders of the table, which it lists."""
     found: dict[str, Collection[str]] = {}
     waiting = [""]
     while waiting:
@@ -105,8 +103,8 @@ def of_folders(table: HudiTable) -> list[Problem]:
 
 
 def of_partitions(listed: Mapping[str, Collection[str]]) -> list[Problem]:
-    """Returns the refusal of partitions that a listing passes over, with all their rows. `listed` are the names of the
-    files in their folders."""
+    """Returns the refusal of partitions that readers miss if they list the storage. `listed` has the names of the files
+    by folder."""
     found = sorted(
         folder
         for folder, names in listed.items()

@@ -1,8 +1,6 @@
-"""Refuses to rewrite rows whose key is there twice, if a record index must name one place for each key.
-
-Hudi writes the new places of a commit's keys into blocks that take no key twice (`HoodieHFileDataBlock`, 1.2.0): the
-commit fails after all rows were written, and a plan on the timeline stays and blocks writers.
-"""
+"""Refuses to rewrite rows with duplicate keys if the table has a record index, which has one location for each key.
+Hudi writes the new locations into blocks that accept no key twice (`HoodieHFileDataBlock`, 1.2.0): the commit fails
+after all rows were written, and a plan stays on the timeline and blocks writers."""
 
 from __future__ import annotations
 
@@ -25,11 +23,9 @@ _NAMED = 5
 def refusals(
     table: HudiTable, partitions: Collection[str] | None = None, *, had: Indexes | None = None
 ) -> list[Problem]:
-    """Returns the refusal if a key is there twice in these partitions. Reads their keys if there is a record index, or
-    was among those that the table `had`.
-
-    Without `partitions`, those of all that the storage lists, whatever the metadata table says.
-    """
+    """Returns the refusal if these partitions have duplicate keys. Reads the keys only if there is a record index now,
+    or among the indexes that the table `had`. Without `partitions` it reads all partitions that the storage lists,
+    without the metadata table."""
     found_in = [each for each in (indexes.indexes_of(table), had) if each and indexes.RECORDS in each.partitions]
     if not found_in:
         return []
@@ -42,5 +38,5 @@ def refusals(
 
 
 def require(table: HudiTable, partitions: Collection[str]) -> None:
-    """Raises RefusedError for keys that are there twice in these partitions."""
+    """Raises RefusedError if these partitions have duplicate keys."""
     refuse(refusals(table, partitions))

@@ -1,11 +1,12 @@
 """Logs that a compaction plan misses, whose rows a compaction would lose before table version 8.
 
 Before version 8 a log belongs to the file slice of the instant in its name, and writers that know a plan name their
-logs by it. A writer that began before the plan's file was there does not know the plan, and appends to the slice that
-the plan reads. Hudi finds a conflict with a plan only if the plan is the later instant
+logs by it. A writer that began before the plan's file existed does not know the plan, and appends to the slice that the
+plan reads. Hudi finds a conflict with a plan only if the plan is the later instant
 (`SimpleConcurrentFileWritesConflictResolutionStrategy`, 0.15); but the plan's instant is made before its file is
 written, and Hudi 0.15 begins without the lock. So nobody executes a plan while such a writer is in flight, and the logs
-that it commits are added to the plan. The plan keeps its instant: the logs of all later writers are named by it.
+that it commits are added to the plan. The plan keeps its instant, because the logs of all later writers are named by
+it.
 """
 
 from __future__ import annotations
@@ -45,10 +46,8 @@ class UnplannedLogs:
         self._context = context
 
     def wait(self, client: WriteClient, instant: str) -> None:
-        """Waits until no writer is in flight that may not know of the plan. Raises WritersActiveError after a while.
-
-        The commits are read here, so that with the lock held only those are read that have come meanwhile.
-        """
+        """Waits until no writer is in flight that may not know the plan. Raises WritersActiveError after a time limit.
+        The commits are read and cached here, so that few have to be read while the lock is held."""
         deadline, pause = time.monotonic() + WAIT_SECONDS, _POLL_SECONDS
         while unaware := self._unaware(client, instant):
             names = ", ".join(item.requested for item in unaware)
@@ -61,12 +60,12 @@ class UnplannedLogs:
         self._table.commits()
 
     def add(self, instant: str) -> None:
-        """Adds to the plan what it misses. The lock must be held, and nobody may execute the plan."""
+        """Adds missing logs to the plan. The lock must be held, and nobody may be executing the plan."""
         if missed := self._missed(instant):
             add_logs(self._table, instant, missed)
 
     def require_none(self, instant: str) -> None:
-        """Raises WritersActiveError if the plan, which was executed, misses a log. Call it before the commit."""
+        """Raises WritersActiveError if the executed plan misses a log. Call it before the commit."""
         if missed := self._missed(instant):
             logs = ", ".join(sorted(log for logs in missed.values() for log in logs)[:3])
             raise WritersActiveError(f"Writers have committed logs that the plan {instant} does not read: {logs}.")

@@ -1,8 +1,8 @@
-"""Refusals for engines that write a table, found by their marks on it or declared by the owner.
+"""Refusals because of the engines that write a table, which their marks show or the owner has declared.
 
 Flink 1.20 with Hudi 1.2: a task reads its file ids once and keeps them, with a state index (`FLINK_STATE`, the default)
-even beyond its end, in savepoints and checkpoints. An instant is open for a moment at each checkpoint only, and
-whatever is rolled back or conflicts is lost, since the checkpoint it belongs to is done.
+even beyond its end, in savepoints and checkpoints. It has an instant in flight only briefly at each checkpoint, and
+rows that are rolled back or conflict are lost, because their checkpoint is complete.
 
 Spark SQL: `UPDATE` and `DELETE` read the rows first. On a table with a hashing config that read loses rows wherever the
 bucket index prunes (`PartitionBucketIndexSupport.computeCandidateFileNames` confuses "any bucket" with "none"), so the
@@ -45,10 +45,9 @@ def of_running_flink(table: HudiTable, order: WorkOrder) -> list[Problem]:
 
 
 def of_sql_statements(table: HudiTable) -> list[Problem]:
-    """Returns the reasons why this table must not get its first hashing config: statements that it would break.
-
-    Empty if the owner has taken the remedy (`writers.query_pruning_off`), or if the table has a config already.
-    """
+    """Returns the reasons why this table must not get its first hashing config: Spark SQL statements that would lose
+    rows. Empty if the owner has declared the remedy (`writers.query_pruning_off`), or if the table has a config
+    already."""
     if table.declared.writers_query_pruning_off or hashing_config.is_in_force(table):
         return []
     seen = [commit.write for commit in table.commits() if commit.write.operation in PREPPED]

@@ -1,5 +1,5 @@
-"""Writers that are active while file groups are replaced: which of them block the commit, how to treat them, and when
-the next write starts."""
+"""Writers that are active while file groups are replaced: which ones block the commit, how they are handled, and when
+the next write is expected."""
 
 from __future__ import annotations
 
@@ -27,21 +27,20 @@ logger = logging.getLogger(__name__)
 
 # A write that was rolled back this long ago and has no live heartbeat has ended.
 ENDED_AFTER = timedelta(days=1)
-# The next write is predicted by the last gaps between writes.
+# The next write is predicted from the gaps between writes in this period.
 RECENT = timedelta(minutes=10)
 GAPS = 5
 NEVER = float("inf")
-# Instants that were rolled back under a live writer, each with the files that it had announced until then.
+# Rolled-back instants of live writers, each with the files that its markers had announced until then.
 Fenced = dict[str, set[str]]
 
 
 class Writers:
     """Decides about the writes in flight on one table; `policy` says what may happen to them.
 
-    `retry_conflicts`: the owner declares that a writer tries again by itself when Hudi finds a conflict
+    `retry_conflicts`: the owner declares that writers retry by themselves when Hudi finds a conflict
     (`hoodie.write.num.retries.on.conflict.failures`), and then reads the number of buckets again
-    (`HoodieSparkSqlWriter` of Hudi 1.2 writes the batch from the beginning). The batch then does not fail, at whatever
-    stage it is.
+    (`HoodieSparkSqlWriter` of Hudi 1.2 writes the batch from the beginning). Then the batch does not fail.
     """
 
     def __init__(
@@ -62,7 +61,8 @@ class Writers:
         self._retry_conflicts = retry_conflicts
 
     def in_flight(self, own: str, checkpoint: Checkpoint) -> list[Instant]:
-        """Returns the pending instants of others, after rolling back those of dead writers like any writer (LAZY)."""
+        """Rolls back the instants of dead writers, as every writer does (LAZY), and returns the other pending
+        instants."""
         roll_back_dead(self._table, self._lock, self._client, checkpoint)
         return self._table.pending(without=own)
 
@@ -70,17 +70,15 @@ class Writers:
         return self._client.is_dead(item.requested)
 
     def blocking(self, in_flight: Sequence[Instant], written: Buckets) -> list[Instant]:
-        """Returns the writes beside which a replacement that writes to these buckets cannot be committed."""
+        """Returns the writes during which a replacement that writes to these buckets must not be committed."""
         return [item for item in in_flight if not self._may_be_fenced(item) and not self.will_retry(item, written)]
 
     def will_retry(self, item: Instant, written: Buckets) -> bool:
-        """Returns whether a write certainly conflicts if it commits after the replacement, and then tries again.
-
-        A write does so if it is past its `preWrite` (inflight: Hudi has recorded the pending instants by then) and
-        writes to a bucket that the replacement writes to (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`).
-        One that only creates partitions or buckets, or only writes to buckets that a contraction takes away, would
-        pass, in the old layout.
-        """
+        """Returns whether a write certainly conflicts if it commits after the replacement, and is then retried. That is
+        so if it is past its `preWrite` (inflight: Hudi has recorded the pending instants by then) and writes to a
+        bucket that the replacement writes to (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`). A write
+        that only creates partitions or buckets, or only writes to buckets that a contraction removes, would commit in
+        the old layout."""
         if not self._retry_conflicts or item.state != "INFLIGHT" or item.action not in INGESTION:
             return False
         touched = self._table.touched(item.requested)
@@ -89,7 +87,7 @@ class Writers:
         return any(buckets & written.get(partition, set()) for partition, buckets in touched.buckets().items())
 
     def fence_all(self, in_flight: Sequence[Instant], written: Buckets) -> None:
-        """Rolls back the writes that would pass in the old layout; the lock must be held."""
+        """Rolls back the writes that would commit in the old layout; the lock must be held."""
         for item in in_flight:
             if self._may_be_fenced(item) and not self.will_retry(item, written):
                 self.fence(item.requested)
@@ -97,9 +95,10 @@ class Writers:
     def fence(self, instant: str) -> None:
         """Rolls back a live writer's instant, so that its commit fails. The lock must be held."""
         logger.warning("rolling back %s: its writer would write to the old file groups", instant)
-        # Hudi's rollback deletes files first, which without the lock may be those of a write that commits meanwhile.
+        # Hudi's rollback deletes files first. Without the lock the write could commit meanwhile.
         self._lock.verify()
-        # The markers are read before the rollback removes them: in an object store a file appears when it is complete.
+        # The markers are read before the rollback removes them, because in an object store a file appears only when it
+        # is complete.
         announced: set[str] = set()
         with _retried_later(instant):
             announced = self._client.late_files.marked_files(instant)
@@ -107,11 +106,9 @@ class Writers:
         self.fenced[instant] = announced
 
     def remove_late_files(self, *, announced_before: bool = False) -> None:
-        """Removes what fenced writers have written since; without a metadata table it would reappear later.
-
-        `announced_before` includes the files announced before the fence. Each of them has to be checked, so this is
-        done only once, at the end.
-        """
+        """Removes files that fenced writers have written since; without a metadata table readers would see them later.
+        `announced_before` includes the files announced before the fence. Each of these has to be checked, so they are
+        included only once, at the end."""
         for instant, announced in self.fenced.items():
             with _retried_later(instant):
                 late = self._client.late_files.marked_files(instant)
@@ -124,9 +121,8 @@ class Writers:
 def remove_all_late_files(table: HudiTable, client: WriteClient) -> int:
     """Removes files that any instant wrote after it was rolled back; returns their number.
 
-    The markers stay as long as the writer may be active: an announced file may still appear. Without a metadata table
-    all files are checked as well, since readers find files by listing them and take the files of an archived instant
-    for committed ones.
+    The markers stay while the writer may be active, because announced files may still appear. If there is no metadata
+    table all files are checked, because readers list files and take those of an archived instant for committed ones.
     """
     removed = remove_listed_late_files(client) if "files" not in table.metadata_partitions else 0
     for instant, rollback in client.late_files.rolled_back_but_writing().items():
@@ -150,7 +146,8 @@ def remove_listed_late_files(client: WriteClient) -> int:
 
 @contextmanager
 def _retried_later(instant: str) -> Iterator[None]:
-    """Logs and drops errors of the late-file removal: an active writer may cause them, and there is a next time."""
+    """Logs and ignores errors of the removal of late files: an active writer may cause them, and the next cleaning
+    tries again."""
     try:
         yield
     except JobError as error:
@@ -162,8 +159,8 @@ def _retried_later(instant: str) -> Iterator[None]:
 def roll_back_dead(table: HudiTable, lock: TableLock, client: WriteClient, checkpoint: Checkpoint) -> list[str]:
     """Rolls back the instants of dead writers; returns these instants.
 
-    The check is repeated with the lock held: a writer completes its instant under the lock and removes its heartbeat
-    right afterwards, so one that is just about to commit looks dead before.
+    The check is repeated with the lock held: a writer completes its instant under the lock and then removes its
+    heartbeat, so a writer that is just committing may look dead without the lock.
     """
     if not dead_writes(table, client):
         return []
@@ -180,9 +177,9 @@ def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
 
     An expired heartbeat is certain. A missing heartbeat is evidence only if the owner declares that writers retry
     conflicts: then they are in the mode (OCC, LAZY) in which the heartbeat exists before the instant
-    (`BaseHoodieWriteClient.startCommit`), and an instant that they abandon after a conflict stays behind without one. A
-    writer in single-writer mode sends none and may be alive. No instant of Flink counts as dead: between its checkpoint
-    and its commit, an instant without a living writer holds acknowledged rows, which the restarted job commits.
+    (`BaseHoodieWriteClient.startCommit`), and an instant that they abandon after a conflict has none. A writer in
+    single-writer mode sends none and may be alive. Instants of Flink never count as dead: between its checkpoint and
+    its commit, an instant holds acknowledged rows, which a restarted job commits.
     """
     if table.may_have_flink:
         return []
@@ -190,23 +187,21 @@ def dead_writes(table: HudiTable, client: WriteClient) -> list[str]:
     dead = [instant for instant in pending if client.is_dead(instant)]
     if table.declared.writers_retry_conflicts:
         dead += [instant for instant in pending if instant not in dead and not client.has_heartbeat(instant)]
-    # An instant that has completed in the meantime has no heartbeat any more, which looks like an expired one.
+    # An instant that has completed meanwhile has no heartbeat either, so completed ones are removed.
     still_pending = {item.requested for item in table.pending()} if dead else set()
     return [instant for instant in dead if instant in still_pending]
 
 
 def quiet_seconds(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
-    """Returns the seconds since a write completed, `NEVER` if none has."""
+    """Returns the seconds since the last write completed, `NEVER` if there was none."""
     return max((now - max(end for _, end in writes)).total_seconds(), 0.0) if writes else NEVER
 
 
 def seconds_until_next_write(writes: Sequence[tuple[datetime, datetime]], now: datetime) -> float:
-    """Returns the seconds in which no write is expected to start, `NEVER` when none is expected at all.
-
-    `writes` are start and completion of completed writes, in any order; none may be in flight at `now`. Until the
-    shortest of the recent gaps has passed, the result is its remainder. After twice the longest gap the writer is taken
-    to have stopped. In between a write may start at any moment.
-    """
+    """Returns the seconds until the next write may start, `NEVER` if none is expected. `writes` are start and
+    completion of completed writes, in any order; none may be in flight at `now`. Until the shortest of the recent gaps
+    has passed, the result is the rest of that gap. After twice the longest gap the writer counts as stopped. In between
+    the result is zero, because a write may start at any moment."""
     recent = sorted(write for write in writes if now - write[1] <= RECENT)
     gaps = [(after[0] - before[1]).total_seconds() for before, after in pairwise(recent)][-GAPS:]
     if not gaps:

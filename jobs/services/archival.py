@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 
 def run(table: HudiTable, order: WorkOrder[ArchivalParams], context: JobContext) -> Result[ArchivalResult]:
-    """Archives all but the latest `retain` completed commits, and nothing that a limit keeps; says which limits do.
+    """Archives all but the latest `retain` completed commits, except instants that a limit keeps; the result names the
+    limits.
 
-    An attempt that dies in between has archived some instants twice or not removed all of them: the next archiver does
-    the rest.
+    An attempt that dies may have archived some instants twice, or not removed all of them. The next archiver repairs
+    that.
     """
     context.step("planning")
     title = "The table has commits that wrote rows to replaced file groups; their repair reads the timeline"

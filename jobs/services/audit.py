@@ -1,5 +1,5 @@
-"""Proves a table: what its commits say, what its metadata table lists and what the storage has are the same, and every
-row is in its bucket and there once."""
+"""Audits a table: compares its commits, its metadata table and the storage with each other, and checks that every row
+is in its bucket and exists once."""
 
 from __future__ import annotations
 
@@ -74,13 +74,11 @@ _WRONG = (
 
 def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) -> Result[AuditResult]:
     """Returns counts as details: `rows`, `files`, `misplaced`, `duplicates`, ...; `clean` if nothing is wrong.
+    `findings`, `checked` and `unchecked` are as in a diagnosis. If `rows` is false, no rows are read or counted.
 
-    `findings`, `checked` and `unchecked` are as in a diagnosis. `rows: false` reads no rows, and leaves their counts
-    out.
-
-    `key_digest` is that of all rows' keys; it changes only when rows come or go. A key is hidden by statistics when a
-    query with a filter does not find it, because Hudi's data skipping leaves its file out; the first and the last key
-    of up to `_PROBED_PARTITIONS` partitions are looked for.
+    `key_digest` is the digest of all rows' keys; it changes only when rows are added or removed. A key is hidden by
+    statistics when a query with a filter does not find it, because Hudi's data skipping leaves its file out; the first
+    and the last key of up to `_PROBED_PARTITIONS` partitions are looked for.
     """
     context.step("listing")
     found = _counts(table)
@@ -92,9 +90,9 @@ def run(table: HudiTable, order: WorkOrder[AuditParams], context: JobContext) ->
 
 
 def after(table: HudiTable, order: WorkOrder, result: Result[KindResult], context: JobContext) -> Examination | None:
-    """Returns what the checks find after a job that has replaced or dropped file groups; None after any other.
+    """Returns the result of the checks after a job that has replaced or dropped file groups; None after any other job.
 
-    Nothing that happens here makes the job fail, which is committed.
+    An error here does not make the job fail, because the job has committed.
     """
     instants = (*context.instants, *result.instants)
     if not KINDS[order.kind].audited or order.dry_run or result.outcome is not Outcome.SUCCEEDED or not instants:
@@ -124,7 +122,7 @@ def _counts(table: HudiTable) -> AuditResult:
         buckets_with_several_file_groups=sum(count > 1 for count in per_bucket.values()) if has_buckets else 0,
         file_groups_without_bucket=without if has_buckets else 0,
         dangling_hashing_configs=tuple(hashing_config.dangling(table)),
-        # Committed, but invisible to readers: rows of writers that wrote to replaced file groups.
+        # Rows of writers that wrote to replaced file groups are committed, but invisible to readers.
         stale_writes=tuple(
             StaleWrite(instant=item.instant, operation=item.operation, file_groups=len(item.groups), doubt=item.doubt)
             for item in stale
@@ -134,12 +132,12 @@ def _counts(table: HudiTable) -> AuditResult:
 
 
 def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> AuditResult:
-    """Returns the result with the counts of rows, and with what their keys tell."""
+    """Returns the result with the counts of rows, and of misplaced and duplicate keys."""
     context.step("counting rows", bytes_total=result.bytes or 0)
     try:
         found = count_rows(table, table.bucket_rules(), with_forms=True)
     except (FileMissingError, DamagedFileError, PartitionValuesError) as error:
-        # A finding says which files are gone or damaged.
+        # Another check's finding says which files are gone or damaged.
         return result.having(unchecked=(*result.unchecked, CheckNotMade(check="rows", reason=error.problem())))
     if table.bucket_rules() is None or table.has_meta_fields:
         result = result.having(misplaced=sum(each.misplaced for each in found))
@@ -162,9 +160,9 @@ def _with_rows(table: HudiTable, result: AuditResult, context: JobContext) -> Au
 
 
 def _by_both_readers(table: HudiTable, found: list[PartitionRows]) -> tuple[RowsOfReaders, ...]:
-    """Returns the rows by the metadata table and by listing, of the partitions whose slices differ."""
-    with ExitStack() as clients:
-        differing = sorted(metadata_table.differing_partitions(Examined(table, clients)))
+    """Returns the partitions whose slices differ between the metadata table and a listing, with the rows by each."""
+    with ExitStack() as opened:
+        differing = sorted(metadata_table.differing_partitions(Examined(table, opened)))
     by_metadata = {each.path: each for each in found}
     by_listing = {each.path: each for each in count_rows(table, table.bucket_rules(), by_listing_of=differing)}
     readers = []

@@ -1,4 +1,4 @@
-"""Compactions with limits: each job compacts a part of the table, and says what is left."""
+"""Compactions with limits: each job compacts a part of the table, and its result says what is left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(
     *,
     options: Mapping[str, str],
 ) -> Result[CompactionResult]:
-    """Executes the oldest pending plans within the bounds, and a new plan for what then remains of them.
+    """Executes the oldest pending plans within the bounds, and a new plan within the rest of the bounds.
 
     `options` are those of a plan without bounds. A plan cannot be divided, so the first one is executed whatever its
     size.
@@ -65,7 +65,7 @@ def run(
             if bounds.takes(plan, executed, order.earlier_instants) and runner.executes(client, plan.instant):
                 executed.append(plan)
         context.step("scheduling")
-        with runner.lock.held(context.checkpoint):
+        with runner.lock.held(context.checkpoint), table.reading():
             # Hudi's planner finds the same files as we do, because the lock is held.
             due = _due(table)
             choice = bounds.choose(due, executed)
@@ -77,7 +77,7 @@ def run(
     done = [item for item in due if item.key in groups]
     remaining = [item for item in (*choice.slices, *choice.left) if item.key not in groups]
     instants = [plan.instant for plan in (*executed, *planned)]
-    # A withheld plan is not left by the limit, and no later job executes it either.
+    # A withheld plan does not count as left by the limit, because no later job executes it either.
     settled = {*instants, *(each.instant for each in runner.withheld)}
     left = left_of(remaining, [plan for plan in pending if plan.instant not in settled])
     return runner.result(measured(done, executed).having(left=left), instants)

@@ -122,7 +122,7 @@ def _settle_seconds(order: WorkOrder[RescaleParams]) -> float:
 def _settled(
     table: HudiTable, order: WorkOrder[RescaleParams], context: JobContext, done: Result[KindResult]
 ) -> Result[KindResult]:
-    """Finishes an attempt whose commit completed before it died: writers that started since may be stale."""
+    """Finishes an attempt that died after its commit: writers that started since then may be stale."""
     (instant,) = done.instants
     rules, now = hashing_config.rules_before(table, instant), table.bucket_rules()
     if rules is None or now is None:
@@ -200,7 +200,7 @@ def _dry_run(rescale: Rescale | None, problems: Sequence[Problem]) -> RescaleRes
         return RescaleResult(refusals=tuple(problems))
     chosen = rescale.chosen(rescale.slices)
     bytes_to_read = sum(item.bytes for item in chosen)
-    # A refused number has no children to count.
+    # If the number of buckets is refused, there are no new buckets to count.
     families = [] if problems else [(item.partition, rescale.buckets.children(*_place(item))) for item in chosen]
     after = len({(partition, child) for partition, children in families for child in children})
     return RescaleResult(

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 WAIT_SECONDS, POLL_SECONDS = 60.0, 0.5
 _MOST_PARALLELISM = 200  # Hudi's default
 _IN_FLIGHT = "stale-write-in-flight"
-# A running query may read the version before the latest: with fewer versions its files would be deleted during the
-# read.
+# A running query may read the version before the latest, so its files must not be deleted.
 _MIN_RETAIN = {
     CleaningPolicy.KEEP_LATEST_COMMITS: 1,
     CleaningPolicy.KEEP_LATEST_BY_HOURS: 1,
@@ -81,7 +80,8 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
             refuse(problems)
             lock.break_stale()
             context.step("rolling back dead writers")
-            # Failed writes keep files that no reader will need; only those of certainly dead writers are rolled back.
+            # The files of failed writes are useless, but only writes of writers that are certainly dead are rolled
+            # back.
             rolled_back = _roll_back(table, lock, client, context)
     options = kept.options(table.commits(), table.now())
     bridge = bridged_lock(table, lock, context.checkpoint)
@@ -107,14 +107,14 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
                 refusals=tuple(problems),
             )
             return Result(Outcome.SUCCEEDED, details=planned)
-        # Without a metadata table their rows would reappear when their rollback leaves the active timeline.
+        # If there is no metadata table, their rows would reappear when their rollback is archived.
         late_files = remove_all_late_files(table, client)
         dropped = {*found.partitions, *plan_firewall.dropped_by_pending_cleans(table)}
         if not dropped:
             if consumers or (plan and not _scheduled(client.cleaner, plan, lock, context)):
                 _schedule_beside(table, lock, context, kept)
             context.step("deleting")
-            # Even if there is nothing to delete: this finishes a clean that an earlier attempt left half done.
+            # The clean runs even if there is nothing to delete, to finish one that an earlier attempt left half done.
             summary = client.cleaner.execute()
     if dropped:
         summary = _clean_without_writes(table, lock, context, kept, dropped)
@@ -131,15 +131,13 @@ def run(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext)
 def _clean_without_writes(
     table: HudiTable, lock: TableLock, context: JobContext, retention: _Retention, dropped: Collection[str]
 ) -> CleanSummary | None:
-    """Cleans with the lock held all the time, while no write is in flight that may write to a dropped partition.
-
-    Hudi (1.2) deletes the folder of such a partition (`CleanActionExecutor.clean`), with the files of a write that has
-    begun to fill it anew since the plan was made.
-    """
+    """Cleans with the lock held all the time, while no write is in flight that may write to a dropped partition. Hudi
+    (1.2) deletes the folder of such a partition (`CleanActionExecutor.clean`) with all files, including those of a
+    write that has begun since the plan was made."""
     deadline = time.monotonic() + WAIT_SECONDS
     context.step("waiting for writes to dropped partitions")
     while True:
-        # Without the lock, for which writers would have to wait.
+        # The wait happens without the lock, so that writers need not wait.
         if busy := writing_into(table, dropped):
             if time.monotonic() > deadline:
                 refuse([being_written(partition, instants) for partition, instants in busy.items()])
@@ -168,7 +166,7 @@ def _clean_without_writes(
 def _execute_given(table: HudiTable, order: WorkOrder[CleaningParams], context: JobContext) -> Result[CleaningResult]:
     """Executes the given pending cleans, with the lock held all the time.
 
-    Hudi (1.2) completes a clean without a look at the timeline, so two clients that execute one plan complete it twice.
+    Hudi (1.2) completes a clean without checking the timeline, so two clients that execute one plan complete it twice.
     A writer executes a pending clean itself with its next commit, even if it delegates cleaning
     (`BaseHoodieTableServiceClient.clean`); while the lock is held, no writer commits.
     """
@@ -217,7 +215,7 @@ def _others_pending(instants: Sequence[str]) -> Problem:
 
 @dataclass(frozen=True)
 class _Retention:
-    """What a clean must keep: what its parameters say, and what these consumers need."""
+    """The retention of a clean, by its parameters and the needs of these consumers."""
 
     policy: CleaningPolicy
     retain: int
@@ -237,7 +235,7 @@ class _Retention:
 
 
 def _scheduled(cleaner: Cleaner, plan: CleanPlan, lock: TableLock, context: JobContext) -> bool:
-    """Schedules what was planned; returns whether it still holds once the lock is."""
+    """Schedules the plan under the lock; returns False if the plan is not valid any more."""
     with lock.held(context.checkpoint):
         if is_current := cleaner.is_current(plan):
             cleaner.request(plan)
@@ -245,28 +243,27 @@ def _scheduled(cleaner: Cleaner, plan: CleanPlan, lock: TableLock, context: JobC
 
 
 def _schedule_beside(table: HudiTable, lock: TableLock, context: JobContext, retention: _Retention) -> None:
-    """Plans the clean at a moment at which no commit can come in between: with one more, Hudi's cleaner, which counts
-    commits, would no longer keep the first that a consumer needs."""
+    """Plans the clean with the lock held, so that no commit can be added in between: Hudi's cleaner counts commits, and
+    with one more it would not keep the first commit that a consumer needs."""
     with lock.held(context.checkpoint):
         commits = table.commits()
         refuse(retention.problems(commits))
         with WriteClient(table, UNDER_OUR_LOCK, retention.options(commits, table.now())) as client:
             plan = client.cleaner.plan()
             lock.verify()
-            # To drop a partition takes more care, and time: the next cleaning does.
+            # Dropping a partition needs more checks and time, so it is left to the next cleaning.
             if plan and not plan.partitions:
                 client.cleaner.request(plan)
 
 
 def commits_to_retain(commits: Sequence[Commit], retain: int, *, has_sessions: bool) -> int:
-    """Returns the number for Hudi's cleaner that keeps what the last `retain` commits replaced. `commits` are in the
-    order of completion.
+    """Returns the number of commits to retain so that Hudi's cleaner keeps what the last `retain` commits replaced.
+    `commits` are in the order of completion. Hudi counts back by the start times of commits. If others began later and
+    completed earlier than a long commit, the files that it replaced would be deleted as soon as it has completed, and
+    running queries would fail.
 
-    Hudi counts back by the times at which commits began. What a long one replaced would be deleted as soon as it has
-    completed, if others began later and completed earlier: a query that began a moment before would fail.
-
-    `has_sessions`: sessions of Spark SQL write the table. Such a session plans with the files that it has known since
-    its last statement, so only commits that bring rows count: no number of services in between makes it fail.
+    `has_sessions`: sessions of Spark SQL write the table. Such a session plans with the files that it has cached since
+    its last statement. So only commits that bring rows count, and table services in between do not make it fail.
     """
     counting = [place for place, commit in enumerate(commits) if commit.write.brings_rows or not has_sessions]
     start = counting[-retain] if len(counting) >= retain else 0
@@ -287,8 +284,8 @@ def _retention_problems(policy: CleaningPolicy, retain: int) -> list[Problem]:
 
 
 def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: JobContext) -> list[str]:
-    """Rolls back dead writers, and waits for a write that was in flight when file groups were replaced: most such
-    writes fail for it, and soon. Returns the instants that were rolled back. Raises RefusedError."""
+    """Rolls back dead writers, and waits for writes that were in flight when file groups were replaced: most of these
+    will soon fail. Returns the instants that were rolled back. Raises RefusedError."""
     deadline = time.monotonic() + WAIT_SECONDS
     rolled_back: list[str] = []
     is_waiting = False
@@ -306,8 +303,8 @@ def _roll_back(table: HudiTable, lock: TableLock, client: WriteClient, context: 
 
 
 def _stale_write_problems(table: HudiTable, dead: Collection[str] = ()) -> list[Problem]:
-    """Returns the stale writes that forbid cleaning: their rows are in files out of use, and nowhere else. Writes of
-    the `dead` are not in flight.
+    """Returns the refusals because of stale writes: the only copies of their rows are in files that the cleaning could
+    delete. The instants `dead` are not in flight.
 
     Hudi's cleaner deletes all files of a file group that was replaced (`CleanPlanner.getReplacedFilesEligibleToClean`),
     including those of a write in flight that writes there.

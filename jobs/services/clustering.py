@@ -70,10 +70,10 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
     problems = _columns(table, sort_by)
     problems += preflight.unknown_partitions(selection, {item.partition for item in slices})
     in_buckets = table.declared.index is not None
-    # Beside a pending plan nothing is clustered inside buckets.
+    # A clustering inside buckets is refused while any plan is pending.
     held = Held.of(table, chosen, hudis_clustering.HOLDING if not in_buckets else frozenset())
     if never := _never(table, order):
-        # No earlier attempt has begun anything either.
+        # An earlier attempt was refused for the same reason, so it has left nothing to finish.
         problems.append(never)
     elif done := recovery.settle_replacement(table, order, context):
         return done
@@ -104,7 +104,7 @@ def _cluster(table: HudiTable, order: WorkOrder[ClusteringParams], context: JobC
 
 
 def _never(table: HudiTable, order: WorkOrder[ClusteringParams]) -> Problem | None:
-    """Returns why no attempt at this job can ever be carried out."""
+    """Returns the reason if no attempt at this job can ever succeed."""
     in_buckets = table.declared.index is not None
     if refused := refusal(order.params, has_index=in_buckets):
         return refused
@@ -152,8 +152,8 @@ def _inside_buckets(
 
 
 def _looks_bucketed(table: HudiTable) -> bool:
-    """Returns whether all file ids begin with the number of a bucket, since the index may not be declared. One in 4000
-    random ids looks so."""
+    """Returns whether all file ids begin with a bucket number, because the index may not be declared. One in 4000
+    random ids does so too."""
     ids = [item.file_id for item in table.file_slices()]
     return bool(ids) and all(each.startswith("00") and each[:8].isdigit() and each[8:9] == "-" for each in ids)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from jobs.contract import Outcome, Problem, Result
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 # The service has decided to compact, so every file group with a log is due.
 DUE = {
     "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
-    # Also without a commit since the last compaction, which may have left something.
+    # A plan is made even without a commit since the last compaction, which may have left some log files.
     "hoodie.compact.inline.max.delta.commits": "0",
-    # Hudi's default looks only into the partitions written since the last compaction, and so never finds what one of
+    # Hudi's default considers only partitions written since the last compaction, so it never finds what a compaction of
     # some partitions has left (`BaseTableServicePlanActionExecutor`).
     "hoodie.table.services.incremental.enabled": "false",
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
@@ -59,6 +60,16 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
     bounds = Bounds.of(order.params)
     if not bounds.is_unlimited:
         return bounded_compaction.run(table, order, context, bounds, options=DUE)
+    with ExitStack() as planning:
+        # Hudi's planner goes by what we have read, unless a writer commits in between.
+        planning.enter_context(table.reading())
+        return _compact(table, order, context, planning)
+
+
+def _compact(
+    table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext, planning: ExitStack
+) -> Result[KindResult]:
+    """Executes all pending plans, then a plan for the rest, before which `planning` is closed."""
     pending = [item.requested for item in table.pending() if item.action == COMPACTION]
     held = Held.of(table, [item for item in table.file_slices() if item.log_files], CLUSTERING_ACTIONS)
     if not pending and (problems := held.refusals(table)):
@@ -76,10 +87,13 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
 
     runner = PlanRunner(table, order, context)
     with WriteClient(table, UNDER_OUR_LOCK, {**DUE, **compaction_engines.options(order)}) as client:
+        if pending:
+            planning.close()
         instants = [instant for instant in pending if runner.executes(client, instant)]
         context.step("scheduling")
         with runner.lock.held(context.checkpoint):
             scheduled = runner.schedule(client)
+        planning.close()
         if scheduled:
             runner.run(client, scheduled)
             instants.append(scheduled)
@@ -87,7 +101,7 @@ def run(table: HudiTable, order: WorkOrder[CompactionParams], context: JobContex
 
 
 def _refused(order: WorkOrder[CompactionParams], problems: Sequence[Problem]) -> Result[KindResult]:
-    """Returns the result of a dry run. Raises RefusedError otherwise."""
+    """Returns the problems as the result of a dry run; raises RefusedError if the job is not one."""
     if not order.dry_run:
         raise RefusedError(problems)
     return Result(Outcome.SUCCEEDED, details=CompactionResult(refusals=tuple(problems)))
@@ -101,12 +115,10 @@ def _refusals(table: HudiTable, order: WorkOrder[CompactionParams]) -> list[Prob
 
 
 def _log_compactions(table: HudiTable, plans: Collection[str]) -> list[Problem]:
-    """Returns the refusal of those of these plans that merge the log files of a file slice into one log file.
-
-    Seen with Hudi 1.2.0: the rows that it merges get the log compaction's `_hoodie_commit_time` and sequence number. It
-    does not execute one with a later compaction on the timeline, nor one that was begun and interrupted
-    (`BaseHoodieTableServiceClient.logCompact`).
-    """
+    """Returns the refusal of log compactions among these plans, which merge the log files of a file slice into one.
+    Observed with Hudi 1.2.0: the merged rows get the log compaction's `_hoodie_commit_time` and sequence number. Hudi
+    executes neither a log compaction with a later compaction on the timeline, nor one that was interrupted
+    (`BaseHoodieTableServiceClient.logCompact`)."""
     pending = (each for each in table.instants() if each.action == "logcompaction" and each.state != "COMPLETED")
     found = ", ".join(sorted(each.requested for each in pending if each.requested in plans)[:5])
     why = "the merged rows would get a new commit time, as if they had been written again"

@@ -1,11 +1,9 @@
-"""Compactions of a part of a table: some partitions, and at most so many bytes to read, or file groups.
-
-Hudi's own planner makes the plan; here only its options are chosen. The strategies are those of Hudi 1.2.0, in a chain
-(`CompositeCompactionStrategy`): `PartitionRegexBasedCompactionStrategy` takes the newest partitions as long as they
-fit. If not even one does, `LogFileSizeBasedCompactionStrategy` takes its file groups with the most bytes of logs.
-`BoundedIOCompactionStrategy` alone is no bound: it counts whole megabytes of each file group, rounded down. No strategy
-counts file groups, so none can be left out of several with equal logs that are too small to count.
-"""
+"""Chooses the planner's options for compactions of some partitions, or with a maximum of bytes or file groups. Hudi's
+own planner makes the plan, with a chain of strategies of Hudi 1.2.0 (`CompositeCompactionStrategy`).
+`PartitionRegexBasedCompactionStrategy` takes the newest partitions as long as they fit. If not even the first one fits,
+`LogFileSizeBasedCompactionStrategy` takes its file groups with the most bytes of logs. `BoundedIOCompactionStrategy`
+alone would not keep the limit, because it rounds each file group down to whole megabytes. No strategy counts file
+groups, so several with equal logs that round down to zero are taken together."""
 
 from __future__ import annotations
 
@@ -31,8 +29,8 @@ _STRATEGIES = "org.apache.hudi.table.action.compact.strategy"
 
 @dataclass(frozen=True)
 class PendingPlan:
-    """A pending compaction with the file groups that it compacts. `bytes` to read as its plan says, base files in whole
-    megabytes."""
+    """A pending compaction with the file groups that it compacts. `bytes` are those to read according to the plan,
+    which has the sizes of base files in whole megabytes."""
 
     instant: str
     groups: frozenset[Group]
@@ -50,7 +48,8 @@ class PendingPlan:
 
 @dataclass(frozen=True)
 class Choice:
-    """The file slices that the next plan should have, and those left to later ones. `options` are the planner's."""
+    """The file slices that the next plan should have, and those left to later plans. `options` make the planner choose
+    them."""
 
     slices: tuple[FileSlice, ...]
     left: tuple[FileSlice, ...]
@@ -59,7 +58,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The limits of one job; None is none."""
+    """The limits of one job; None means no limit."""
 
     limit_bytes: int | None = None
     limit_file_groups: int | None = None
@@ -79,14 +78,14 @@ class Bounds:
         return self.limit_bytes is None and self.limit_file_groups is None
 
     def takes(self, plan: PendingPlan, taken: Sequence[PendingPlan], begun: Collection[str]) -> bool:
-        """Returns whether to execute this pending plan after those `taken` before: the first one whatever its size, and
-        those that earlier attempts have `begun`."""
+        """Returns whether to execute this pending plan after the plans `taken`. The first plan is executed whatever its
+        size, and so are those that earlier attempts have `begun`."""
         if plan.instant in begun:
             return True
         return (not taken or not self._exceeded_by([*taken, plan])) and self._concerns(plan)
 
     def plans(self, pending: Sequence[PendingPlan], begun: Collection[str]) -> list[PendingPlan]:
-        """Returns the pending plans that a job executes, if none is withheld."""
+        """Returns the pending plans that a job executes if it withholds none."""
         taken: list[PendingPlan] = []
         for plan in pending:
             if self.takes(plan, taken, begun):
@@ -113,7 +112,7 @@ class Bounds:
         return _part(chosen, wanted, number) if chosen else Choice((), tuple(wanted), {})
 
     def _fitting(self, parts: Sequence[Sequence[FileSlice]], executed: Sequence[PendingPlan]) -> int:
-        """Returns how many of the first parts are together within what the plans that were executed have left."""
+        """Returns how many of the first parts together fit into the limits, after the executed plans."""
         sizes = accumulate(sum(item.bytes for item in part) for part in parts)
         counts = accumulate(len(part) for part in parts)
         before, groups = sum(plan.bytes for plan in executed), sum(len(plan.groups) for plan in executed)
@@ -138,7 +137,8 @@ class Bounds:
 
 
 def _as_hudi_counts(most_logs: Sequence[FileSlice], number: int) -> int:
-    """Returns how many of them Hudi takes that is to take this many: more among equal logs, if these count nothing."""
+    """Returns how many slices Hudi takes when it should take `number`. These are more if the last ones have equal logs
+    that round down to zero."""
     target, io = _target(most_logs, number), sum(_hudis_io(item) for item in most_logs[:number])
     least = most_logs[number - 1].log_bytes
     for item in most_logs[number:]:
@@ -153,9 +153,9 @@ def _part(chosen: Sequence[FileSlice], wanted: Sequence[FileSlice], number: int)
     options = {
         **_regex([chosen[0].partition]),
         "hoodie.compaction.logfile.size.threshold": str(chosen[-1].log_bytes),
-        # Among file groups with as many bytes of logs as the last one: Hudi goes on until the target is reached.
+        # Hudi takes file groups until the target is reached.
         "hoodie.compaction.target.io": str(_target(chosen, number)),
-        # What it counts for the output of a slice without a base file.
+        # The size that Hudi assumes for the output of a slice without a base file.
         "hoodie.parquet.max.file.size": "1",
     }
     options["hoodie.compaction.strategy"] += f",{_STRATEGIES}.LogFileSizeBasedCompactionStrategy"
@@ -167,7 +167,7 @@ def _target(slices: Sequence[FileSlice], number: int) -> int:
 
 
 def left_of(slices: Sequence[FileSlice], plans: Sequence[PendingPlan]) -> WorkLeft:
-    """Returns what a job leaves to the next one, as its result shows it."""
+    """Returns the work that a job leaves to the next one, as its result shows it."""
     return WorkLeft(
         file_groups=len(slices) + sum(len(plan.groups) for plan in plans),
         bytes=sum(item.bytes for item in slices) + sum(plan.bytes for plan in plans),
@@ -188,5 +188,6 @@ def _without(slices: Sequence[FileSlice], others: Sequence[FileSlice]) -> tuple[
 
 
 def _hudis_io(item: FileSlice) -> int:
-    """Returns the megabytes of `FileSliceMetricUtils` (1.2.0): read, and written again, each rounded down."""
+    """Returns the megabytes to read and to write, each rounded down, as `FileSliceMetricUtils` (1.2.0) computes
+    them."""
     return item.bytes // _MIB + item.base_bytes // _MIB

@@ -1,4 +1,4 @@
-"""Chooses who executes a compaction plan, Arrow or Hudi's own executor, and says why it was Hudi's."""
+"""Chooses the engine for each compaction plan, Arrow or Hudi's own executor, and records why Hudi had to execute it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Planned = TypeVar("Planned", bound=KindResult)
 
 @dataclass
 class Execution:
-    """The execution of one plan. `slices` are empty if Hudi does it, for the `reasons`."""
+    """The execution of one plan. `slices` are empty if Hudi executes it, because of the `reasons`."""
 
     instant: str
     slices: list[SliceFiles] = field(default_factory=list)
@@ -53,7 +53,8 @@ class Engines:
         self._of_table: list[Problem] | None = None
 
     def prepare(self, instant: str) -> Execution:
-        """Decides before the plan is begun. Raises EngineRefusedError if Arrow was asked for and may not."""
+        """Chooses the engine before the plan is begun. Raises EngineRefusedError if Arrow was requested and cannot
+        execute it."""
         if self._asked is CompactionEngine.HUDI:
             return self._note(Execution(instant))
         if self._of_table is None:
@@ -66,12 +67,12 @@ class Engines:
         return self._note(Execution(instant, arrow_merge.slices_of(plan)))
 
     def execute(self, client: WriteClient, begun: Any, how: Execution) -> list[WriteStat]:
-        """Writes the new base files of a begun plan. If a slice turns out to be one that Hudi has to merge, Hudi's
-        executor does the whole plan: it removes the files that are there already before it commits."""
+        """Writes the new base files of a begun plan. If one slice turns out to need Hudi's merge, Hudi's executor
+        executes the whole plan, and removes the files that Arrow has written before it commits."""
         if not how.slices:
             return client.execute_compaction(begun)
         try:
-            # Hudi's executor, too, reads only now which instants have completed.
+            # The completed instants are read at this moment, as by Hudi's executor.
             rules = arrow_merge.rules_of(self._table)
             work = compaction_of(self._table, storage_of(self._table), how.instant, rules, self._codec)
             written, reasons = compact_slices(self._table, work, how.slices, self._context)
@@ -88,7 +89,7 @@ class Engines:
         return client.take_compacted(begun, stats)
 
     def of_plans(self) -> tuple[EngineOfPlan, ...]:
-        """Returns what the job's result says: who executed each plan, with the reasons if Hudi had to do it."""
+        """Returns the engine of each plan for the job's result, with the reasons if Hudi had to execute it."""
         return tuple(
             EngineOfPlan(instant=each.instant, engine=each.engine, reasons=tuple(each.reasons)) for each in self._done
         )
@@ -103,8 +104,8 @@ class Engines:
 
 
 def asked(table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> CompactionEngine:
-    """Returns the engine that the job's parameters name; Arrow instead of either, where only it proves that an older
-    Hudi merges the logs alike."""
+    """Returns the engine that the job's parameters name. The default becomes Arrow if older versions of Hudi merge the
+    logs too, because only Arrow proves that both merge alike."""
     engine = order.params.engine or CompactionEngine.AUTO
     needs_proof = engine is CompactionEngine.AUTO and older_hudi.merging_logs_otherwise(table)
     return CompactionEngine.ARROW if needs_proof else engine
@@ -117,14 +118,14 @@ def explained(table: HudiTable, reasons: list[Problem]) -> list[Problem]:
 
 
 def options(order: WorkOrder[CompactionParams]) -> dict[str, str]:
-    """Returns the options of a client by which Hudi's executor writes files as the job's parameters want them."""
+    """Returns the client options that make Hudi's executor write files as the job's parameters say."""
     codec = order.params.codec
     return {CODEC: codec} if codec else {}
 
 
 def forecast(planned: Planned, table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> Planned:
-    """Returns the result of a dry run with the `engine` of plans in which no file slice tells something else, and why
-    it is Hudi's own."""
+    """Returns the result of a dry run with the expected `engine`, and the reasons if that is Hudi's. Only the log files
+    themselves may show that Hudi has to merge."""
     reasons = [] if asked(table, order) is CompactionEngine.HUDI else arrow_merge.reasons_against(table)
     is_hudis = bool(reasons) or asked(table, order) is CompactionEngine.HUDI
     engine = CompactionEngine.HUDI if is_hudis else CompactionEngine.ARROW
@@ -132,7 +133,8 @@ def forecast(planned: Planned, table: HudiTable, order: WorkOrder[CompactionPara
 
 
 def refusals(table: HudiTable, order: WorkOrder[CompactionParams | ActiveWriterParams]) -> list[Problem]:
-    """Returns the reasons against a job that needs Arrow, and against one that asks for Hudi where only Arrow may."""
+    """Returns the refusals of a job that needs Arrow but cannot use it, and of one that requests Hudi although only
+    Arrow is safe."""
     if asked(table, order) is CompactionEngine.ARROW:
         return explained(table, arrow_merge.reasons_against(table))
     older = older_hudi.merging_logs_otherwise(table)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from jobs.job_context import JobContext
     from jobs.services.compaction_engines import Execution
 
-# Writers are not kept waiting meanwhile.
+# How long to wait for a moment without writes; the lock is not held meanwhile.
 QUIET_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 
 
 class PlanRunner:
-    """Executes the plans of one job under our own lock; if we died with Hudi's, it could not be distinguished from a
-    writer's."""
+    """Executes the plans of one job under our own lock. If the worker died while Hudi's client held the lock, nobody
+    could tell that lock from a writer's."""
 
     def __init__(self, table: HudiTable, order: WorkOrder[CompactionParams], context: JobContext) -> None:
         self._table = table
@@ -48,8 +48,8 @@ class PlanRunner:
         self.engines = Engines(table, order, context)
 
     def executes(self, client: WriteClient, instant: str) -> bool:
-        """Executes a plan unless it would harm the table: then it is withheld, its file groups stay as they are, and
-        the others need not wait for it. Returns whether it was executed."""
+        """Executes a plan, or withholds it if it would harm the table; then its file groups stay as they are. Returns
+        whether the plan was executed."""
         try:
             self.run(client, instant)
         except EngineRefusedError:
@@ -60,7 +60,7 @@ class PlanRunner:
         return True
 
     def result(self, found: CompactionResult, executed: Sequence[str]) -> Result[CompactionResult]:
-        """Returns the job's result with what it says of the plans."""
+        """Returns the job's result with the facts about the plans."""
         found = found.having(
             engines=self.engines.of_plans(),
             withheld_plans=tuple(self.withheld),
@@ -69,14 +69,15 @@ class PlanRunner:
         return Result(Outcome.SUCCEEDED, instants=tuple(executed), details=self.proof.result(found))
 
     def schedule(self, client: WriteClient) -> str | None:
-        """Plans a compaction of what is due; None if nothing is. The lock must be held."""
+        """Plans a compaction of all file groups that are due; returns None if none is. The lock must be held."""
         if scheduled := client.schedule_compaction():
             self._owner.planned(scheduled)
         return scheduled
 
     def run(self, client: WriteClient, instant: str) -> None:
-        """Executes one plan. Raises PlanTakenError if it has another runner, and RowsDifferError before its commit if
-        it would lose rows or make some up. A plan that was made here and fails is taken back."""
+        """Executes one plan. Raises PlanTakenError if the plan has another runner, and RowsDifferError before its
+        commit if it would lose or invent rows. If a plan fails that this job has made, it is removed from the
+        timeline."""
         context = self._context
         if self._unplanned:
             self._unplanned.wait(client, instant)
@@ -109,8 +110,8 @@ class PlanRunner:
             if self._unplanned:
                 self._unplanned.require_none(instant)
             client.commit_compaction(instant, begun)
-            # The compaction is valid, since it changed no rows; but two clients may have written the metadata table at
-            # once.
+            # The compaction itself is valid, since it changed no rows; but two clients may have written the metadata
+            # table at the same time.
             self.lock.verify()
 
     @contextmanager

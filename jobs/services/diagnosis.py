@@ -1,5 +1,5 @@
-"""Diagnosis: examines a table for the damages that users of Hudi meet, and names the job that cures each. Writes
-nothing."""
+"""Diagnosis: examines a table for damages that are known to happen to Hudi tables, and names the job that repairs each
+one. Writes nothing."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ CHECKS: dict[str, Check] = {
 def run(table: HudiTable, order: WorkOrder[DiagnosisParams], context: JobContext) -> Result[DiagnosisResult]:
     """Examines the table by its bucket index, or by `index` if it was registered without one.
 
-    Returns `findings`, the names of the checks that were made, and those that could not be made with the reason.
-
-    `rows: false` leaves out the check that reads the key of every row. `healthy`: all checks were made, none found
-    anything. Writers may be at work meanwhile.
+    Returns `findings`, the names of the checks that were made, and those that could not be made with the reason. If
+    `rows` is false, the check that reads the key of every row is left out. `healthy` means that all checks were made
+    and none found anything. Writers may be at work meanwhile.
     """
     if (claimed := order.params.index) and table.declared.index is None:
         table = HudiTable(table.jvm, replace(table.declared, index=claimed))

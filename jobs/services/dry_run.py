@@ -1,6 +1,5 @@
-"""The surroundings of a plan that every dry run reports: the table's lock, writes in flight, dead writes, and plans.
-
-None of these refuses the plan, except a lock that could not be taken: a wrong address shows before anything runs.
+"""The state of the table that every dry run reports: its lock, writes in flight, dead writes, and pending plans. None
+of these is a reason to refuse, except a lock that cannot be taken, so that a wrong address is found before a job runs.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ _NAMED = 5
 
 
 def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindResult]) -> Result[KindResult]:
-    """Returns the result of a dry run with what it found around its plan.
+    """Returns the result of a dry run with the state of the table.
 
     `lock`: whether it can be reached, and is held, as far as its provider tells. `beside`: the instants of
     `dead_writers`, those that `writers` have in flight, and the `plans` that are pending. `would_roll_back`: the dead
-    ones, if the job would. `notes` say in sentences what of it matters to the job. Connects to the lock's server and
-    takes nothing, so no writer waits.
+    writers' instants, if the job would roll them back. `notes` say in sentences what this means for the job. The dry
+    run connects to the lock's server but takes no lock, so no writer waits.
     """
     look = TableLock(table, order.job_id).look()
     planned = result.details
     refusals = list(planned.refusals or ())
-    # What the preflight says of such a lock is clearer than the JVM's word, and needs no second one.
+    # The preflight's refusal of such a lock is clearer than the error of the JVM.
     if not any(refusal.type == LOCK_NOT_ATOMIC.type for refusal in refusals):
         refusals += look.problems
     try:
@@ -55,7 +54,7 @@ def with_surroundings(table: HudiTable, order: WorkOrder, result: Result[KindRes
         dead, writing = _writes(table)
         plans = _plans(table)
     except JobError as error:
-        # The plan stands without it: the job may be the one that puts such a table right.
+        # The plan is valid without it: the job may be the one that repairs such a table.
         notes.append(f"Its writers and pending plans could not be read: {error.detail or error.title}")
     rolled_back = dead if _rolls_back_dead(table, order) and not refusals else []
     is_idle = planned.nothing_to_do
@@ -99,14 +98,14 @@ def _plans(table: HudiTable) -> list[str]:
     return [
         f"{plan.instant} ({plan.action})"
         for plan in pending_plans(table, COMPACTION_ACTIONS | CLUSTERING_ACTIONS)
-        # A pending replacecommit without one is a writer's overwrite.
+        # A pending replacecommit without a plan is a writer's overwrite.
         if plan.content or plan.action != REPLACE
     ]
 
 
 def _rolls_back_dead(table: HudiTable, order: WorkOrder) -> bool:
-    """Given plans are executed as they are. Hudi's own clustering leaves dead writers alone, and so does a repair that
-    only removes leftovers."""
+    """Returns whether the job rolls back dead writers. Jobs with given plans, Hudi's own clustering, and repairs that
+    only remove leftovers do not."""
     if getattr(order.params, "plans", None) or getattr(order.params, "leftovers", None):
         return False
     is_hudis = order.kind is JobKind.CLUSTERING and table.declared.index is None

@@ -1,8 +1,6 @@
-"""Executes given clustering plans of writers by Hudi's own executor, and commits them beside writers.
-
-Such a plan is on the timeline, and only its own instant can complete it. It is committed at a moment without a write in
-flight, after Hudi's own check that nobody has written to its file groups since it was begun.
-"""
+"""Executes given clustering plans of writers with Hudi's own executor, and commits them while writers are active. Such
+a plan is on the timeline, and only its own instant can complete it. The job commits at a moment without a write in
+flight, after Hudi's check that nobody has written to the plan's file groups since it was begun."""
 
 from __future__ import annotations
 
@@ -82,12 +80,10 @@ class _Runner:
     proof: KeyProof = field(default_factory=KeyProof)
 
     def run(self, instant: str) -> None:
-        """Executes one plan. Raises RefusedError for keys that are there twice, PlanTakenError if the plan has another
-        runner, RowsDifferError before its commit if it would lose rows or make some up, and WritersActiveError if
-        writes are in flight all the time.
-
-        A plan that fails is taken back: a pending clustering keeps writers from its file groups.
-        """
+        """Executes one plan. Raises RefusedError for duplicate keys, PlanTakenError if the plan has another runner,
+        RowsDifferError before its commit if it would lose or invent rows, and WritersActiveError if writes are in
+        flight all the time. If a plan fails, it is removed from the timeline, because a pending clustering blocks
+        writers of its file groups."""
         table, context = self.table, self.context
         read = _slices(plan_of(table, instant))
         unique_keys.require(table, {item.partition for item in read})
@@ -116,7 +112,7 @@ class _Runner:
                 raise
 
     def _moment(self, client: WriteClient, instant: str) -> Callable[[], bool]:
-        """Returns a function that says, with the lock held, whether the plan may be committed now."""
+        """Returns a function that decides, with the lock held, whether the plan may be committed now."""
         deadline = time.monotonic() + WAIT_SECONDS
 
         def may_pass() -> bool:
@@ -131,7 +127,7 @@ class _Runner:
 
 
 def _slices(plan: Mapping[str, Any]) -> list[FileSlice]:
-    """Returns the file slices that a clustering plan reads, of unknown sizes."""
+    """Returns the file slices that a clustering plan reads, without their sizes."""
     return [
         FileSlice(
             each.get("partitionPath") or "",

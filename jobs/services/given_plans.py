@@ -40,11 +40,9 @@ class Found:
 
 
 def find(table: HudiTable, order: WorkOrder[ExecutesPlans | GivenClusteringParams], actions: Collection[str]) -> Found:
-    """Looks up on the timeline the plans that the parameters name. `take_over` adds those that another process has
-    begun; the owner knows that it is dead.
-
-    Raises PlanTakenError if one of them has a runner: two executions of one plan corrupt a table.
-    """
+    """Looks up the plans that the parameters name on the timeline. `take_over` allows plans that another process has
+    begun; the caller knows that it is dead. Raises PlanTakenError if a plan has a live runner, because two executions
+    of one plan corrupt a table."""
     wanted = sorted(set(order.params.plans or ()))
     instants = {item.requested: item for item in table.instants() if item.requested in wanted}
     pending = {item.requested for item in plan_instants(table, actions)} & set(wanted)

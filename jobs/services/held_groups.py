@@ -1,4 +1,4 @@
-"""File groups that pending plans hold. Hudi puts them into no other plan, so a job leaves them out, and says so."""
+"""File groups of pending plans. Hudi puts them into no other plan, so a job leaves them out and reports that."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Held:
-    """Slices parted into those that are `free`, and the number of those that the `plans` hold."""
+    """The slices that are `free`, and the number of slices that are in pending `plans`."""
 
     free: tuple[FileSlice, ...]
     number: int
@@ -26,19 +26,19 @@ class Held:
 
     @classmethod
     def of(cls, table: HudiTable, slices: Sequence[FileSlice], actions: frozenset[str]) -> Held:
-        """Parts slices by the pending plans of these actions."""
+        """Separates slices by whether they are in pending plans of these actions."""
         by_plan = held_by_plans(table, actions) if slices and actions else {}
         free = tuple(item for item in slices if item.key not in by_plan)
         plans = frozenset(by_plan[item.key] for item in slices if item.key in by_plan)
         return cls(free, len(slices) - len(free), plans)
 
     def notes(self) -> tuple[str, ...]:
-        """Returns a sentence for a dry run, if anything is left out."""
+        """Returns a sentence for a dry run if slices are left out."""
         if not self.number:
             return ()
         plans = ", ".join(sorted(self.plans))
         return (f"{self.number} file groups are left out, because pending plans hold them: {plans}.",)
 
     def refusals(self, table: HudiTable) -> list[Problem]:
-        """Returns why nothing can be done where nothing is free and no plan that holds the rest can be executed."""
+        """Returns the refusal if no slice is free and none of the pending plans can be executed."""
         return plan_firewall.unusable_of(table, self.plans) if self.plans and not self.free else []

@@ -1,9 +1,8 @@
 """Clustering of tables without a bucket index: Hudi's own plan and execution (1.2.0), committed by `Replacement`.
 
-`SparkSizeBasedClusteringPlanStrategy` makes the plan: in each partition of the files that are smaller than
-`hoodie.clustering.plan.strategy.small.file.limit`. Until the commit no writer sees anything of it but a pending
-replacecommit, so nothing happens to a writer that updates the file groups meanwhile: they are rewritten again, or left
-out.
+`SparkSizeBasedClusteringPlanStrategy` makes the plan, for the files of each partition that are smaller than
+`hoodie.clustering.plan.strategy.small.file.limit`. The plan is not on the timeline: until the commit, writers see only
+a pending replacecommit. So writers may update the file groups meanwhile; these are then rewritten again, or left out.
 """
 
 from __future__ import annotations
@@ -53,7 +52,8 @@ _CURVES = {
     ClusteringLayout.HILBERT: "hilbert",
 }
 _ORDERED_KEY = "groundskeeper.ordered"
-"""Key in the extra metadata of a clustering: JSON with the order, and the partitions that are in this order since."""
+"""Key in the extra metadata of a clustering: JSON with the order, and the partitions that it has put into this
+order."""
 
 
 def run(
@@ -65,7 +65,7 @@ def run(
     layout: ClusteringLayout,
     partitions: Sequence[str] | None,
 ) -> Result[ClusteringResult]:
-    """Orders the rows of these partitions, or of all that are not in this order; or merges their small files."""
+    """Sorts the rows of these partitions, or of all that are not in this order yet; or merges their small files."""
     wanted = Order(tuple(sort_by), layout)
     there = frozenset(item.partition for item in table.file_slices())
     due = frozenset(partitions) & there if partitions is not None else wanted.due(table, there)
@@ -105,7 +105,7 @@ def run(
 
 @dataclass(frozen=True)
 class Order:
-    """The order of rows that a job wants; without columns, it only merges small files."""
+    """The requested order of rows; without columns, the job only merges small files."""
 
     sort_by: tuple[str, ...]
     layout: ClusteringLayout
@@ -113,7 +113,8 @@ class Order:
     def options(self, partitions: Collection[str] | None) -> dict[str, str]:
         """Returns the options of Hudi's clustering of these partitions, or of all."""
         found = {
-            # Also without a commit since the last clustering, which may have been one of other partitions.
+            # A plan is made even without a commit since the last clustering, which may have been one of other
+            # partitions.
             "hoodie.clustering.async.max.commits": "0",
             "hoodie.clustering.inline.max.commits": "0",
             "hoodie.table.services.incremental.enabled": "false",
@@ -123,7 +124,7 @@ class Order:
             pattern = "|".join(exactly(partition) for partition in sorted(partitions))
             found[f"{_STRATEGY}.partition.regex.pattern"] = pattern
         if not self.sort_by:
-            # A file that would only be written again is left alone, so a second job finds nothing to do.
+            # A single file is not rewritten, so a second job finds nothing to do.
             return found | {f"{_STRATEGY}.single.group.clustering.enabled": "false"}
         return found | {
             f"{_STRATEGY}.sort.columns": ",".join(self.sort_by),
@@ -134,8 +135,8 @@ class Order:
         }
 
     def due(self, table: HudiTable, there: frozenset[str]) -> frozenset[str]:
-        """Returns the partitions that are not in this order, as far as the active timeline tells, or all if there is no
-        order. `there` are those of the table."""
+        """Returns the partitions that are not in this order according to the active timeline; all if there is no order.
+        `there` are the partitions of the table."""
         due = set(there)
         for commit in table.commits() if self.sort_by else ():
             due |= commit.files.keys() & there
@@ -149,7 +150,7 @@ class Order:
         return {_ORDERED_KEY: json.dumps({"order": self._text, "partitions": sorted(partitions)})}
 
     def _brought_by(self, commit: Commit) -> frozenset[str]:
-        """Returns the partitions that are in this order since that commit, whose metadata anybody may have written."""
+        """Returns the partitions that the commit has put into this order. Its metadata may have any content."""
         try:
             done = json.loads(commit.extra.get(_ORDERED_KEY, "{}"))
             return frozenset(map(str, done["partitions"])) if done["order"] == self._text else frozenset()
@@ -208,12 +209,12 @@ class _Work:
         return written
 
     def unfinished(self, replaced: Replaced) -> set[str]:
-        """Returns the partitions of which not all that was planned, or could have been, was replaced."""
+        """Returns the partitions with slices that were not replaced, although they were planned or could have been."""
         left = self._groups.number_of.keys() - replaced.file_groups
         return {partition for partition, _ in left} | self._groups.left_out
 
     def proof_of(self, replaced: Replaced) -> results.KeyProof:
-        """Returns what the job's result says of the proof that no row was lost or made up."""
+        """Returns the proof that no row was lost or invented, for the job's result."""
         self._proof.before = KeyDigest.sum(
             self._before[number] for number in {self._groups.number_of[group] for group in replaced.file_groups}
         )

@@ -1,9 +1,7 @@
-"""Proves, before Hudi's own compaction or clustering commits, that no row was lost or made up.
-
-The record keys of the files that the plan read and of those that Hudi wrote are read again, and compared with each
-other and with Hudi's statistics. A clustering leaves the keys of a clustering group as they are. A compaction may lose
-as many keys as the logs delete, and gain as many as they insert; the logs are not read again.
-"""
+"""Proves, before Hudi's own compaction or clustering commits, that no row was lost or invented. The record keys of the
+plan's input files and of the files that Hudi wrote are read again, and compared with each other and with Hudi's
+statistics. A clustering must keep the keys of each clustering group. A compaction may lose as many keys as the logs
+delete, and gain as many as they insert; the logs are not read again."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ Proved = TypeVar("Proved", ClusteringResult, CompactionResult)
 
 @dataclass
 class KeyProof:
-    """What was proved of the plans of one job; `left_out` are the reasons why some were not."""
+    """The proofs for the plans of one job; `left_out` are the reasons why some plans were not proved."""
 
     inserted: int = 0
     deleted: int = 0
@@ -53,8 +51,7 @@ class KeyProof:
     left_out: set[str] = field(default_factory=set)
 
     def result(self, found: Proved) -> Proved:
-        """Returns the job's result with what it says of the new files: `rows` and `key_digest`, and how they came
-        about."""
+        """Returns the job's result with `rows`, `key_digest` and the proof of the new files."""
         return found.having(rows=self.after.rows, key_digest=str(self.after), proof=self.proof)
 
     @property
@@ -72,9 +69,9 @@ class KeyProof:
     def of_compaction(
         self, table: HudiTable, plan: Mapping[str, Any], stats: Sequence[WriteStat], context: JobContext
     ) -> None:
-        """Raises RowsDifferError unless each written file holds the keys of the base file that it replaces, without
-        some that the logs delete, and with as many others as they insert."""
-        # Without a new base file the old slice would still count, and logs that were written since would not.
+        """Raises RowsDifferError unless each written file has the keys of the base file that it replaces, apart from as
+        many as the logs delete and insert."""
+        # If a slice got no new base file, its old files would still be read, but later logs would not.
         unwritten = sorted(plan_files.read_by(plan).keys() - {(stat.partition, stat.file_id) for stat in stats})
         _require(
             f"partition '{partition}', file group {file_id}: nothing was written" for partition, file_id in unwritten
@@ -85,7 +82,7 @@ class KeyProof:
         with self._reading(table, (path for pair in pairs for path in pair if path)) as storage:
             if storage is None:
                 return
-            # The file that is replaced is about as large.
+            # The replaced file is assumed to be as large as the new one.
             sizes = [stat.bytes * (2 if old else 1) for stat, (old, _) in zip(stats, pairs, strict=True)]
             found = key_job.compare(table, storage, pairs, sizes, context)
             merged = list(zip(stats, found, strict=True))
@@ -102,12 +99,10 @@ class KeyProof:
         groups: Sequence[tuple[Sequence[FileSlice], Sequence[WriteStat]]],
         context: JobContext,
     ) -> list[tuple[KeyDigest, list[KeyDigest]]]:
-        """Returns for each clustering group the digest of the base files that it had, and those of its new files.
-
-        Raises RowsDifferError unless the new files hold the keys that the slices had, each as often. If slices have
-        logs, only the number of rows is compared: that of their base files, less the rows that their logs delete. The
-        digests are those of nothing where keys cannot be read.
-        """
+        """Returns for each clustering group the digests of its old base files and of its new files. Raises
+        RowsDifferError unless both have the same keys, each equally often. If slices have logs, only the number of rows
+        is compared with that of their base files minus the rows that the logs delete. If keys cannot be read, the
+        digests are empty."""
         old = [[item.base_file for item in slices if item.base_file] for slices, _ in groups]
         new = [[_absolute(table, stat.path) for stat in stats] for _, stats in groups]
         paths = [path for side in (old, new) for files in side for path in files]
@@ -135,7 +130,7 @@ class KeyProof:
         begun = time.monotonic()
         storage = None
         if not table.has_meta_fields:
-            # Rows are counted, and it stays unknown whether they are the same.
+            # Only the number of rows is compared.
             self.left_out.add("no-meta-fields")
         if not all(path.endswith(".parquet") for path in paths):
             self.left_out.add("base-files-not-parquet")
@@ -153,8 +148,8 @@ def _absolute(table: HudiTable, path: str) -> str:
 
 
 def _is_explained(stat: WriteStat, change: KeyChange) -> bool:
-    """Returns whether a merge may have changed the keys of a file group so. Deletes of keys that are not there count in
-    Hudi's statistics as well."""
+    """Returns whether a merge can explain this change of a file group's keys. Hudi's statistics also count deletes of
+    keys that do not exist."""
     lost = change.before.rows + stat.inserts - change.after.rows
     return (
         change.after.rows == stat.rows
@@ -180,7 +175,7 @@ def _holds_all(
     deletes = [deletes_in_logs(item, commits) if item.log_files else 0 for item in slices]
     if after.rows >= before.rows - sum(each or 0 for each in deletes):
         return True
-    # When the commits of logs are archived, it is not known how many rows they delete.
+    # If a log's commit is archived, nobody knows how many rows the log deletes.
     return None in deletes and (after.rows > 0 or rows.count_in_groups(table, [item.key for item in slices]) == 0)
 
 

@@ -1,8 +1,6 @@
-"""The metadata table: compares it with the storage, or builds it anew from a listing.
-
-Every reader and writer plans with it, and a writer may have it open, so it is built only while all of them are stopped.
-In between, readers list the storage themselves.
-"""
+"""The metadata table: compares it with the storage, or rebuilds it from a listing. Every reader and writer plans with
+it, and a writer may have it open, so it is rebuilt only while all writers are stopped. Meanwhile readers list the
+storage."""
 
 from __future__ import annotations
 
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.contract import WorkOrder
     from jobs.hudi.table import HudiTable
     from jobs.job_context import JobContext
+    from jobs.services.checks.examination import Check
     from jobs.services.checks.finding import Finding
 
 REBUILD, VALIDATE = "rebuild", "validate"
@@ -36,7 +35,7 @@ REBUILD, VALIDATE = "rebuild", "validate"
 def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobContext) -> Result[MetadataTableResult]:
     """Compares, or with `action` `rebuild` deletes the metadata table and builds the partitions that it had.
 
-    An attempt that died in the midst left a note of them, by which the next one builds all of them.
+    If an attempt dies in between, the next one finds a note with the names of these partitions.
     """
     context.step("comparing it with the storage")
     findings = _findings(table)
@@ -47,11 +46,11 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
         return Result(Outcome.SUCCEEDED, details=found)
     problems = [*preflight.writers_not_stopped(table, order), *preflight.lock_not_provable(table)]
     problems += _of_files(table, findings)
-    # Building a record index of them fails, when the old one is gone.
+    # If keys are duplicate, building the record index would fail after the old one has been deleted.
     problems += unique_keys.refusals(table, had=index_note.unbuilt(table))
-    # Without it nobody knows whether the record index is one of all partitions.
+    # The definitions say whether a record index is global or one for each partition.
     problems += table_parts.of_index_definitions(table)
-    # A listing passes over them.
+    # A listing misses partitions without a metadata file.
     problems += table_parts.of_folders(table)
     if order.dry_run:
         return Result(Outcome.SUCCEEDED, details=found.having(refusals=tuple(problems)))
@@ -68,7 +67,7 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
         with WriteClient(table, UNDER_OUR_LOCK, {"hoodie.metadata.enable": "true"}) as client:
             context.step("building it anew")
             lock.verify()
-            # A listing does not tell them from others.
+            # A listing cannot distinguish late files from committed ones.
             remove_listed_late_files(client)
             client.metadata_table.rebuild(had)
             lock.verify()
@@ -80,28 +79,33 @@ def run(table: HudiTable, order: WorkOrder[MetadataTableParams], context: JobCon
 
 
 def _of_files(table: HudiTable, findings: Sequence[Finding]) -> list[Problem]:
-    """Refuses to hide that files are gone, and to list files that no commit names: readers would see their rows."""
+    """Refuses a rebuild that would hide that files are gone, or list files that no commit names, whose rows readers
+    would see."""
     if gone := [finding for finding in findings if finding.cure is None]:
         return [
             FilesGoneError.because(
                 gone[0].detail, title="Files that the metadata table lists are gone", hint=gone[0].hint
             )
         ]
-    with ExitStack() as clients:
-        strays = Examined(table, clients).strays
+    with ExitStack() as opened:
+        strays = Examined(table, opened).strays
     if not strays:
         return []
     return [FILES_WITHOUT_COMMIT.because(some(strays))]
 
 
 def _findings(table: HudiTable) -> list[Finding]:
-    """Compares twice: what writers change meanwhile differs only once."""
-    with ExitStack() as clients:
-        # What is not there as a whole cannot be compared.
-        for check in (parts.metadata_table, metadata_table.listing):
-            first = list(check(Examined(table, clients)))
-            if first:
-                table.reload()
-            if found := confirmed(first, check(Examined(table, clients)) if first else ()):
-                return found
+    """Compares twice and returns the findings of both, because changes that writers make meanwhile differ only once."""
+    # An incomplete metadata table cannot be compared.
+    for check in (parts.metadata_table, metadata_table.listing):
+        first = _look(table, check)
+        if first:
+            table.reload()
+        if found := confirmed(first, _look(table, check) if first else ()):
+            return found
     return []
+
+
+def _look(table: HudiTable, check: Check) -> list[Finding]:
+    with ExitStack() as opened:
+        return list(check(Examined(table, opened)))

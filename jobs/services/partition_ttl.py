@@ -3,8 +3,8 @@
 The deletion is a replacecommit that replaces all file groups of the partitions and writes none; cleaning removes the
 files later. A write in flight that updates such a partition would fail by Hudi's conflict detection (1.2). So the
 commit happens under the lock at a moment at which no write in flight may write to the partitions; a writer that begins
-afterwards finds them empty. Writers that carry file ids from before (a prepared `UPDATE`, a Flink task) commit stale
-writes, which the service finds and a repair judges.
+afterwards finds them empty. Writers that have read file ids before (a prepared `UPDATE`, a Flink task) may commit stale
+writes, which the service detects for a repair.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Plan:
-    """The partitions to drop, oldest first; those that something still needs, with the reasons; and those left to the
-    next job by the limit."""
+    """The partitions to drop, oldest first; the partitions that are withheld, with the reasons; and those that the
+    limit leaves to the next job."""
 
     ttl: Ttl
     chosen: tuple[Expired, ...]
@@ -61,11 +61,11 @@ class Plan:
 
     @property
     def partitions(self) -> set[str]:
-        """All that had expired."""
+        """All partitions that have expired."""
         return {each.partition for each in (*self.chosen, *self.left, *(each for each, _ in self.withheld))}
 
     def without(self, busy: dict[str, Problem]) -> Plan:
-        """Returns the plan that withholds these partitions as well."""
+        """Returns a plan that withholds these partitions too."""
         withheld = [(each, busy[each.partition]) for each in self.chosen if each.partition in busy]
         chosen = tuple(each for each in self.chosen if each.partition not in busy)
         return Plan(self.ttl, chosen, (*self.withheld, *withheld), self.left)
@@ -121,7 +121,7 @@ def run(table: HudiTable, order: WorkOrder[PartitionTtlParams], context: JobCont
         roll_back_dead(table, lock, client, context.checkpoint)
     plan = _plan(table, ttl, order)
     refuse(_nothing_left(plan))
-    # So that it need not be done while writers wait.
+    # The rows are counted before the lock is taken, so that writers need not wait for it.
     result = plan.result(rows)
     if not plan.chosen:
         return Result(Outcome.SUCCEEDED, details=result)
@@ -143,7 +143,7 @@ def _drop_at_a_moment(
     wanted = [each.partition for each in planned.chosen]
     is_waiting = False
     while True:
-        # Without the lock, for which writers would have to wait.
+        # The wait happens without the lock, so that writers need not wait.
         if time.monotonic() < deadline and writing_into(table, wanted):
             if not is_waiting:
                 context.step("waiting for writes to these partitions")
@@ -172,7 +172,7 @@ def _drop_at_a_moment(
 
 
 def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequence[Expired]) -> str:
-    """Commits the deletion, or leaves no trace of it. The lock is held."""
+    """Commits the deletion; on failure removes all traces of it. The lock must be held."""
     slices = [item for each in chosen for item in each.slices]
     at_lock = table.instants()
     with WriteClient(table, UNDER_OUR_LOCK) as client:
@@ -197,13 +197,13 @@ def _drop(table: HudiTable, lock: TableLock, context: JobContext, chosen: Sequen
     try:
         lock.verify()
     except LockLostError:
-        # The commit cannot be taken back any more. Writes that came in between are not in `before`, and are judged.
+        # The commit cannot be undone. Writes that were committed in between are not in `before`, so they are checked.
         logger.warning("the table's lock was lost while %s was committed", instant)
     return instant
 
 
 def _without(slices: Sequence[FileSlice], chosen: Sequence[Expired]) -> dict[tuple[str, str], FileSlice]:
-    """Returns the slices of all other partitions. Equal ones hold the same rows."""
+    """Returns the slices of all other partitions. Equal slices have the same rows."""
     dropped = {each.partition for each in chosen}
     return {item.key: item for item in slices if item.partition not in dropped}
 
@@ -229,12 +229,12 @@ def _undo(table: HudiTable, client: WriteClient, context: JobContext, instant: s
     except LeaseLostError:
         raise
     except JobError:
-        # The first error is more useful; the next attempt, or any writer's clean, rolls the instant back.
+        # The first error is reported; the next attempt, or any writer's clean, rolls the instant back.
         logger.exception("could not roll back %s", instant)
 
 
 def _plan(table: HudiTable, ttl: Ttl, order: WorkOrder[PartitionTtlParams], before: Plan | None = None) -> Plan:
-    """`before` is what was planned before the lock was taken."""
+    """Returns the plan. `before` is the plan that was made before the lock was taken."""
     among = before.partitions if before else None
     with WriteClient(table, UNDER_OUR_LOCK, keeping(ttl.strategy, ttl.days)) as client:
         found = expired(table, client, ttl, among=among)

@@ -1,5 +1,5 @@
-"""Removes what dead writers and services left behind: markers, files of writes that were rolled back, and hashing
-configs whose commit never came."""
+"""Removes leftovers of dead writers and services: markers, files of rolled-back writes, and hashing configs without a
+commit."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def run(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[RepairResult]:
-    """Removes them with the lock held, so that no write begins or ends meanwhile. Raises RefusedError for a config by
-    which rows were written, WritersActiveError if a write came in between."""
+    """Removes the leftovers with the lock held, so that no write begins or ends meanwhile. Raises RefusedError for a
+    config by which rows were written, and WritersActiveError if a write began or ended before the lock was taken."""
     configs, seen = hashing_config.dangling(table), _completed(table)
     if configs:
         context.step("reading the keys of all rows")
@@ -70,7 +70,7 @@ def _completed(table: HudiTable) -> frozenset[str]:
 
 
 def _of_configs(table: HudiTable, configs: Sequence[str]) -> list[Problem]:
-    """Refuses to remove a config unless every row is in its bucket by the rules before it."""
+    """Refuses to remove a config unless every row is in its bucket by the previous rules."""
     if not configs:
         return []
     rules = hashing_config.rules_before(table, min(configs))

@@ -1,13 +1,12 @@
 """Repair: recovers the rows of commits that wrote to replaced file groups, or to buckets by an old number.
 
 Such rows are in files that no reader uses, or in wrong buckets; the files still exist, because cleaning is refused
-while they are needed. Hudi reads the rows from there. They are compared with the current table key by key, and the rows
-that would have won in time are written by Hudi's own upsert and delete, under the table's lock. Rewriting the wrong
-buckets then removes misplaced rows from them. When the rows were read back, a last, empty commit names the repaired
-instants (`stale_writes.REPAIRED_KEY`).
-
-Beside the instants that an order names, stale writes are repaired only on proof (`Doubt`). An order that names none
-repairs all of them, except those whose file groups an owner's overwrite replaced.
+while they are needed. Hudi reads the rows from there. They are compared with the current table key by key. Rows that
+would be the current version if they had been written correctly are written by Hudi's own upsert and delete, under the
+table's lock. Misplaced rows are then removed by rewriting the wrong buckets. After the rows have been read back, an
+empty commit names the repaired instants (`stale_writes.REPAIRED_KEY`). The instants that a job names are repaired in
+any case, other stale writes only if they are proved (`Doubt`). A job that names none repairs all of them, except those
+whose file groups an owner's overwrite replaced.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ Replacing = TypeVar("Replacing", bound=ReplacementResult)
 
 @dataclass
 class Repaired:
-    """What a repair has done so far, by the names of its result. `instants` are its commits."""
+    """The progress of a repair; the members are those of its result. `instants` are its commits."""
 
     repaired: tuple[str, ...] = ()
     cleared: tuple[str, ...] = ()
@@ -73,8 +72,8 @@ class Repaired:
 
 
 def run(table: HudiTable, order: WorkOrder[RepairParams], context: JobContext) -> Result[RepairResult]:
-    """Repairs the stale writes, and those of `instants` with rows in wrong buckets; or, if `leftovers` is set, removes
-    what others left behind. Raises `JobError`s."""
+    """Repairs stale writes, and `instants` with rows in wrong buckets; or, if `leftovers` is set, removes leftovers of
+    dead writers. Raises `JobError`s."""
     context.step("planning")
     if order.params.leftovers:
         return remove_leftovers.run(table, order, context)
@@ -114,7 +113,7 @@ def repair_writes(
     if waived:
         with stray_row_writes.lock_without_writers(table, lock, order.params.wait_seconds, context):
             repaired.instants += (stray_row_writes.mark(table, lock, {REPAIRED_KEY: ",".join(waived)}),)
-    # A stale write may be doubtful as well: a new partition has no file group that was replaced.
+    # A stale write may also have written to wrong buckets of a new partition, which has no replaced file group.
     written = {
         partition
         for instant in [*doubtful, *groups]
@@ -123,7 +122,7 @@ def repair_writes(
     }
     if stale:
         _drop_visible(table, lock, order, context, repaired, stale=stale)
-    # First, because the recovery of its rows from replaced file groups marks a stale write as repaired.
+    # Misplaced rows are moved first, because the recovery from replaced file groups marks the write as repaired.
     if written:
         _move_misplaced_rows(table, lock, order, context, repaired, partitions=sorted(written), instants=doubtful)
     if stale:
@@ -148,7 +147,8 @@ def _chosen(
 
 @dataclass(frozen=True)
 class Watched:
-    """The outcome for writes that did not know of a switch: `fenced` before their commit, or `repaired` after it."""
+    """The writes that did not know of a replacement of file groups: `fenced` before their commit, or `repaired` after
+    it."""
 
     fenced: tuple[str, ...]
     repaired: Repaired
@@ -234,12 +234,10 @@ def _drop_visible(
     *,
     stale: Sequence[StaleWrite],
 ) -> None:
-    """Takes the stale file groups that readers see out of use, as all others are.
-
-    No writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
+    """Replaces the stale file groups that readers still see, so that they are out of use like all other stale ones. No
+    writer can write while a bucket has two file groups, so every write in flight there will fail or is stale itself,
     and the job waits for none. An interruption after this loses nothing: the files stay, and the next attempt finds the
-    stale writes again.
-    """
+    stale writes again."""
     groups = {group for write in stale for group in write.groups}
     if not any(item.key in groups for item in table.file_slices()):
         return
@@ -262,7 +260,7 @@ def _move_misplaced_rows(
 ) -> None:
     """Moves rows to their buckets: writes them to the right buckets, then rewrites the wrong ones without them.
 
-    `instants` are the commits that are repaired by that, or that had no defect.
+    `instants` are the commits that this repairs, or that turn out to be correct.
     """
     context.step("finding rows in wrong buckets")
     wrong = stray_rows.misplaced(table, partitions)
@@ -290,7 +288,7 @@ def _leave_out(
     groups: frozenset[tuple[str, str]],
     instants: Sequence[str],
 ) -> None:
-    """Rewrites these file groups without the rows that belong elsewhere."""
+    """Rewrites these file groups without the rows that belong to other buckets."""
     rules, index = table.bucket_rules(), table.declared.index
     if rules is None or index is None:
         raise AssertionError("only tables with a bucket index have rows in wrong buckets")

@@ -1,8 +1,6 @@
-"""Restore: takes a table back to a savepoint. All later commits are rolled back, and their rows are gone for good.
-
-No writer may be at work: one that started before would write to file groups that no longer exist, and what it commits
-meanwhile would be lost without an error. So the owner declares that they are stopped, and the timeline must agree.
-"""
+"""Restore: takes a table back to a savepoint. All later commits are rolled back, and their rows are lost for good. No
+writer may be active: it would write to file groups that no longer exist, or its commits would be lost without an error.
+So the owner has to declare that the writers are stopped, and the timeline must not contradict that."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 def run(table: HudiTable, order: WorkOrder[RestoreParams], context: JobContext) -> Result[KindResult]:
     """Restores the table to the savepoint `savepoint`; `table_name` must be the table's name.
 
-    An attempt that died in the midst is continued: its plan is on the timeline.
+    An attempt that has died is continued by the next one, because its plan is on the timeline.
     """
     return undo(table, order, context, problems=_problems, describe=_undone, execute=_restore)
 
@@ -48,7 +46,7 @@ def _restore(attempt: Attempt[RestoreParams]) -> str:
     restore = begun.instant if begun else client.new_instant()
     attempt.context.instant(restore)
     lock.verify()
-    # Hudi deletes a metadata table that cannot go back as far, and lists the files anew.
+    # Hudi deletes a metadata table that it cannot restore that far, and builds a new one by listing.
     had = index_note.keep(table)
     if begun:
         client.savepoints.forget_requested_rollbacks(_own(client, begun))
@@ -115,7 +113,7 @@ def _of_savepoint(table: HudiTable, savepoint: Savepoint, commit: Commit, commit
 
 
 def _alive(table: HudiTable, client: WriteClient, order: WorkOrder, begun: PendingRestore | None) -> list[str]:
-    """Returns the pending instants that somebody may be working on; the others go with the restore."""
+    """Returns the pending instants that somebody may be working on; the restore removes the others."""
     own = _own(client, begun) if begun else frozenset()
     pending = [item for item in table.pending() if item.requested not in own]
     return [
@@ -127,8 +125,8 @@ def _alive(table: HudiTable, client: WriteClient, order: WorkOrder, begun: Pendi
 
 
 def _own(client: WriteClient, begun: PendingRestore) -> frozenset[str]:
-    """Returns the instants that are pending since a restore that died was in the midst of them: itself, the completed
-    instants that it took apart, and their rollbacks."""
+    """Returns the instants that an interrupted restore has left pending: itself, the completed instants that it was
+    rolling back, and their rollbacks."""
     rollbacks = client.pending_rollbacks().items()
     ours = {rollback for rollback, instant in rollbacks if rollback > begun.instant and instant in begun.planned}
     return frozenset({begun.instant, *begun.planned, *ours})
@@ -140,7 +138,8 @@ def _is_idle_plan(table: HudiTable, item: Instant) -> bool:
 
 
 def _later(commits: Sequence[Commit], than: Commit) -> list[Commit]:
-    """Returns the commits that a restore to this one rolls back: by completion, before table version 8 by instant."""
+    """Returns the commits that a restore to this one rolls back: those that completed later, or before table version 8
+    those with later instants."""
     return [each for each in commits if each.completed > than.completed or each.write.instant > than.write.instant]
 
 
@@ -157,7 +156,7 @@ def _undone(attempt: Attempt[RestoreParams]) -> RestoreResult:
 
 
 def _require_files(table: HudiTable, savepoint: Savepoint) -> None:
-    """Raises HudiError unless the table consists of the very files of the savepoint again.
+    """Raises HudiError unless the table consists of exactly the files of the savepoint.
 
     Before table version 8 a rollback of log files is itself written to log files, which hold no rows.
     """

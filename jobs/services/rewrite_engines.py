@@ -1,4 +1,5 @@
-"""Chooses who merges the slices with logs that a job rewrites, Arrow or Hudi's readers, and says why it was Hudi."""
+"""Chooses who merges the slices with logs that a job rewrites, Arrow or Hudi's readers, and records why Hudi had to
+merge."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Planned = TypeVar("Planned", bound=ReplacementResult)
 
 
 class RewriteEngines:
-    """Merges the slices of one job as its parameter `engine` says."""
+    """Merges the slices of one job according to its parameter `engine`."""
 
     def __init__(self, table: HudiTable, order: WorkOrder[ActiveWriterParams]) -> None:
         self._table = table
@@ -35,16 +36,16 @@ class RewriteEngines:
     def rewrite(
         self, slices: Sequence[FileSlice], rewrite: Callable[[Merging], list[WrittenFile]]
     ) -> list[WrittenFile]:
-        """Calls `rewrite` for some slices. Raises EngineRefusedError if Arrow was asked for and may not merge them."""
+        """Calls `rewrite` for some slices. Raises EngineRefusedError if Arrow was requested and cannot merge them."""
         self._merging.rules = None
         if self._may_use_arrow and _has_logs(slices):
-            # In each round: writers go on, and may have changed the schema or the way of merging.
+            # Each round checks this again, because writers may have changed the schema or the merge mode.
             reasons = arrow_merge.reasons_against(self._table)
             self._merging.leave(compaction_engines.explained(self._table, reasons))
             self._merging.rules = None if reasons else arrow_merge.rules_of(self._table)
             had_rules = not reasons
             written = rewrite(self._merging)
-            # Tasks that failed once are not tried again.
+            # After a failure, Arrow is not used again.
             self._has_failed = had_rules and self._merging.rules is None
             return written
         return rewrite(self._merging)
@@ -55,7 +56,7 @@ class RewriteEngines:
 
     @property
     def merged(self) -> SlicesMerged:
-        """What the job's result says: the slices with logs by who merged them, and why some were Hudi's."""
+        """The numbers of slices with logs by engine, with the reasons for Hudi, for the job's result."""
         merging = self._merging
         reasons = tuple(merging.reasons)[:MOST_REASONS]
         return SlicesMerged(arrow=merging.by_arrow, hudi=merging.by_hudi, reasons=reasons)
@@ -64,12 +65,12 @@ class RewriteEngines:
 def forecast(
     planned: Planned, table: HudiTable, order: WorkOrder[ActiveWriterParams], slices: Sequence[FileSlice]
 ) -> Planned:
-    """Returns the result of a dry run with who would merge those of these slices that have logs, if there are any."""
+    """Returns the result of a dry run with the expected engine for these slices, if any has logs."""
     return compaction_engines.forecast(planned, table, order) if _has_logs(slices) else planned
 
 
 def refusals(table: HudiTable, order: WorkOrder[ActiveWriterParams], slices: Sequence[FileSlice]) -> list[Problem]:
-    """Returns the reasons against a job that asks for Arrow, whatever the logs of these slices hold."""
+    """Returns the refusals of a job that requests Arrow, as far as they do not depend on the content of the logs."""
     return compaction_engines.refusals(table, order) if _has_logs(slices) else []
 
 

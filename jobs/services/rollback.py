@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def run(table: HudiTable, order: WorkOrder[RollbackParams], context: JobContext) -> Result[KindResult]:
     """Rolls back `instant`; for a completed one `table_name` must be the table's name.
 
-    An attempt that died in the midst is continued: its rollback is on the timeline.
+    An attempt that has died is continued by the next one, because its rollback is on the timeline.
     """
     return undo(table, order, context, problems=_problems, describe=_described, execute=_roll_back)
 
@@ -146,7 +146,8 @@ def _of_completed(table: HudiTable, client: WriteClient, item: Instant, order: W
 
 
 def _of_metadata_table(table: HudiTable, client: WriteClient, item: Instant) -> list[Problem]:
-    """Hudi (1.2) finds it out only when the data files are gone (`HoodieBackedTableMetadataWriter.update`)."""
+    """Refuses a rollback that the metadata table cannot follow. Hudi (1.2) checks this only after it has deleted the
+    data files (`HoodieBackedTableMetadataWriter.update`)."""
     if "files" not in table.metadata_partitions:
         return []
     compacted = client.metadata_table.compacted_at()
@@ -157,7 +158,8 @@ def _of_metadata_table(table: HudiTable, client: WriteClient, item: Instant) -> 
 
 
 def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
-    """The version before must still be there, or rows that the commit did not write would be lost with its files."""
+    """Refuses a rollback if the previous file versions are gone, because rows that the commit only copied would be lost
+    with its files."""
     gone = []
     listed: dict[str, set[tuple[str, str]]] = {}
     for (partition, file_id), before in commit.previous.items():
@@ -176,7 +178,8 @@ def _of_files(table: HudiTable, commit: Commit) -> list[Problem]:
 
 
 def _is_plain(commit: Commit) -> bool:
-    """Returns whether a writer's rows are all that it brought: a repair's commit holds the rows of others."""
+    """Returns whether the commit has only the rows of its own writer. A commit of a repair also has the rows of
+    others."""
     write = commit.write
     return write.brings_rows and write.operation not in OVERWRITES and not (write.replaced or write.repaired)
 

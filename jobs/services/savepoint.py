@@ -26,7 +26,8 @@ POLL_SECONDS = 0.1
 
 
 def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext) -> Result[SavepointResult]:
-    """Does what `action` says. Creating one that exists, and deleting one that does not, changes nothing."""
+    """Creates, lists or deletes savepoints, by `action`. Creating an existing savepoint or deleting a missing one
+    changes nothing."""
     context.step("planning")
     action = order.params.action
     problems = [] if action == LIST else _problems(table, order.params, action)
@@ -53,8 +54,8 @@ def run(table: HudiTable, order: WorkOrder[SavepointParams], context: JobContext
 def _create(table: HudiTable, lock: TableLock, order: WorkOrder[SavepointParams], context: JobContext) -> str:
     """Waits for a moment at which no write is in flight that began before the commit of the savepoint.
 
-    Such a write would complete after the savepoint, with an instant before it. Table version 6 has only that order, and
-    a restore would keep its rows.
+    Such a write would complete after the savepoint, with an earlier instant. Table version 6 orders by instants only,
+    so a restore would keep its rows.
     """
     seconds = order.params.wait_seconds
     deadline = time.monotonic() + seconds

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def lock_without_writers(table: HudiTable, lock: TableLock, seconds: float, context: JobContext) -> Iterator[None]:
-    """Holds the table's lock at a moment at which our write conflicts with no other. Raises `WritersActiveError`."""
+    """Holds the table's lock at a moment when no write in flight conflicts with ours. Raises `WritersActiveError`."""
     deadline = time.monotonic() + seconds
     context.step("waiting for writers to finish")
     while True:
@@ -69,10 +69,8 @@ def write(
     apart: Collection[Group] = (),
 ) -> tuple[str, ...]:
     """Writes the rows under their stored keys, reads them back, and then commits `extra`, if any; returns the instants.
-
-    Rows in the file groups `apart` do not count. The lock must be held. Raises StaleWriterError if the table is not as
-    it should be, once all of that was taken back.
-    """
+    Rows in the file groups `apart` are ignored. The lock must be held. Raises StaleWriterError if the rows read back
+    are wrong, after undoing these commits."""
     with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
         lock.verify()
         written = []
@@ -95,15 +93,15 @@ def write(
 
 
 def mark(table: HudiTable, lock: TableLock, extra: Mapping[str, str]) -> str:
-    """Makes a commit without rows, with this extra metadata. The lock must be held."""
+    """Commits without rows, with this extra metadata. The lock must be held."""
     with WriteClient(table, UNDER_OUR_LOCK, keyed_write_options(table)) as client:
         lock.verify()
         return client.keyed_writes.mark(extra)
 
 
 def require_written(table: HudiTable, decided: Decided, apart: Collection[Group] = ()) -> None:
-    """Verifies that each row to write exists unchanged and once, and that no key to delete exists, all under the keys
-    that are stored. Rows in the file groups `apart` do not count.
+    """Verifies by the stored keys that each written row exists unchanged and once, and that no deleted key exists. Rows
+    in the file groups `apart` are ignored.
 
     The lock must still be held: other writers may change any row. Raises `StaleWriterError`.
     """

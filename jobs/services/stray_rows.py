@@ -1,9 +1,7 @@
-"""Compares stray rows with the current table, and decides which of them would be in it had they been written correctly.
-
-A stray row takes its place in time: it loses against a row that was written after it and wins against an older one;
-where the table orders by a field, the ordering value decides first, as in Hudi's merge (`EventTimeBasedMerger`). A key
-that does not exist now, but did when the stray row was committed, was deleted since and stays deleted.
-"""
+"""Compares stray rows with the current table, and decides which of them would be in it if they had been written
+correctly. A stray row is older than rows that were written after it, and newer than those written before; if the table
+orders by a field, the ordering value decides first, as in Hudi's merge (`EventTimeBasedMerger`). A key that existed
+when the stray row was committed, but does not exist now, was deleted since then and stays deleted."""
 
 from __future__ import annotations
 
@@ -32,13 +30,13 @@ if TYPE_CHECKING:
 
 COMMIT_TIME = "_hoodie_commit_time"
 KEY = [PARTITION_PATH, RECORD_KEY]
-# Statements that change only existing rows: without such a row there is nothing to change.
+# Operations of statements that change only existing rows.
 _OF_FOUND_ROWS = ("UPSERT_PREPPED", "DELETE_PREPPED")
 
 
 @dataclass(frozen=True)
 class Decided:
-    """The rows to write: `upserts` and `deletes` have the table's columns, and everything counted is materialized.
+    """The rows to write. `upserts` and `deletes` have the table's columns; counted data frames are cached.
 
     `deletes` is None if there are none. `superseded` counts stray rows and deletes that newer ones have overtaken.
     """
@@ -59,11 +57,12 @@ class Misplaced:
 
 
 def latest(table: HudiTable, merged: DataFrame, instants: Sequence[str]) -> DataFrame:
-    """Returns the rows of stale slices that these instants wrote, each key once: the row that was written last."""
+    """Returns the rows of stale slices that these instants wrote. If there are several rows with one key, the last one
+    is returned."""
     mine = merged.where(F.col(COMMIT_TIME).isin(list(instants)))
     last = Window.partitionBy(*KEY).orderBy(F.col(COMMIT_TIME).desc())
     columns = rows.current(table).columns
-    # A column added since is null in older rows.
+    # A column that was added later is null in older rows.
     aligned = [F.col(name) if name in mine.columns else F.lit(None).alias(name) for name in columns]
     return mine.withColumn("_rank", F.row_number().over(last)).where("_rank = 1").select(*aligned).cache()
 
@@ -97,7 +96,7 @@ def decide(
 def misplaced(table: HudiTable, partitions: Sequence[str]) -> Misplaced:
     """Returns rows of these partitions that are not in the file of their bucket; each key once.
 
-    The number of buckets in force decides.
+    The current number of buckets decides.
     """
     index, rules = table.declared.index, table.bucket_rules()
     if index is None or rules is None:

@@ -1,7 +1,7 @@
 """Sync to a Hive metastore, by Hudi's own tool: its tables, columns, partitions, and the commit that was synced last.
 
-The table is only read, so its lock is not needed; the service starts no second sync of a table beside one. Each sync
-compares everything, so it puts right what a dead attempt left, and what others changed in the metastore.
+The job only reads the table, so it needs no lock; the service never runs two syncs of a table at once. Each sync
+compares everything, so it corrects what a dead attempt has left and what others have changed in the metastore.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NAME = re.compile(r"[A-Za-z0-9_]{1,128}", re.ASCII)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the metastore should have, besides the partitions."""
+    """The tables, columns and properties that the metastore should have, without the partitions."""
 
     names: tuple[str, ...]
     columns: Mapping[str, str]
@@ -64,7 +64,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs in one table of the metastore. `changed`: column -> types before and after."""
+    """The differences of one table of the metastore. `changed` maps columns to their types before and after."""
 
     name: str
     found: MetastoreTable | None
@@ -76,7 +76,7 @@ class Difference:
         return bool(self.found is None or self.added or self.changed or self.partitions)
 
     def to_result(self, database: str, *, synced: str | None) -> SyncedTable:
-        """Returns it for a result: of names at most the first hundred."""
+        """Returns the differences for a result, with at most a hundred names each."""
         dropped = ["/".join(values) for values in self.partitions.dropped]
         return SyncedTable(
             table=f"{database}.{self.name}",
@@ -100,8 +100,8 @@ def _first(names: Collection[str]) -> tuple[str, ...] | UnsetType:
 def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> Result[SyncResult]:
     """Plans by comparing, syncs, and compares again until nothing differs. A dry run returns the differences."""
     context.step("comparing with the metastore")
-    # In this order: the instants that the service takes for synced are all on the timeline that is synced, and what is
-    # on that timeline is found by the listings.
+    # The order matters: the instants are read first, then the timeline to sync, then the listings. So everything that
+    # an earlier step knows is known to the later ones.
     instants = [item.requested for item in table.instants() if item.state == "COMPLETED"]
     timeline = timeline_of(table)
     if not table.commits():
@@ -118,7 +118,7 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
             return Result(Outcome.SUCCEEDED, details=_result(target, found, instants).having(refusals=tuple(problems)))
         refuse(problems)
         context.step("syncing with the metastore")
-        # Before the tool, which would drop them by names that it does not escape.
+        # Partitions are dropped here before the tool runs, because the tool does not escape their names.
         for each in found:
             metastore.change(each.name, PartitionChanges(dropped=each.partitions.dropped))
         context.checkpoint()
@@ -132,7 +132,7 @@ def run(table: HudiTable, order: WorkOrder[SyncParams], context: JobContext) -> 
 
 
 def _reconcile(table: HudiTable, metastore: Metastore, wanted: Wanted, context: JobContext) -> None:
-    """Changes what still differs. Writers may add partitions meanwhile, so it may take a second look."""
+    """Removes remaining differences. Writers may add partitions meanwhile, so this may take a second round."""
     for _ in range(_ROUNDS):
         found, problems = _compared(table, metastore, wanted)
         refuse(problems)
@@ -176,7 +176,7 @@ def _target(table: HudiTable, params: SyncParams) -> tuple[Target, PartitionExtr
 
 
 def _names(table: HudiTable, target: Target) -> tuple[str, ...]:
-    """Returns the names that `HiveSyncTool.doSync` makes of a table's."""
+    """Returns the names of the metastore tables that `HiveSyncTool.doSync` creates for a table."""
     if not table.is_merge_on_read or target.strategy != SyncStrategy.ALL:
         return (target.table,)
     return (f"{target.table}_ro", f"{target.table}_rt", target.table)
@@ -192,7 +192,7 @@ def _unnamed(metastore: Metastore) -> list[Problem]:
 
 
 def _values(wanted: Wanted, paths: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], list[Problem]]:
-    """Returns the values of the partition paths, and why they cannot be those of the partition columns."""
+    """Returns the values of the partition paths, and the problems if they do not fit the partition columns."""
     keys = wanted.partition_columns
     values: dict[str, tuple[str, ...]] = {}
     for path in paths if keys else ():
@@ -214,9 +214,10 @@ def _unsuited(detail: str) -> Problem:
 
 
 def _compared(table: HudiTable, metastore: Metastore, wanted: Wanted) -> tuple[list[Difference], list[Problem]]:
-    """Returns the differences, and why they cannot be removed."""
+    """Returns the differences, and the problems if they cannot be removed."""
     there = metastore.tables(wanted.names)
-    # After the metastore: a partition that a writer adds to both meanwhile is not taken for one that is gone.
+    # The table is listed after the metastore, so that a partition which a writer adds to both meanwhile does not look
+    # deleted.
     values, problems = _values(wanted, _live_partitions(table))
     if problems:
         return [], problems

@@ -1,4 +1,4 @@
-"""The frame of the jobs that take back what was committed: restore and rollback."""
+"""Common code of the jobs that undo commits: restore and rollback."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ def undo(
     describe: Callable[[Attempt[Given]], KindResult],
     execute: Callable[[Attempt[Given]], str],
 ) -> Result[KindResult]:
-    """Holds the lock all the time from the checks to the end, and executes once: an attempt that finds the instant of
-    an earlier one completed changes nothing. `execute` returns the instant. Raises RefusedError for `problems`.
-    """
+    """Holds the lock from the checks to the end. If an earlier attempt has completed its instant, nothing is changed.
+    `execute` returns the instant. Raises RefusedError for `problems`."""
     context.step("planning")
     lock = TableLock(table, order.job_id)
     if not order.dry_run:

@@ -10,7 +10,7 @@ import re
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,6 +38,10 @@ BATCH_BYTES = 16 * 1024 * 1024
 _BUFFERS_BYTES = 32 * 1024 * 1024
 _MIN_BUFFER, _MIN_REMOTE_BUFFER = 64 * 1024, 1024 * 1024
 _PROBED_ROWS = 1024
+# Encodings of texts that take no less space in Arrow; RLE is that of levels.
+_PLAIN = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
+# Bytes of Arrow's values by Parquet's types; others have 8.
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}
 
 
 @dataclass(frozen=True)
@@ -202,10 +206,31 @@ def rows_that_fit(bytes_of_row: float) -> int:
 def bytes_per_row(reader: pq.ParquetFile, number: int = 0) -> float:
     """Returns the row size of a non-empty row group, by its footer or by its first rows, whichever is larger.
 
-    The footer covers all rows, but counts values in dictionaries only once.
+    The footer covers all rows, but counts values in dictionaries only once: texts that are in some are read.
     """
     group = reader.metadata.row_group(number)
-    encoded = group.total_byte_size / group.num_rows
-    probed = min(_PROBED_ROWS, rows_that_fit(encoded))
-    probe: pa.RecordBatch = next(reader.iter_batches(batch_size=probed, row_groups=[number], use_threads=False))
-    return float(max(encoded, probe.nbytes / max(probe.num_rows, 1)))
+    rows = group.num_rows
+    decoded, unknown = 0, []
+    for place in range(group.num_columns):
+        chunk = group.column(place)
+        width = _width_of(reader.schema.column(place), chunk)
+        decoded += max(width * chunk.num_values, 0 if "DICT" in str(chunk.encodings) else chunk.total_uncompressed_size)
+        if chunk.physical_type == "BYTE_ARRAY" and not _PLAIN.issuperset(chunk.encodings):
+            unknown.append(chunk.path_in_schema)
+    known = float(max(group.total_byte_size, decoded) / rows)
+    if unknown:
+        kinds = {field.name: field.type for field in reader.schema_arrow}
+        unknown = [path for path in unknown if not pa.types.is_dictionary(kinds.get(path, pa.null()))]
+    if not unknown:
+        return known
+    probed = min(_PROBED_ROWS, rows_that_fit(known))
+    batches = reader.iter_batches(batch_size=probed, row_groups=[number], columns=unknown, use_threads=False)
+    probe: pa.RecordBatch = next(batches)
+    return float(max(group.total_byte_size / rows, decoded / rows + probe.nbytes / max(probe.num_rows, 1)))
+
+
+def _width_of(column: Any, chunk: pq.ColumnChunkMetaData) -> int:
+    """Returns the bytes that a value takes at least in Arrow; those of a text are its place."""
+    if column.logical_type.type == "DECIMAL":
+        return 16
+    return int(column.length) or _WIDTHS.get(chunk.physical_type, 8)

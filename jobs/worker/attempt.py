@@ -1,4 +1,5 @@
-"""One attempt at a job, on the worker: one thread works, another keeps the lease and receives the answers."""
+"""One attempt at a job, on the worker: one thread does the work, another one sends the heartbeats that keep the
+lease."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
 EXECUTOR_SECONDS = 120.0
-# All that may wait.
+# Maximum number of heartbeats that send the rest of the log when the attempt has ended.
 _LAST_CHUNKS = 10
 
 RUN: Final[dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result[KindResult]]]] = {
@@ -63,9 +64,9 @@ RUN: Final[dict[JobKind, Callable[[HudiTable, WorkOrder, JobContext], Result[Kin
 
 
 def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[KindResult]:
-    """Runs the job, and after one that has replaced file groups the checks of an audit that read no rows: what they
-    found is `audit` in the details. Raises `JobError`s, a RefusedError before anything if parts of the table are
-    missing."""
+    """Runs the job. After a job that has replaced file groups it runs the audit's checks that read no rows; their
+    result is `audit` in the details. Raises `JobError`s; RefusedError, before anything is changed, if parts of the
+    table are missing."""
     kind = KINDS[order.kind]
     takes_lock = kind.writes
     order = _typed(order)
@@ -78,7 +79,7 @@ def perform(table: HudiTable, order: WorkOrder, context: JobContext) -> Result[K
         if lacking and not order.dry_run:
             raise RefusedError(lacking)
         if lacking:
-            # A plan would be that of another table, or fail.
+            # Planning would fail, or give a wrong plan, because parts of the table are missing.
             result = Result(Outcome.SUCCEEDED, details=KindResult(refusals=tuple(lacking), nothing_to_do=False))
         else:
             result = RUN[order.kind](table, order, context)
@@ -100,8 +101,8 @@ class Attempt:
 
     `beat` sends a heartbeat and returns the service's answer; it raises `OSError` when the service is unreachable. A
     table that `permissions` do not allow is refused. An attempt whose tasks find no executor for `executor_seconds`
-    ends; without `executors` it waits. `pool` is the scheduler's pool of its Spark jobs. The heartbeats take the lines
-    of `log` along. `probes` is what the worker knows of its tables.
+    ends; without `executors` it waits. `pool` is the scheduler pool of its Spark jobs. The heartbeats send the lines of
+    `log`. `probes` knows to which tables the worker can write.
     """
 
     def __init__(
@@ -168,7 +169,6 @@ class Attempt:
         spark_context.setJobGroup(self._group, f"{self._order.kind} of {self._order.table.name}")
         try:
             jvm_log.mark(spark_context, self._group)
-            self._heartbeat()
             metastore = self._permissions.refused_metastore(self._order.kind, self._order.params)
             if problems := [*self._permissions.problems(self._order.table), *([metastore] if metastore else [])]:
                 raise RefusedError(problems)
@@ -184,16 +184,16 @@ class Attempt:
             with suppress(Exception):  # the JVM may be gone
                 jvm_log.mark(spark_context, None)
                 spark_jobs.record(spark_context, self._group, self.context.steps.begun, tracing.current())
-            spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it; the stub lacks that
+            spark_context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]  # None unsets it.
 
     def _probe(self, table: HudiTable) -> None:
-        """Looks whether the table can be written, unless this worker knows. Raises `StorageRefusedError` before a job
-        that writes has begun; the result of another one tells of it."""
+        """Tests whether the worker can write to the table, unless it knows. If not, raises `StorageRefusedError` for a
+        job that writes; the result of any other job reports it."""
         if self._probes is None or not self._probes.are_due(table):
             return
         refusal = self._probes.refusal(table)
         if refusal is None and self._probes.are_due(table):
-            return  # The storage does not say.
+            return  # The test gave no answer.
         self._not_writable = refusal.problem() if refusal else None
         if refusal and not self._order.dry_run and KINDS[self._order.kind].writes:
             raise refusal
@@ -209,7 +209,7 @@ class Attempt:
         if isinstance(reason, RefusedError):
             return Result(Outcome.FAILED, details=KindResult(refusals=tuple(reason.reasons)), error=reason.problem())
         if isinstance(reason, OSError):
-            # The error may be Arrow's, or one of the machine's own disk.
+            # The error may be one of Arrow or of the local disk.
             reason = refused_by_storage("the job", [(type(reason).__name__, str(reason))]) or reason
         if isinstance(reason, StorageRefusedError) and self._probes and self._table:
             self._probes.forget(self._table)
@@ -238,7 +238,7 @@ class Attempt:
             except Exception:
                 # The thread must survive every error, because it alone notices that the lease expires.
                 logger.exception("%s: no heartbeat could be sent", self._group)
-            # Some time before the lease expires, since another attempt must not overlap with this one.
+            # The attempt ends some time before its lease expires, so that it cannot overlap with the next attempt.
             if time.monotonic() - self._confirmed > self._lease_seconds * 0.8:
                 self._end(LeaseLostError("no heartbeat was confirmed in time"))
 
@@ -270,7 +270,8 @@ class Attempt:
             logger.warning("%s: the rest of the log could not be sent: %s", self._group, error)
 
     def _end_if_starved(self) -> None:
-        """Ends the attempt if its Spark job has waited too long for the first executor; again, if it still waits."""
+        """Ends the attempt if its Spark job has waited too long for the first executor; repeats that while it still
+        waits."""
         if self._executors is None:
             return
         now = time.monotonic()
@@ -283,8 +284,8 @@ class Attempt:
 
     def _end(self, reason: JobError) -> None:
         self.context.end(reason)
-        # At each heartbeat again, since the job may have started another Spark job; but Spark jobs that clean up go on,
-        # unless they cannot.
+        # Each heartbeat repeats this, since the job may have started another Spark job. Spark jobs that undo changes
+        # are not cancelled, unless the lease is lost or there are no executors.
         if isinstance(reason, LeaseLostError | NoExecutorsError) or not self.context.is_undoing:
             self._spark.sparkContext.cancelJobGroup(self._group)
 

@@ -11,10 +11,8 @@ import itertools
 import logging
 import os
 import signal
-import socket
 import threading
 import time
-import uuid
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -31,6 +29,7 @@ from jobs.hudi.jvm_log import JvmLog
 from jobs.hudi.kerberos import NoTicketError
 from jobs.hudi.s3a_recycling import Connections
 from jobs.hudi.session import DEFAULT_MASTER, NoSessionError, effective_master, jars_of, start_session
+from jobs.local_process import new_worker_id
 from jobs.logs import LogFormat, TextFormatter, configure
 from jobs.redaction import redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
@@ -90,7 +89,6 @@ class Worker:
         self._lifetime = lifetime
         self._log_format = log_format or TextFormatter()
         self._attempt_logs = attempt_logs or AttemptLogs(self._log_format.without_secrets)
-        self._ends_at = time.monotonic() + 3600 * lifetime.hours
         self._jobs = itertools.count(1)
         self._connections = Connections(lambda path: close_file_system(jvm_of(spark), path))
         self._probes = WriteProbes()
@@ -105,10 +103,11 @@ class Worker:
         Raises `WorkerDiedError` when it cannot continue.
         """
         self._start()
+        ends_at = time.monotonic() + 3600 * self._lifetime.hours
         while not self._stopping.wait(1.0) and not self._is_old.is_set():
-            # Before the worker takes another job, which would be lost.
+            # The worker checks this before it takes another job, which it would lose.
             self._require_spark()
-            if time.monotonic() > self._ends_at:
+            if time.monotonic() > ends_at:
                 self._is_old.set()
             elif not self._slots.are_all_alive():
                 raise WorkerDiedError("one of its slots has died, see the log above")
@@ -122,8 +121,12 @@ class Worker:
         self._stopping.set()
 
     def _start(self) -> None:
-        """Starts the slots when there are resources to run their jobs on."""
+        """Starts the slots when there are resources to run their jobs on, and a standby is called."""
         while not self._presence.is_ready and not self._stopping.wait(0.05):
+            self._require_spark()
+        if not self._presence.called.is_set():
+            logger.info("%s has started, and stands by", self.id)
+        while not self._presence.called.wait(1.0) and not self._stopping.is_set():
             self._require_spark()
         if not self._stopping.is_set():
             logger.info("%s is ready: %d slots on %s", self.id, self._slots.number, self._presence.info.master)
@@ -175,7 +178,7 @@ class Worker:
         secrets = secrets_of(order.table.lock.options) | secrets_of(order.table.hudi_options)
         self._log_format.learn(secrets)
         with (
-            contextlib.nullcontext() if only_submitted else self._slots.taken(),
+            self._slots.taken(is_submitted=order.submitted),
             self._attempt_logs.of(order.job_id, order.table_id, order.attempt) as log,
             span(
                 f"attempt of {order.kind}",
@@ -269,7 +272,7 @@ def main(
     """
     if jars:
         jars_of(jars)
-    name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+    name = new_worker_id()
     formatter = configure(log_format, logging.INFO, everywhere={"worker": name})
     tracing.start("groundskeeper-worker", _version(), name, os.environ)
     attempt_logs = AttemptLogs(formatter.without_secrets)
@@ -281,7 +284,7 @@ def main(
     service = Service(services, token)
     info = WorkerInfo(_version(), master, slots, spare_slots, driver_memory, group)
     presence = Presence(service, name, info)
-    # First of all: Spark may wait for its master, and then for executors, as long as it takes.
+    # The presence is announced first, because Spark may wait for its master and for executors without limit.
     presence.start()
     logger.info("%s starts Spark on %s for %s", presence.id, master, ", ".join(services))
     jvm_log = JvmLog(attempt_logs.sole)
@@ -332,7 +335,7 @@ def main(
 
 
 def _started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> WorkerInfo:
-    """Returns what Spark really runs with: under `spark-submit` this differs from this program's arguments."""
+    """Returns the settings that Spark really uses; under `spark-submit` they differ from this program's arguments."""
     context = spark.sparkContext
     effective = dict(context.getConf().getAll())
     memory = effective.get("spark.driver.memory")
@@ -340,7 +343,7 @@ def _started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> 
 
 
 def _version() -> str | None:
-    """Returns the version; None where the files are on a cluster without having been installed."""
+    """Returns the version; None if the files were copied to a cluster instead of being installed."""
     try:
         return version("groundskeeper")
     except PackageNotFoundError:

@@ -9,7 +9,7 @@ from jobs.worker.attempt import EXECUTOR_SECONDS
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The limits after which a worker ends by itself, to be restarted, or gives something up.
+    """The limits after which a worker ends by itself to be restarted, or gives up waiting.
 
     One session for thousands of tables grows (Hudi #1481), so a worker ends after `jobs` jobs or `hours` hours and
     waits for its running jobs. A worker that is stopped gives them `drain_seconds`. A job whose tasks find no executor

@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 
 def exit_with_parent() -> None:
-    """Ends a local worker with the service that started it, even if that was killed and could not stop the worker."""
+    """Ends a local worker when the service that started it ends, even if the service was killed."""
     parent = os.environ.get("GROUNDSKEEPER_PARENT_PID")
     if parent is None:
         return

@@ -1,4 +1,4 @@
-"""A worker's presence at the service: what it is, and why it takes no jobs while it does not."""
+"""A worker's announcements to the service: its properties, and the reason while it takes no jobs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jobs.contract import WorkerState
 from jobs.hudi.executors import ExecutorsUnfitError, SessionLostError
+from jobs.worker import standby
 from jobs.worker.service import ServiceUnreachableError
 
 if TYPE_CHECKING:
@@ -20,21 +21,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-# An idle worker that is ready asks for jobs, which the service takes for a sign of life.
+# Only a worker that is not ready announces itself so often. The requests for jobs of a ready one are enough.
 _ANNOUNCE_SECONDS = 5.0
 _COMPLAIN_SECONDS = 30.0
 
 
 class Presence:
-    """Keeps `info` up to date and announces it: before Spark has started, and whenever it changes.
+    """Keeps `info` up to date and announces it: before Spark has started, and whenever it changes; that of a standby
+    from when it is `called`.
 
-    A worker is ready once a task has run on an executor, and as long as it has executors; or, if they come on demand,
-    until a job has waited for them in vain (`starved`).
+    A worker is ready once a task has run on an executor and as long as it has executors. If executors are allocated
+    dynamically, it is ready until a job has waited for executors without success (`starved`).
     """
 
     def __init__(self, service: Service, worker_id: str, info: WorkerInfo) -> None:
         self._service = service
         self.id = worker_id
+        self.called = standby.call()
         self.info = replace(info, state=WorkerState.STARTING)
         self._executors: Executors | None = None
         self._proof: threading.Thread | None = None
@@ -48,7 +51,7 @@ class Presence:
         threading.Thread(target=self._keep, name="presence", daemon=True).start()
 
     def has(self, info: WorkerInfo, executors: Executors) -> None:
-        """Takes over the session that has started."""
+        """Records the properties of the session that has started."""
         self.info = replace(info, state=WorkerState.WAITS_FOR_EXECUTORS)
         self._executors = executors
         self._changed.set()
@@ -59,7 +62,7 @@ class Presence:
         self.info = replace(self.info, state=WorkerState.FAILED, error=problem)
         try:
             self._service.announce(self.id, self.info)
-        except Exception as error:  # the worker ends, whatever a service of another version answers
+        except Exception as error:  # The worker ends whatever the service answers.
             logger.warning("the service was not told: %s", error)
 
     @property
@@ -67,13 +70,14 @@ class Presence:
         return self.info.state is WorkerState.READY
 
     def starved(self) -> None:
-        """A job has waited for executors in vain: the worker is ready again when a task has run."""
+        """Records that a job has waited for executors without success. The worker is ready again when a task has
+        run."""
         if self._executors and (self._proof is None or not self._proof.is_alive()):
             self._is_proved.clear()
             self._prove(self._executors)
 
     def look(self) -> None:
-        """Updates the state by the executors that there are, and announces what has changed."""
+        """Updates the state by the current executors, and announces changes."""
         if self._executors is not None:
             count = self._executors.count()
             is_ready = self._is_proved.is_set() and (count != 0 or self._executors.come_on_demand)
@@ -92,7 +96,7 @@ class Presence:
                 now - self._waits_since,
             )
         is_silent = not self.is_ready and now - self._announced_at > _ANNOUNCE_SECONDS
-        if self.info != self._announced or is_silent:
+        if self.called.is_set() and (self.info != self._announced or is_silent):
             self._service.announce(self.id, self.info)
             self._announced, self._announced_at = self.info, now
 

@@ -1,4 +1,4 @@
-"""The service as a worker calls it, at one of several URLs."""
+"""The client of the service's worker protocol, for one or several URLs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LEASE_WAIT_SECONDS = 15
 _ANSWER_SECONDS = 15.0
-# An answer of a proxy or a replica that cannot serve now; another one may.
+# Status codes of a proxy or replica that cannot serve now; another replica may be able to.
 _AWAY = {httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.GATEWAY_TIMEOUT}
 
 
@@ -31,8 +31,8 @@ class ServiceUnreachableError(ConnectionError):
 class Service:
     """The service's worker protocol. Also raises `ServiceUnreachableError` for an invalid answer.
 
-    `urls` are those of replicas on one database: a call that fails goes to the next one, and stays there. May be used
-    by several threads.
+    `urls` are those of replicas on one database: after a failed call the client uses the next URL. May be used by
+    several threads.
     """
 
     def __init__(self, urls: Sequence[str], token: str | None) -> None:
@@ -47,10 +47,10 @@ class Service:
         self._at = 0
 
     def announce(self, worker_id: str, info: WorkerInfo) -> None:
-        """Says what this worker is, and that it lives, without asking for a job."""
+        """Sends the properties of this worker and a sign of life, without requesting a job."""
         body = {"worker_id": worker_id, "worker": info.to_json()}
         answer = self._post("/v1/worker/announcements", body, seconds=self._heartbeat_seconds)
-        # A service of an older version has no place for it, and goes by the requests for jobs.
+        # A service of an older version has no such path; it knows its workers by their requests for jobs.
         if answer.status_code != httpx.codes.NOT_FOUND:
             self._checked(answer)
 
@@ -91,7 +91,7 @@ class Service:
         self._checked(answer)
 
     def _post(self, path: str, body: object, *, seconds: float) -> httpx.Response:
-        """Returns the first answer of a replica that can serve, or else what another one said."""
+        """Returns the answer of the first replica that can serve, or else the last answer of another one."""
         answer, failure, first = None, "", self._at
         trace = tracing.current()
         headers = {"traceparent": trace} if trace else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,10 +16,11 @@ SPARE_AFTER_SECONDS = 1.0
 
 
 class Slots:
-    """`number` threads that call `take(False)` until `takes_no_more`, and `spare` ones that call `take(True)`.
+    """`number` and `spare` threads that call `take` until `takes_no_more`.
 
-    A spare slot takes only what somebody has submitted, and only when all the others have been taken for a while: so
-    nobody has to wait for the service's own long jobs.
+    At most `number` of them run or ask for jobs of policies. When each of these has had its job for a while, another
+    one calls `take(True)`, for jobs that a person has submitted only. So neither do submitted jobs wait for long jobs
+    of policies, nor policies for long submitted jobs.
     """
 
     def __init__(
@@ -31,11 +33,11 @@ class Slots:
     ) -> None:
         self.number = number
         self._take, self._takes_no_more = take, takes_no_more
-        self._taken_at: dict[int, float] = {}  # By thread.
-        self._threads = [threading.Thread(target=self._serve, name=f"slot {n}", daemon=True) for n in range(number)]
-        self._threads += [
-            threading.Thread(target=self._serve_beside, name=f"spare slot {n}", daemon=True) for n in range(spare)
-        ]
+        self._guard = threading.Lock()
+        self._asking: set[int] = set()  # Threads that ask for any job.
+        self._taken: dict[int, _Taken] = {}  # By thread.
+        names = [*(f"slot {n}" for n in range(number)), *(f"spare slot {n}" for n in range(spare))]
+        self._threads = [threading.Thread(target=self._serve, name=name, daemon=True) for name in names]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -53,25 +55,49 @@ class Slots:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     @contextlib.contextmanager
-    def taken(self) -> Iterator[None]:
-        """Notes that the job of the calling slot begins, and that it ends."""
-        self._taken_at[threading.get_ident()] = time.monotonic()
+    def taken(self, *, is_submitted: bool) -> Iterator[None]:
+        """Records that the job of the calling slot begins, and that it ends."""
+        thread = threading.get_ident()
+        with self._guard:
+            asked = thread in self._asking
+            self._asking.discard(thread)
+            self._taken[thread] = _Taken(time.monotonic(), is_submitted)
         try:
             yield
         finally:
-            del self._taken_at[threading.get_ident()]
+            with self._guard:
+                del self._taken[thread]
+                if asked:
+                    self._asking.add(thread)
 
     def _serve(self) -> None:
+        thread = threading.get_ident()
         while not self._takes_no_more():
-            self._take(False)
-
-    def _serve_beside(self) -> None:
-        while not self._takes_no_more():
-            if self._are_taken():
-                self._take(True)
-            else:
+            only_submitted = self._may_ask(thread)
+            if only_submitted is None:
                 time.sleep(SPARE_AFTER_SECONDS / 4)
+                continue
+            try:
+                self._take(only_submitted)
+            finally:
+                with self._guard:
+                    self._asking.discard(thread)
 
-    def _are_taken(self) -> bool:
-        taken_at = list(self._taken_at.values())
-        return len(taken_at) == self.number and max(taken_at) < time.monotonic() - SPARE_AFTER_SECONDS
+    def _may_ask(self, thread: int) -> bool | None:
+        """Returns whether the thread may ask only for submitted jobs. None if it may ask for none."""
+        with self._guard:
+            since = time.monotonic() - SPARE_AFTER_SECONDS
+            counted = [each.since for each in self._taken.values() if not each.is_submitted or each.since > since]
+            if len(counted) + len(self._asking) < self.number:
+                self._asking.add(thread)
+                return False
+            # A thread that asks for any job gets a submitted one first.
+            return None if self._asking or max(counted) > since else True
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A job in a slot. If nobody has submitted it, a policy has started it."""
+
+    since: float
+    is_submitted: bool

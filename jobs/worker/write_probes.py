@@ -1,4 +1,4 @@
-"""A worker's knowledge of whether it may write to its tables."""
+"""Tests whether a worker can write to its tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 
 
 class WriteProbes:
-    """The first job of each table tries it, and each one after a refusal. May be used from several threads."""
+    """The results of these tests. The first job of each table makes the test, and so does each job after a refusal. May
+    be used from several threads."""
 
     def __init__(self) -> None:
         self._writable: set[str] = set()
@@ -25,7 +26,7 @@ class WriteProbes:
         return table.base_path not in self._writable
 
     def refusal(self, table: HudiTable) -> StorageRefusedError | None:
-        """Returns why this worker may not write to the table. None if it may, or if the storage does not say."""
+        """Returns why this worker cannot write to the table; None if it can, or if the test gave no answer."""
         try:
             require_writable(table.jvm, f"{table.base_path}/.hoodie")
         except StorageRefusedError as error:
@@ -37,5 +38,5 @@ class WriteProbes:
         return None
 
     def forget(self, table: HudiTable) -> None:
-        """What was refused later may be refused at the start of the next job."""
+        """Makes the next job test the table again."""
         self._writable.discard(table.base_path)

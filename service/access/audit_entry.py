@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from jobs.redaction import MASK, is_secret, redacted
+from jobs.spec import Spec
 from service.model.record import Record
 
 _LONGEST_TEXT = 1000
@@ -33,31 +34,47 @@ class Outcome(StrEnum):
 class AuditEntry(Record):
     """One call that changed something, or was refused.
 
-    `who` is the name of a token, or of a user of the command line. `route` is the path of the API with the names of its
-    parameters, `operation` its `operationId`. `before` and `after` are JSON (`shown`), None if the object did not
-    exist then; both are None if it did not change. `status` is that of HTTP, None for a command. `repeats`: at least so
-    many refused calls of the same caller followed within a minute, without an entry of their own. `request_id` is that
-    of the call in the log; None for a command.
+    `before` and `after` are JSON (`shown`), None if the object did not exist then; both are None if it did not change.
     """
 
-    at: datetime
-    who: str
-    method: str
-    route: str
-    operation: str
-    token_id: str | None = None
+    at: Annotated[datetime, Spec("When the call was made", examples=("2026-01-01T12:00:00Z",))]
+    who: Annotated[
+        str,
+        Spec(
+            "Name of the token; `anybody` while no token exists, `nobody` if the call had no valid one,"
+            " `<user> on the command line`",
+            examples=("airflow",),
+        ),
+    ]
+    method: Annotated[str, Spec("HTTP method; `CLI` for a command", examples=("PATCH",))]
+    route: Annotated[
+        str, Spec("Address of the call, with names for its variable parts", examples=("/v1/tables/{table_id}",))
+    ]
+    operation: Annotated[str, Spec("`operationId` of this documentation", examples=("changeTable",))]
+    token_id: Annotated[str | None, Spec(examples=("4f0c9d2b71aa",))] = None
     role: str | None = None
-    address: str | None = None
-    object_type: str | None = None
-    object_id: str | None = None
-    object_name: str | None = None
+    address: Annotated[str | None, Spec("Address of the caller; null for a command", examples=("10.2.0.17",))] = None
+    object_type: Annotated[str | None, Spec("Type of the object; null if there is none", examples=("table",))] = None
+    object_id: Annotated[
+        str | None, Spec("Id of the object; null if there is none", examples=("tbl_0f3c2a9d5e7b1c44",))
+    ] = None
+    object_name: Annotated[str | None, Spec("Name of the object; null if it has none", examples=("trips",))] = None
     before: Any = None
     after: Any = None
-    status: int | None = None
-    problem: str | None = None
-    repeats: int = 0
-    request_id: str | None = None
-    id: int = 0
+    status: Annotated[int | None, Spec("HTTP status; null for a command", examples=(200,))] = None
+    problem: Annotated[str | None, Spec("Type of the problem", examples=("forbidden",))] = None
+    repeats: Annotated[
+        int,
+        Spec(
+            "Calls of the same caller that were refused within the minute after this one and got no entry of"
+            " their own; rounded down to a power of two",
+            examples=(0,),
+        ),
+    ] = 0
+    request_id: Annotated[
+        str | None, Spec("`X-Request-Id` of the call; null for a command", examples=("req_5f0c6be1d2a84397",))
+    ] = None
+    id: Annotated[int, Spec("Number of the entry; grows with time", examples=(4711,))] = 0
 
     @property
     def outcome(self) -> Outcome:

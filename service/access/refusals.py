@@ -16,16 +16,16 @@ class _Window:
 
 @dataclass(frozen=True)
 class Repeats:
-    """To be written to the last entry of the caller."""
+    """The number of further refused calls, to be stored with the caller's last entry."""
 
     entry_id: int
     count: int
 
 
 class Refusals:
-    """Refused calls of the last minute, by caller. Each caller may have `OF_CALLER` entries a minute, and all together
-    `OF_ALL`; of the calls beyond only the number is kept, at every power of two, so that a flood writes next to
-    nothing. Thread-safe."""
+    """Refused calls of the last minute, by caller. Each caller gets `OF_CALLER` entries a minute, and all callers
+    together `OF_ALL`. Further calls are only counted, and the count is stored when it reaches a power of two, so that a
+    flood of calls causes few writes. Thread-safe."""
 
     OF_CALLER = 10
     OF_ALL = 60

@@ -57,6 +57,11 @@ class SecretCipher:
             raise SecretUnreadableError from error
 
 
+def key_file(database: Path) -> Path:
+    """Returns the key file of an SQLite database, which is used unless the settings have keys."""
+    return database.with_suffix(".key")
+
+
 def key_from(path: Path) -> str:
     """Reads the key from a file that only its owner may read, and creates the file if it is missing. Safe for
     concurrent processes.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Session(Record):
-    """A stored session; `digest` is the hex SHA-256 of its secret. It has the rights of its token, and is valid only
-    as long as that."""
+    """A stored session; `digest` is the hex SHA-256 of its secret. The session has the rights of its token, and ends
+    with it."""
 
     id: str
     token_id: str

@@ -9,12 +9,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from functools import cache, wraps
-from typing import Any, Generic, Self, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, get_type_hints
 
 from fastapi import Response
 from pydantic import BaseModel, TypeAdapter
 
+from jobs.spec import Spec
 from service.db.page import Page
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Item = TypeVar("_Item")
@@ -22,12 +28,33 @@ _Row = TypeVar("_Row")
 
 
 def made(model: type[_Model], source: object, **members: Any) -> _Model:
-    """Returns the model with the attributes of `source`; `members` take their place, or are not among them."""
+    """Returns the model with the attributes of `source`; `members` replace some of them, or are those that it lacks."""
     names = (name for name in model.model_fields if name not in members and hasattr(source, name))
     return model.model_validate({name: getattr(source, name) for name in names} | members, from_attributes=True)
 
 
-class Shown(BaseModel):
+class _OfDeclaration(ModelMetaclass):
+    """Begins a model with the members of a record that have a text where it is declared (`Spec`)."""
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], declared: type | None = None, **more: Any
+    ) -> type:
+        if declared is not None:
+            hints = get_type_hints(declared, include_extras=True)
+            told = {each: hint for each, hint in hints.items() if _has_text(hint)}
+            namespace["__annotations__"] = told | namespace.get("__annotations__", {})
+        return super().__new__(mcs, name, bases, namespace, **more)
+
+
+def _has_text(hint: Any) -> bool:
+    return any(isinstance(each, Spec) for each in getattr(hint, "__metadata__", ()))
+
+
+class Declared(BaseModel, metaclass=_OfDeclaration):
+    """A model that shows a record: `class JobOut(Declared, declared=Job)` adds only what the record does not tell."""
+
+
+class Shown(Declared):
     @classmethod
     def of(cls, source: object) -> Self:
         return cls.model_validate(source, from_attributes=True)
@@ -59,8 +86,8 @@ class PageOf(ListOf[_Item]):
 
 def written(operation: Callable[..., Any], *, status: int, model: Any = None) -> Callable[..., Any]:
     """Returns the operation with its answer as JSON, and with the status and the headers that it has set itself.
-    `model` is the type of the answer, by default that which the operation is declared to return. An operation that runs
-    in the event loop stays as it is."""
+    `model` is the type of the answer, by default the declared return type. An operation that runs in the event loop
+    stays as it is."""
     if inspect.iscoroutinefunction(operation):
         return operation
 

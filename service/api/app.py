@@ -24,6 +24,7 @@ from service.api import (
     health,
     health_problems,
     incidents,
+    job_log_file,
     jobs,
     locks,
     middleware,
@@ -32,7 +33,6 @@ from service.api import (
     problem_pages,
     problems,
     session,
-    table_by_path,
     tables,
     webhooks,
     worker,
@@ -43,8 +43,7 @@ from service.api.audit_trail import AuditTrail
 from service.api.authentication import Authentication
 from service.api.dependencies import AppContext
 from service.api.document.completion import complete
-from service.api.health import WorkerCheck
-from service.api.job_waits import JobWaits
+from service.api.held_calls import JobWaits
 from service.api.problems import ProblemDocument
 from service.api.query_parameters import only_known
 from service.api.request_ids import RequestIds
@@ -91,7 +90,6 @@ _TAGS = [
 _PARTS = (
     tables,
     locks,
-    table_by_path,
     discovery,
     commits,
     consumers,
@@ -101,6 +99,7 @@ _PARTS = (
     policies,
     decisions,
     jobs,
+    job_log_file,
     webhooks,
     events,
     writers,
@@ -132,7 +131,7 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.streams = events.Streams()
     app.state.job_waits = JobWaits()
     app.state.probe = Probe(database.engine)
-    app.state.worker_check = WorkerCheck(database.engine, database.clock)
+    app.state.worker_check = health.worker_check(database.engine, database.clock)
     app.state.scrapes = Scrapes(database.engine, database.clock, monitoring.metrics, monitoring.forecaster)
     app.router.routes.extend(_routes())
     dashboard.install(app)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import Field, StringConstraints
 
 from service.access import audit_store
-from service.access.audit_entry import Outcome
+from service.access.audit_entry import AuditEntry, Outcome
 from service.access.token import Role
 from service.api.answers import PageOf, Shown
 from service.api.dependencies import DatabaseDep
@@ -26,29 +25,10 @@ Texts = Annotated[
 ]
 
 
-class AuditEntryOut(Shown):
+class AuditEntryOut(Shown, declared=AuditEntry):
     """A call that changed something, or that was refused."""
 
-    id: int = Field(description="Number of the entry; grows with time", examples=[4711])
-    at: datetime = Field(description="When the call was made", examples=["2026-01-01T12:00:00Z"])
-    who: str = Field(
-        description="Name of the token; `anybody` while no token exists, `nobody` if the call had no valid one,"
-        " `<user> on the command line`",
-        examples=["airflow"],
-    )
-    token_id: str | None = Field(examples=["4f0c9d2b71aa"])
     role: Role | None = Field(description="Role of the token; null without one", examples=["admin"])
-    address: str | None = Field(description="Of the caller; null for a command", examples=["10.2.0.17"])
-    method: str = Field(description="Of HTTP; `CLI` for a command", examples=["PATCH"])
-    route: str = Field(
-        description="Address of the call, with names for its variable parts", examples=["/v1/tables/{table_id}"]
-    )
-    operation: str = Field(description="`operationId` of this documentation", examples=["changeTable"])
-    object_type: str | None = Field(description="Type of the object; null if there is none", examples=["table"])
-    object_id: str | None = Field(
-        description="Id of the object; null if there is none", examples=["tbl_0f3c2a9d5e7b1c44"]
-    )
-    object_name: str | None = Field(description="Name of the object; null if it has none", examples=["trips"])
     before: dict[str, Any] | None = Field(
         description="The object before the call, with masks for secrets; null if it did not exist",
         examples=[{"name": "trips"}],
@@ -58,22 +38,12 @@ class AuditEntryOut(Shown):
         examples=[{"name": "orders"}],
     )
     outcome: Outcome = Field(description="`refused`: status 400 to 499; `failed`: 500 and above", examples=["done"])
-    status: int | None = Field(description="HTTP status; null for a command", examples=[200])
-    problem: str | None = Field(description="Type of the problem", examples=["forbidden"])
-    request_id: str | None = Field(
-        description="`X-Request-Id` of the call; null for a command", examples=["req_5f0c6be1d2a84397"]
-    )
-    repeats: int = Field(
-        description="Calls of the same caller that were refused within the minute after this one and got no entry of"
-        " their own; rounded down to a power of two",
-        examples=[0],
-    )
 
 
 class AuditPage(PageOf[AuditEntryOut]): ...
 
 
-@router.on("GET /audit", "List who changed what, newest first", role=Role.ADMIN)
+@router.admin("GET /audit", "List who changed what, newest first")
 def list_audit_entries(
     database: DatabaseDep,
     *,
@@ -85,8 +55,8 @@ def list_audit_entries(
     outcome: Annotated[list[Outcome], Query(max_length=10)] = [],
     asked: Asked,
 ) -> AuditPage:
-    """Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
-    writers; and for tokens that were created or revoked on the command line. An entry is written in the same
+    """Lists an entry for every call that changed something or was refused, except the frequent ones of workers and
+    writers. Tokens that were created or revoked on the command line have entries too. An entry is written in the same
     transaction as the change."""
     with reading(database.engine) as connection:
         page = audit_store.page(

@@ -23,7 +23,7 @@ from service.queue import job_store
 Look = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
 """Returns the name and the members of the object with this id. Raises NotFoundError."""
 
-_OF_TABLE = {"profile", "incidents", "clock"}  # as detected, not as declared
+_OF_TABLE = {"profile", "incidents", "clock"}  # These are detected, not declared.
 _OF_JOB = ("table_id", "kind", "params", "dry_run", "priority", "timeout_seconds", "state", "cancel_requested")
 # There is one pause.
 _ONLY_ONE = "all"
@@ -85,8 +85,8 @@ def _pause(connection: Connection, _: SecretCipher, __: str) -> tuple[str | None
 
 def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> tuple[str | None, Any]:
     webhook = webhook_store.get(connection, webhook_id)
-    # Without the health, which changes by itself. The path of the URL may be a credential: its digest tells when it
-    # changes.
+    # The health is left out, because it changes by itself. The path of the URL may be a credential, so a digest tells
+    # when it changes.
     members = WebhookOut.of(webhook, cipher, {}, is_whole=False).model_dump(
         mode="json", exclude={"pending", "dead", "last_success_at", "failing_since"}
     )

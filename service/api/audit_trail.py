@@ -46,7 +46,7 @@ class CallRecord:
         self._object = object_of(route.path, values)
         self._is_named = False
         self._before: tuple[str | None, Any] = (None, None)
-        # What the call itself states; counts instead of what the database shows.
+        # What the call itself states about its object takes the place of what the database shows.
         self._stated: tuple[Any, Any] | None = None
         self._connection: Connection | None = None
         self._condition = entity_tags.condition_of(scope["method"], dict(scope["headers"]))
@@ -149,11 +149,11 @@ class AuditTrail:
         return None
 
     def is_complete(self, record: CallRecord, status: int, problem: str | None) -> bool:
-        """Returns whether nothing has to be written when a call with this outcome has been worked off."""
+        """Returns whether the entry is already right for a call that ended with this outcome."""
         return problem in _OF_DATABASE or (record.entry_id is not None and status == record.presumed)
 
     def end(self, record: CallRecord, status: int, problem: str | None) -> None:
-        """Writes the outcome of a call that has been worked off. The answer does not fail when this fails."""
+        """Writes the outcome of a call that has ended. The answer does not fail when this fails."""
         if self.is_complete(record, status, problem):
             return
         # The record does not accompany its own transaction.

@@ -19,15 +19,16 @@ from service.api.observed import (
     SnapshotOut,
     TimelineOut,
 )
-from service.api.query_parameters import Asked, OfTable
-from service.api.requests import ACTION, Moment
+from service.api.query_parameters import Asked, OfTable, Since, Until
+from service.api.requests import ACTION
 from service.api.routes import Routes
-from service.api.tables import TableId
+from service.api.tables import STORAGE_ERRORS, TableId
 from service.catalog import commit_store, sample_store, snapshot_store, watch_store
 from service.catalog.watch import Watch
 from service.db.engine import reading
 from service.lake.active_timeline import read_active_timeline
 from service.model import storage_errors, table_errors
+from service.model.formatting import count
 
 router = Routes(prefix="/v1", tags=["commits"], dependencies=[Depends(needs(Role.READER))])
 
@@ -55,9 +56,7 @@ def list_commits(
     "GET /tables/{table_id}/timeline",
     "Show a table's active timeline",
     storage_errors.PathNotFoundError,
-    storage_errors.PathForbiddenError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
+    *STORAGE_ERRORS,
 )
 def get_timeline(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> TimelineOut:
     """Reads the table's storage now. Pending instants have their age and heartbeat."""
@@ -83,12 +82,12 @@ def get_history(
     table_id: TableId,
     database: DatabaseDep,
     *,
-    since: Annotated[Moment | None, Query(description="From this time on")] = None,
-    until: Annotated[Moment | None, Query(description="Before this time")] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Annotated[int, Query(ge=1, le=2000, description="The newest of the period")] = 500,
 ) -> HistoryOut:
-    """Has a sample of each poll that found the timeline changed, but at most one of each five minutes of the last day,
-    of each hour of the last 30 days, and of each day before."""
+    """Returns samples of polls that found the timeline changed: at most one for each five minutes of the last day, for
+    each hour of the last 30 days, and for each day before."""
     with reading(database.engine) as connection:
         watch_store.get(connection, table_id)
         found = sample_store.of_table(connection, table_id, database.clock(), since=since, until=until, limit=limit)
@@ -117,4 +116,7 @@ def get_buckets(table_id: TableId, database: DatabaseDep, partitions: Partitions
 
 
 def _not_taken(watch: Watch) -> table_errors.SnapshotNotTakenError:
-    return table_errors.SnapshotNotTakenError(f"{watch.error.title}: {watch.error.detail}" if watch.error else "")
+    if watch.error is None:
+        return table_errors.SnapshotNotTakenError("It has not been polled yet.")
+    failed = f"{count(watch.failures, 'poll')} failed. {watch.error.title}: {watch.error.detail}"
+    return table_errors.SnapshotNotTakenError(failed, hint=watch.error.hint)

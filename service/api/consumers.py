@@ -6,15 +6,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Path, Response
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from service.access.token import Role
-from service.api.answers import ListOf, made
+from service.api.answers import Declared, ListOf, made
 from service.api.dependencies import DatabaseDep
 from service.api.entity_tags import set_tag
 from service.api.requests import COMMIT_TIME, NAME, Request
 from service.api.routes import Routes
-from service.api.statuses import CREATED, NOTHING
+from service.api.statuses import CREATED
 from service.api.tables import TableId
 from service.catalog import consumer_store, decision_times, table_store
 from service.catalog.consumer import Consumer
@@ -38,13 +37,10 @@ class ConsumerIn(Request):
     )
 
 
-class ConsumerOut(BaseModel):
+class ConsumerOut(Declared, declared=Consumer):
     """Cleaning and archival keep what a consumer needs to go on, until it has been silent for too long."""
 
-    name: str = Field(examples=["orders-to-warehouse"])
-    instant: str = Field(examples=["20260101120000000"])
     created_at: datetime
-    seen_at: datetime = Field(description="When it reported last")
     expires_at: datetime = Field(description="When nothing is kept for it any more, unless it reports before")
     stale: bool = Field(
         description="Whether it has been silent for too long, and nothing is kept for it", examples=[False]
@@ -55,7 +51,7 @@ class ConsumerOut(BaseModel):
         return made(cls, consumer, expires_at=consumer.expires_at(hours), stale=consumer.is_stale(hours, now))
 
 
-@router.on("GET ", "List the consumers of a table", role=Role.READER)
+@router.reader("GET ", "List the consumers of a table")
 def list_consumers(table_id: TableId, database: DatabaseDep) -> ListOf[ConsumerOut]:
     with reading(database.engine) as connection:
         hours = _hours(connection, table_id)
@@ -63,7 +59,7 @@ def list_consumers(table_id: TableId, database: DatabaseDep) -> ListOf[ConsumerO
     return ListOf[ConsumerOut].of(found, lambda each: _shown(each, hours, database))
 
 
-@router.on("GET /{name}", "Show a consumer", ConsumerNotFoundError, role=Role.READER)
+@router.reader("GET /{name}", "Show a consumer", ConsumerNotFoundError)
 def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response: Response) -> ConsumerOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "consumer", f"{table_id}/{name}")
@@ -71,11 +67,8 @@ def get_consumer(table_id: TableId, name: Name, database: DatabaseDep, response:
         return _shown(consumer_store.get(connection, table_id, name), hours, database)
 
 
-@router.on(
-    "PUT /{name}",
-    "Report how far a consumer has come",
-    role=Role.OPERATOR,
-    responses={int(CREATED): {"model": ConsumerOut, "description": "The table had no consumer of this name before"}},
+@router.operator(
+    "PUT /{name}", "Report how far a consumer has come", also={CREATED: "The table had no consumer of this name before"}
 )
 def put_consumer(
     table_id: TableId, name: Name, wanted: ConsumerIn, database: DatabaseDep, response: Response
@@ -90,13 +83,7 @@ def put_consumer(
     return _shown(found, hours, database)
 
 
-@router.on(
-    "DELETE /{name}",
-    "Delete a consumer, so that nothing is kept for it",
-    ConsumerNotFoundError,
-    role=Role.OPERATOR,
-    status_code=NOTHING,
-)
+@router.operator("DELETE /{name}", "Delete a consumer, so that nothing is kept for it", ConsumerNotFoundError)
 def delete_consumer(table_id: TableId, name: Name, database: DatabaseDep) -> None:
     with writing(database.engine) as connection:
         table_store.get(connection, table_id)

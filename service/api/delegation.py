@@ -10,8 +10,7 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
-from service.access.token import Role
-from service.api.answers import PageOf, made
+from service.api.answers import Declared, PageOf, made
 from service.api.dependencies import DELEGATION_PATH, CallerDep, DatabaseDep, LakeDep
 from service.api.query_parameters import TOLERANT, AnyOf, Asked
 from service.api.requests import SOME_TEXT
@@ -47,28 +46,16 @@ class DelegationOut(BaseModel):
     stored: list[str] = Field(description="Instants that were not known before", examples=[["20260101120000000"]])
 
 
-class PlanOut(BaseModel):
-    id: str = Field(description="Id of the plan", examples=["plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718"])
-    base_path: str = Field(examples=["s3a://lake/orders"])
+class PlanOut(Declared, declared=DelegatedPlan):
     table_id: str | None
     table_name: str
-    service: DelegatedService = Field(description="The delegated service", examples=["compact"])
-    instant: str = Field(examples=["20260101120000000"])
-    is_metadata: bool = Field(description="A plan of the table's metadata table")
-    state: PlanState = Field(description="State of the plan", examples=["waiting"])
-    because: str | None = Field(description="The reason for the state")
     hint: str | None = Field(description="The remedy, for a table that is not registered")
-    job_id: str | None = Field(description="The last job that was submitted for it")
     queue: str | None = Field(description="The worker group that its writer asks for")
     resource: str | None = Field(description="A wish of the writer; shown only")
     parallelism: int | None = Field(description="A wish of the writer; shown only")
     engine: str | None = Field(description="Engine that the writer names", examples=["SPARK"])
     username: str | None = Field(description="User that the writer names")
-    requested_by: str = Field(description="The caller that delegated it", examples=["writer (4f0c9d2b71aa)"])
     requested_at: datetime
-    last_requested_at: datetime = Field(
-        description="When it was last named by a request", examples=["2026-01-01T12:00:00Z"]
-    )
     ended_at: datetime | None
 
     @classmethod
@@ -80,9 +67,7 @@ class PlanOut(BaseModel):
 @router.on(
     f"GET {DELEGATION_PATH.removeprefix(router.prefix)}{{service}}",
     "Delegate the pending plans of a table (called by Hudi's writers)",
-    responses={
-        int(ACCEPTED): {"model": DelegationOut, "description": "The database is unavailable, and nothing was stored"}
-    },
+    also={ACCEPTED: "The database is unavailable, and nothing was stored"},
     openapi_extra=TOLERANT,
 )
 def delegate_plans(
@@ -104,9 +89,9 @@ def delegate_plans(
     execution_engine: _Wish = "",
     username: _Wish = "",
 ) -> DelegationOut:
-    """Stores the plans, and answers. A repeated request changes nothing, and a lost one is made up for by the next:
-    each names all pending plans. Credentials go into the URI of the writer's option, as `http://writer:<token>@...`:
-    the callback key if the service has one, otherwise any token."""
+    """Stores the plans, and answers. A repeated request changes nothing. After a lost request the next one is enough,
+    since each names all pending plans. Credentials go into the URI of the writer's option, as
+    `http://writer:<token>@...`: the callback key if the service has one, otherwise any token."""
     try:
         instants = instants_of(instant)
     except ValueError as error:
@@ -134,7 +119,7 @@ def delegate_plans(
     return DelegationOut(table_id=received.table_id, stored=list(received.new))
 
 
-@router.on("GET /delegated-plans", "List the plans that writers have delegated, newest first", role=Role.READER)
+@router.reader("GET /delegated-plans", "List the plans that writers have delegated, newest first")
 def list_delegated_plans(
     database: DatabaseDep,
     *,

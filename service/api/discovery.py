@@ -11,7 +11,6 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from jobs.contract import Problem
 from jobs.kinds.words import NO_NUL
-from service.access.token import Role
 from service.api import tables
 from service.api.answers import made
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
@@ -109,8 +108,8 @@ class FoundTable(BaseModel):
 
     base_path: str = Field(description="Canonical, as in a registration", examples=["s3a://lake/shop/orders"])
     name: str | None = Field(description="The name in its properties; null if they were not read", examples=["orders"])
-    table_type: str | None = Field(description="As in its properties", examples=["MERGE_ON_READ"])
-    table_version: int | None = Field(description="As in its properties", examples=[9])
+    table_type: str | None = Field(description="Type in its properties", examples=["MERGE_ON_READ"])
+    table_version: int | None = Field(description="Version in its properties", examples=[9])
     state: FoundState = Field(description="Whether it is, or can be, registered", examples=["registered"])
     is_new: bool = Field(description="Whether this call has registered it", examples=[True])
     table_id: str | None = Field(description="Null unless it is registered", examples=["tbl_0f3c2a9d5e7b1c44"])
@@ -148,12 +147,8 @@ class DiscoveryOut(BaseModel):
     )
 
 
-@router.on(
-    "POST /discover",
-    "Find the tables below a folder, and register them",
-    *tables.REGISTRATION_ERRORS,
-    ServiceBusyError,
-    role=Role.ADMIN,
+@router.admin(
+    "POST /discover", "Find the tables below a folder, and register them", *tables.REGISTRATION_ERRORS, ServiceBusyError
 )
 def discover_tables(wanted: DiscoverIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> DiscoveryOut:
     """Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops none of

@@ -1,7 +1,7 @@
 """Entity tags (RFC 9110, 8.8.3) of what can be updated, and the precondition If-Match.
 
-A tag is that of the members that the audit trail keeps of an object: what callers declare, without what the service
-observes. A changed state of a table's commits does not fail an update of its declarations.
+A tag stands for the members that the audit trail keeps of an object: what callers declare, without what the service
+observes. So a new commit does not fail an update of a table's declarations.
 """
 
 from __future__ import annotations

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jobs.contract import JobKind
 from jobs.kinds.registry import RESCALES
-from service.api.event_schemas import (
-    AN_OPEN_PROBLEM,
-    COUNT,
-    FLAG,
-    OPEN_COUNTS,
-    OPEN_PROBLEM,
-    TEXT,
-    Schema,
-    document_of,
-    object_of,
-    or_null,
-)
+from service.api.delegation import PlanOut
+from service.api.event_schemas import Schema, document_of, example_of, or_null, part
+from service.api.health_problems import ActionOut, HealthProblemOut, SeverityCounts
+from service.api.incidents import IncidentOut
+from service.api.job_models import HandOverOut, JobOut, JobProblem
+from service.api.observed import CommitOut
+from service.api.table_models import TableOut
+from service.api.webhook_forms import WebhookOut
 from service.delegation.inbox import SUGGESTION
-from service.delegation.plan import DelegatedService
 from service.events.event import EventType
-from service.incidents.incident import IncidentKind, IncidentState
-from service.model.flink_restart import FlinkRestart
-from service.model.hand_over import HandOverState
-from service.queue.job import JobVerdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from service.model.storage_errors import PathNotFoundError
 
 
 @dataclass(frozen=True)
@@ -40,103 +29,84 @@ class Entry:
     example: Mapping[str, Any]
 
 
-_INSTANT: Schema = {"type": "string", "description": "A time of Hudi's timeline, such as 20260101120000000"}
-_INSTANTS: Schema = {"type": "array", "items": _INSTANT}
-_PROBLEM = object_of(type=TEXT, title=TEXT, detail=TEXT, hint=TEXT, retriable=FLAG)
-_TABLE = object_of(id=TEXT, name=TEXT, base_path=TEXT)
-_WEBHOOK = object_of(id=TEXT, description=TEXT)
-_HAND_OVER = object_of(
-    state={"enum": [state.value for state in HandOverState]},
-    since=TEXT,
-    deadline={"type": "string", "description": "The job fails if the writers are not stopped by then"},
-    by={"type": ["string", "null"], "description": "The caller that stopped them"},
-    savepoint={"type": ["string", "null"], "description": "Path of the Flink job's savepoint"},
-    restart={"enum": [each.value for each in FlinkRestart], "description": "How Flink has to be started afterwards"},
-    detail=TEXT,
-    what_to_do=TEXT,
+def _text(description: str, example: str) -> Schema:
+    return {"type": "string", "description": description, "examples": [example]}
+
+
+_INSTANT = _text("A time of Hudi's timeline", "20260101120000000")
+_WHAT_TO_DO = _text("What to do, in words", "")
+_PROBLEM = part(
+    JobProblem, "title", "detail", "hint", "retriable", type=_text("The type of the problem", "column-unknown")
 )
-_JOB = object_of(
-    id=TEXT,
-    kind={"enum": [kind.value for kind in JobKind]},
-    dry_run=FLAG,
-    attempt={**COUNT, "description": "Number of leases so far"},
-    max_attempts=COUNT,
-    instants={**_INSTANTS, "description": "Created by its attempts on the table's timeline"},
-    verdict={"enum": [*(verdict.value for verdict in JobVerdict), None], "description": "As of GET /v1/jobs/{id}"},
+_TABLE = part(TableOut, "id", "name", "base_path")
+_WEBHOOK = part(WebhookOut, "id", "description")
+_HAND_OVER = part(
+    HandOverOut, "state", "since", "deadline", "by", "savepoint", "restart", "detail", what_to_do=_WHAT_TO_DO
+)
+_JOB = part(
+    JobOut,
+    *("id", "kind", "dry_run", "attempt", "max_attempts", "instants", "verdict"),
     error=or_null(_PROBLEM),
     hand_over=or_null(_HAND_OVER),
 )
-_EXPANSION = object_of(
-    job_id=TEXT,
+_EXPANSION = part(
+    JobOut,
+    *("attempt", "params"),
+    job_id=_text("Id of the job", "job_4be1c0d2f6a89b37"),
     kind={"type": "string", "enum": sorted(kind.value for kind in RESCALES)},
-    attempt=COUNT,
     instant=or_null(_INSTANT),
-    params={"type": "object"},
     hand_over=or_null(_HAND_OVER),
 )
-_COMMIT = object_of(
+_COMMIT = part(
+    CommitOut,
+    *("action", "operation", "completion_time", "rows_written", "rows_deleted", "bytes_written", "file_groups"),
+    "schema_changed",
     instant=_INSTANT,
-    action={"type": "string", "description": "As on the timeline: commit, deltacommit, replacecommit, clean ..."},
-    operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType: UPSERT, COMPACT, CLUSTER ..."},
-    completion_time=or_null(_INSTANT),
-    rows_written=or_null(COUNT),
-    rows_deleted=or_null(COUNT),
-    bytes_written=or_null(COUNT),
-    partitions={"type": "array", "items": TEXT, "description": "The first 100 partitions that it touched"},
-    partition_count=COUNT,
-    file_groups=COUNT,
-    schema_changed=FLAG,
+    partitions={
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "The first 100 partitions that it touched",
+        "examples": [["region=eu/dt=2026-01-01"]],
+    },
+    partition_count={"type": "integer", "minimum": 0, "description": "How many it touched", "examples": [1]},
 )
-_SUGGESTION = object_of(
-    base_path=TEXT,
-    table_name=TEXT,
-    service={"enum": [service.value for service in DelegatedService]},
-    instants={**_INSTANTS, "description": "The pending plans that its writer delegates"},
-    what_to_do=TEXT,
+_SUGGESTION = part(
+    PlanOut,
+    *("base_path", "table_name", "service"),
+    instants={"type": "array", "items": _INSTANT, "description": "The pending plans that its writer delegates"},
+    what_to_do=_text("What to do, in words", SUGGESTION),
 )
-_INCIDENT = object_of(
-    id=TEXT,
-    kind={"enum": [kind.value for kind in IncidentKind]},
-    instant={**_INSTANT, "description": "The commit that caused it, or the write that was fenced"},
-    operation={"type": ["string", "null"], "description": "Hudi's WriteOperationType of that commit"},
-    state={"enum": [state.value for state in IncidentState]},
-    opened_at={"type": "string", "format": "date-time"},
-    closed_at={"type": ["string", "null"], "format": "date-time"},
-    because={"type": ["string", "null"], "description": "The reason for closing it"},
-    details={"type": "object", "description": "Figures that depend on the kind, such as `rows`"},
+_INCIDENT = part(
+    IncidentOut, "id", "kind", "instant", "operation", "state", "opened_at", "closed_at", "because", "details"
 )
+_ACTION = part(ActionOut, "label", "method", "path", "body")
+_OPEN_PROBLEM = part(
+    HealthProblemOut,
+    *("id", "kind", "severity", "about", "since", "title", "detail", "consequence", "remedy", "command", "evidence"),
+    "action",
+    opened_at={"type": "string", "format": "date-time", "description": "When it was found"},
+    resolved_at=or_null({"type": "string", "format": "date-time"}),
+)
+_OPEN_COUNTS = {
+    **part(SeverityCounts, "critical", "warning", "notice"),
+    "description": "Problems that are open now, by severity",
+}
 
-_A_TABLE = {"id": "tbl_0f3c2a9d5e7b1c44", "name": "orders", "base_path": "s3a://lake/orders"}
-_A_WEBHOOK = {"id": "wh_5d0c9b8a7f6e4d3c", "description": "cache invalidation"}
-_A_PROBLEM = {
-    "type": "column-unknown",
-    "title": "The table has no such column",
-    "detail": "nope",
-    "hint": "Its columns are id and city.",
-    "retriable": False,
-}
-_A_JOB: dict[str, Any] = {
-    "id": "job_4be1c0d2f6a89b37",
-    "kind": "compaction",
-    "dry_run": False,
-    "attempt": 1,
-    "max_attempts": 3,
-    "instants": ["20260101120000000"],
-    "verdict": None,
-    "error": None,
-    "hand_over": None,
-}
-_A_HAND_OVER = {
-    "state": "draining",
-    "since": "2026-01-01T12:00:00+00:00",
-    "deadline": "2026-01-01T13:00:00+00:00",
-    "by": None,
-    "savepoint": None,
-    "restart": "from-savepoint",
-    "detail": "Flink writes this table and has to be stopped.",
-    "what_to_do": "Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
-    ' /v1/jobs/job_4be1c0d2f6a89b37/writers-stopped {"savepoint": "..."}, before 2026-01-01T13:00:00+00:00.',
-}
+_A_TABLE = example_of(_TABLE)
+_A_WEBHOOK = example_of(_WEBHOOK)
+_A_PROBLEM = example_of(
+    _PROBLEM, title="The table has no such column", detail="nope", hint="Its columns are id and city."
+)
+_A_JOB = example_of(_JOB, verdict=None)
+_A_HAND_OVER = example_of(
+    _HAND_OVER,
+    deadline="2026-01-01T13:00:00Z",
+    by=None,
+    savepoint=None,
+    detail="Flink writes this table and has to be stopped.",
+    what_to_do="Stop every Flink job that writes this table, with a savepoint; wait until it has ended; then POST"
+    ' /v1/jobs/job_4be1c0d2f6a89b37/writers-stopped {"savepoint": "..."}, before 2026-01-01T13:00:00Z.',
+)
 _RESUBMIT = {
     **_A_HAND_OVER,
     "state": "stopped",
@@ -146,49 +116,9 @@ _RESUBMIT = {
     "what_to_do": "Submit the Flink job again, from the savepoint s3://lake/sp/savepoint-1f2e3d, with the options that"
     " GET /v1/tables/tbl_0f3c2a9d5e7b1c44/writer-options?engine=flink returns now.",
 }
-_AN_EXPANSION: dict[str, Any] = {
-    "job_id": "job_4be1c0d2f6a89b37",
-    "kind": "bucket_expansion",
-    "attempt": 1,
-    "instant": "20260101120000000",
-    "params": {"num_buckets": 8},
-    "hand_over": None,
-}
-_A_COMMIT = {
-    "instant": "20260101120000000",
-    "action": "deltacommit",
-    "operation": "UPSERT",
-    "completion_time": "20260101120003123",
-    "rows_written": 1200,
-    "rows_deleted": 0,
-    "bytes_written": 482_133,
-    "partitions": ["region=eu/dt=2026-01-01"],
-    "partition_count": 1,
-    "file_groups": 4,
-    "schema_changed": False,
-}
-_AN_INCIDENT: dict[str, Any] = {
-    "id": "inc_8c1d0e5f2a7b4963",
-    "kind": "stale-write",
-    "instant": "20260101120000000",
-    "operation": "UPSERT_PREPPED",
-    "state": "open",
-    "opened_at": "2026-01-01T12:00:04+00:00",
-    "closed_at": None,
-    "because": None,
-    "details": {
-        "rows": 173,
-        "file_groups": 1,
-        "partitions": 1,
-        "groups": [
-            {
-                "partition": "region=eu",
-                "file_id": "00000001-3f5e-4c0a-9d1b-6f2f6e0c8a11-0",
-                "replaced_by": "20260101115800000",
-            }
-        ],
-    },
-}
+_AN_EXPANSION = example_of(_EXPANSION, kind="bucket_expansion", instant="20260101120000000", params={"num_buckets": 8})
+_AN_INCIDENT = example_of(_INCIDENT, closed_at=None, because=None)
+_AN_OPEN_PROBLEM = example_of(_OPEN_PROBLEM, severity="warning", action=example_of(_ACTION))
 
 
 def _of_job(description: str, **example: Any) -> Entry:
@@ -201,7 +131,7 @@ def _of_expansion(description: str, **example: Any) -> Entry:
 
 
 _OF_PROBLEM = {
-    **document_of(problem=OPEN_PROBLEM, open=OPEN_COUNTS, table=_TABLE),
+    **document_of(problem=_OPEN_PROBLEM, open=_OPEN_COUNTS, table=_TABLE),
     "required": ["problem", "open"],
 }
 
@@ -209,7 +139,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
     EventType.COMMIT_PUBLISHED: Entry(
         "An instant of a registered table has completed, by a writer or by a table service.",
         document_of(table=_TABLE, commit=_COMMIT),
-        {"table": _A_TABLE, "commit": _A_COMMIT},
+        {"table": _A_TABLE, "commit": example_of(_COMMIT)},
     ),
     EventType.JOB_QUEUED: _of_job(
         "A job was submitted; or an attempt ended and the job will be retried, with the reason in `error`; or the job"
@@ -245,13 +175,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
         document_of(table=_TABLE, problem=_PROBLEM),
         {
             "table": _A_TABLE,
-            "problem": {
-                "type": "path-not-found",
-                "title": "The path does not exist, or the service cannot read it",
-                "detail": "s3a://lake/orders",
-                "hint": "Check the spelling, and that the service has the permissions and storage options to read it.",
-                "retriable": False,
-            },
+            "problem": PathNotFoundError("s3a://lake/orders").problem().to_json(),
         },
     ),
     EventType.TABLE_RECOVERED: Entry(
@@ -274,7 +198,7 @@ CATALOGUE: Mapping[EventType, Entry] = {
             "incident": {
                 **_AN_INCIDENT,
                 "state": "repaired",
-                "closed_at": "2026-01-01T12:00:41+00:00",
+                "closed_at": "2026-01-01T12:00:41Z",
                 "because": "20260101120030000 brought its rows over",
             },
         },
@@ -282,34 +206,26 @@ CATALOGUE: Mapping[EventType, Entry] = {
     EventType.TABLE_SUGGESTED: Entry(
         "A writer delegates table services of a table that is not registered. Its plans are executed once it is.",
         document_of(suggestion=_SUGGESTION),
-        {
-            "suggestion": {
-                "base_path": "s3a://lake/orders",
-                "table_name": "orders",
-                "service": "compact",
-                "instants": ["20260101120000000"],
-                "what_to_do": SUGGESTION,
-            }
-        },
+        {"suggestion": example_of(_SUGGESTION)},
     ),
     EventType.PROBLEM_OPENED: Entry(
         "Something is wrong that was not before (GET /v1/problems), or its severity has risen. With `table` if it is"
         " about one.",
         _OF_PROBLEM,
-        {"table": _A_TABLE, "problem": AN_OPEN_PROBLEM, "open": {"critical": 0, "warning": 1, "notice": 4}},
+        {"table": _A_TABLE, "problem": _AN_OPEN_PROBLEM, "open": {"critical": 0, "warning": 1, "notice": 4}},
     ),
     EventType.PROBLEM_RESOLVED: Entry(
         "A problem that was announced is over: two checks in a row have not found it.",
         _OF_PROBLEM,
         {
             "table": _A_TABLE,
-            "problem": {**AN_OPEN_PROBLEM, "resolved_at": "2026-01-01T12:20:45+00:00"},
+            "problem": {**_AN_OPEN_PROBLEM, "resolved_at": "2026-01-01T12:20:45Z"},
             "open": {"critical": 0, "warning": 0, "notice": 4},
         },
     ),
     EventType.WEBHOOK_DISABLED: Entry(
         "A webhook was disabled and gets no more events. The other webhooks get this event.",
-        document_of(webhook=_WEBHOOK, because=TEXT),
+        document_of(webhook=_WEBHOOK, because={"type": "string"}),
         {"webhook": _A_WEBHOOK, "because": "The receiver answered 410 Gone."},
     ),
     EventType.WEBHOOK_TEST: Entry(

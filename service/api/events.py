@@ -1,28 +1,24 @@
-"""/v1/events, as a stream or as pages, /v1/event-types, and the schema of the facet of our own in OpenLineage events"""
+"""/v1/events, as a stream or as pages, /v1/event-types, and the schema of this service's facet of OpenLineage events"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-import anyio.to_thread
-from anyio import CapacityLimiter
 from fastapi import Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from service.access import session_store, token_store
-from service.access.token import Role
-from service.api import event_schemas
 from service.api.answers import ListOf
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep
 from service.api.event_catalogue import CATALOGUE, Entry
+from service.api.event_schemas import STREAM, EventPage
+from service.api.held_calls import HeldCalls
 from service.api.query_parameters import OfTable, Since, Until
 from service.api.routes import Routes
 from service.api.webhook_forms import EventTypeOut
@@ -41,58 +37,24 @@ _POLL_SECONDS = 1.0
 _RELAYED_POLL_SECONDS = 10.0
 # Proxies close idle connections.
 _KEEP_ALIVE_SECONDS = 15.0
-_MOST_STREAMS = 200
-_MOST_STREAMS_OF_TOKEN = 50
-# Streams share few threads of their own for reading the database, so that other calls do not wait for them.
-_MOST_READERS = 4
 
 _Read = Callable[[int | None], Awaitable[tuple[list[Published], int] | None]]
 
 
-class Streams:
-    """The open streams of one process, by the token that opened them."""
-
-    def __init__(self) -> None:
-        self._open: Counter[str | None] = Counter()
-        self._limiter: CapacityLimiter | None = None
-
-    def check(self, caller: Caller) -> None:
-        """Raises TooManyStreamsError if the caller may not open another one."""
-        if self._open.total() >= _MOST_STREAMS:
-            raise errors.TooManyStreamsError(f"{self._open.total()} streams are open.")
-        if caller.token and self._open[caller.token_id] >= _MOST_STREAMS_OF_TOKEN:
-            raise errors.TooManyStreamsError(f"{self._open[caller.token_id]} streams of this token are open.")
-
-    @contextmanager
-    def opened(self, caller: Caller) -> Iterator[None]:
-        self._open[caller.token_id] += 1
-        try:
-            yield
-        finally:
-            self._open[caller.token_id] -= 1
-
-    async def read(self, database: Database, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
-        """Returns the next events after `seq`, and the new position; None starts with events from now on.
-
-        Returns None as soon as the caller's token or session is no longer valid.
-        """
-        if self._limiter is None:  # It belongs to the event loop that creates it.
-            self._limiter = CapacityLimiter(_MOST_READERS)
-        return await anyio.to_thread.run_sync(_read, database, caller, seq, limiter=self._limiter)
+class Streams(HeldCalls):
+    most, most_of_token, readers = 200, 50, 4
+    words, error = ("streams", "are open"), errors.TooManyStreamsError
 
 
-@router.on(
+@router.reader(
     "GET /v1/events",
     "Stream the events",
     errors.TooManyStreamsError,
-    role=Role.READER,
     responses={
         200: {
             "description": "Server-sent events, each a CloudEvent; with `Accept: application/json` a page of them",
-            "content": {
-                _STREAM: {"schema": {"type": "string"}, "example": event_schemas.STREAM},
-                "application/json": {"schema": event_schemas.PAGE},
-            },
+            "content": {_STREAM: {"schema": {"type": "string"}, "example": STREAM}},
+            "model": EventPage,
         }
     },
     response_class=Response,
@@ -115,7 +77,7 @@ async def stream_events(
     last_event_id: Annotated[int | None, Header(ge=0, le=2**62, description="Takes precedence over `after`")] = None,
 ) -> Response:
     """A broken stream resumes with `Last-Event-ID`, which every browser sends by itself, as far back as events are
-    kept. A page starts at the oldest event. `since` moves the start of either forward."""
+    kept. A page starts at the oldest event. `since` moves the start of a stream or page forward."""
     is_stream = _wants_stream(request)
     if is_stream and until is not None:
         raise errors.ParamsInvalidError.of("until", "is for pages only: send `Accept: application/json`")
@@ -131,13 +93,14 @@ async def stream_events(
 
     streams: Streams = request.app.state.streams
     if not is_stream:
-        found, seq = await streams.read(database, caller, start or 0) or ([], start)
+        page = await streams.read(_read, database, caller, start or 0)
+        found, seq = page or ([], start)
         items = [cloud_event(each, exposure.event_source) for each in found if matches(each.event)]
         return JSONResponse({"items": items, "next_after": seq})
     streams.check(caller)
 
     async def read(seq: int | None) -> tuple[list[Published], int] | None:
-        return await streams.read(database, caller, seq)
+        return await streams.read(_read, database, caller, seq)
 
     async def stream() -> AsyncIterator[str]:
         with streams.opened(caller):
@@ -193,7 +156,7 @@ async def _stream(
                 await listener.wait(_RELAYED_POLL_SECONDS if database.notifier.relay else _POLL_SECONDS)
 
 
-@router.on("GET /v1/event-types", "List the types of events", role=Role.READER)
+@router.reader("GET /v1/event-types", "List the types of events")
 def list_event_types(exposure: ExposureDep) -> ListOf[EventTypeOut]:
     """Returns each type with the JSON Schema of its `data` and an example of the whole event."""
     return ListOf[EventTypeOut].of(CATALOGUE.items(), lambda each: _described(*each, exposure.event_source))
@@ -217,6 +180,10 @@ def _described(type_: EventType, entry: Entry, source: str) -> EventTypeOut:
 
 
 def _read(database: Database, caller: Caller, seq: int | None) -> tuple[list[Published], int] | None:
+    """Returns the next events after `seq`, and the new position; None starts with events from now on.
+
+    Returns None as soon as the caller's token or session is no longer valid.
+    """
     with reading(database.engine) as connection:
         if caller.token is not None:
             token = token_store.find(connection, caller.token.id)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import Depends, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -22,6 +20,7 @@ from service.api.dependencies import METRICS_PATH, ExposureDep, MonitoringDep, b
 from service.api.routes import Routes
 from service.db.engine import reading
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
+from service.model.paced import Paced
 from service.model.task_health import TaskHealth
 from service.queue import demand_store, worker_store
 
@@ -30,7 +29,8 @@ log = logging.getLogger(__name__)
 router = Routes(tags=["health"])
 
 _SECONDS = 5.0
-_REST_SECONDS = 1.0
+_SLOW = f"The database did not answer within {_SECONDS:g} s."
+_Found = TypeVar("_Found")
 
 
 class Check(BaseModel):
@@ -63,46 +63,30 @@ class Readiness(BaseModel):
     checks: Checks = Field(description="The checks, one by one")
 
 
-class WorkerCheck:
-    """Counts the workers in a thread of its own, once a second at most. May be called from any thread."""
+def worker_check(engine: Engine, clock: Callable[[], datetime]) -> Paced[WorkersCheck]:
+    return Paced(lambda: _count(engine, clock()), "worker-check")
 
-    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
-        self._engine = engine
-        self._clock = clock
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="worker-check")
-        self._guard = threading.Lock()
-        self._latest: Future[WorkersCheck] | None = None
-        self._stands_until = 0.0
 
-    def latest(self) -> Future[WorkersCheck]:
-        """Returns the outcome of the last second, or a new one."""
-        with self._guard:
-            if self._latest is None or (self._latest.done() and time.monotonic() >= self._stands_until):
-                self._latest = self._thread.submit(self._look)
-            return self._latest
-
-    def _look(self) -> WorkersCheck:
-        try:
-            now = self._clock()
-            with reading(self._engine) as connection:
-                queued = demand_store.count_queued(connection)
-                workers = [each for each in worker_store.every(connection) if each.is_alive(now)]
-            groups = {
-                name: GroupCheck(
-                    ready=sum(each.is_ready for each in workers if each.info.group == name),
-                    waiting=sum(not each.is_ready for each in workers if each.info.group == name),
-                    queued=queued.get(name, 0),
-                )
-                for name in sorted({DEFAULT_GROUP, *queued, *(each.info.group for each in workers)})
-            }
-            return _judged(groups)
-        except GroundskeeperError as error:
-            return unknown(error.title)
-        except Exception:
-            log.exception("The workers cannot be counted")
-            return unknown("The workers could not be counted; see the service's log.")
-        finally:
-            self._stands_until = time.monotonic() + _REST_SECONDS
+def _count(engine: Engine, now: datetime) -> WorkersCheck:
+    try:
+        with reading(engine) as connection:
+            queued = demand_store.count_queued(connection)
+            workers = [each for each in worker_store.every(connection) if each.is_alive(now)]
+    except GroundskeeperError as error:
+        return unknown(error.title)
+    except Exception:
+        log.exception("The workers cannot be counted")
+        return unknown("The workers could not be counted; see the service's log.")
+    return _judged(
+        {
+            name: GroupCheck(
+                ready=sum(each.is_ready for each in workers if each.info.group == name),
+                waiting=sum(not each.is_ready for each in workers if each.info.group == name),
+                queued=queued.get(name, 0),
+            )
+            for name in sorted({DEFAULT_GROUP, *queued, *(each.info.group for each in workers)})
+        }
+    )
 
 
 def _judged(groups: Mapping[str, GroupCheck]) -> WorkersCheck:
@@ -148,9 +132,8 @@ async def is_ready(request: Request, monitoring: MonitoringDep) -> Readiness:
     scheduler = Check(status="failing", detail=stuck.detail) if stuck else Check(status="ok")
     workers = unknown("The database does not tell.")
     if database.status == "ok":
-        counted = asyncio.wrap_future(request.app.state.worker_check.latest())
-        await asyncio.wait([counted], timeout=_SECONDS)
-        workers = counted.result() if counted.done() else unknown("The database did not tell in time.")
+        counted = await _done(request.app.state.worker_check.latest())
+        workers = counted.result() if counted else unknown("The database did not tell in time.")
     checks = Checks(database=database, scheduler=scheduler, workers=workers)
     if error is None:
         return Readiness(checks=checks)
@@ -160,13 +143,16 @@ async def is_ready(request: Request, monitoring: MonitoringDep) -> Readiness:
 
 
 async def _of_database(request: Request) -> GroundskeeperError | None:
-    outcome = asyncio.wrap_future(request.app.state.probe.outcome())
-    # Unlike `wait_for` this does not cancel the attempt, which other callers may wait for.
+    outcome: asyncio.Future[GroundskeeperError | None] | None = await _done(request.app.state.probe.outcome())
+    return outcome.result() if outcome else NotReadyError(_SLOW)
+
+
+async def _done(found: Future[_Found]) -> asyncio.Future[_Found] | None:
+    """Returns None if it takes longer than any caller would wait."""
+    outcome = asyncio.wrap_future(found)
+    # Unlike `wait_for` this does not cancel it, since other callers may wait for it.
     await asyncio.wait([outcome], timeout=_SECONDS)
-    if not outcome.done():
-        return NotReadyError(f"The database did not answer within {_SECONDS:g} s.")
-    found: GroundskeeperError | None = outcome.result()
-    return found
+    return outcome if outcome.done() else None
 
 
 def _of_scheduler(tasks: TaskHealth) -> GroundskeeperError | None:
@@ -209,9 +195,7 @@ async def may_scrape(request: Request, exposure: ExposureDep, _documented: Annot
 async def get_metrics(request: Request) -> Response:
     """Needs the role reader, unless `GROUNDSKEEPER_OPEN_METRICS` is set. The answer is made once a second at most:
     callers in between get the last one."""
-    made = asyncio.wrap_future(request.app.state.scrapes.latest())
-    # Unlike `wait_for` this does not cancel it, since other callers may wait for it.
-    await asyncio.wait([made], timeout=_SECONDS)
-    if not made.done():
-        raise NotReadyError(f"The database did not answer within {_SECONDS:g} s.")
+    made: asyncio.Future[bytes] | None = await _done(request.app.state.scrapes.latest())
+    if made is None:
+        raise NotReadyError(_SLOW)
     return Response(made.result(), media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from service.access.token import Role
-from service.api.answers import Shown
+from service.api.answers import Declared, Shown
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.query_parameters import AnyOf, Asked
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.health import problems
-from service.health.problem import ObjectType, ProblemKind, Severity
+from service.health.next_step import Action
+from service.health.problem import About, HealthProblem, ProblemKind, Severity
 from service.health.problem_search import look
 
 router = Routes(prefix="/v1", tags=["problems"])
@@ -23,57 +22,24 @@ router = Routes(prefix="/v1", tags=["problems"])
 Figure = str | int | float | bool | list[str] | None
 
 
-class AboutOut(BaseModel):
+class AboutOut(Declared, declared=About):
     """The object that has the problem."""
 
-    type: ObjectType = Field(description="What it is", examples=["table"])
-    id: str = Field(description="Of a worker group its name", examples=["tbl_0f3c2a9d5e7b1c44"])
-    name: str = Field(description="Its name", examples=["orders"])
 
-
-class ActionOut(BaseModel):
+class ActionOut(Declared, declared=Action):
     """A call that helps. It needs the role that the call itself needs."""
 
-    label: str = Field(description="For a button", examples=["Compact"])
-    method: str = Field(description="Method of HTTP", examples=["POST"])
-    path: str = Field(description="Address of the call", examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"])
     body: dict[str, Any] | None = Field(
         description="The JSON to send; null for none", examples=[{"kind": "compaction"}]
     )
 
 
-class HealthProblemOut(Shown):
+class HealthProblemOut(Shown, declared=HealthProblem):
     """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
 
     id: str = Field(description="The same while it stands, and when it comes back", examples=["prb_8c1d0e5f2a7b4963"])
-    kind: ProblemKind = Field(description="Kind of problem", examples=["compaction-behind"])
-    severity: Severity = Field(
-        description="`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse"
-        " by itself; `notice`: it can wait"
-    )
     about: AboutOut = Field(description="The object that has the problem")
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
-    since: datetime = Field(description="As exact as the data allows")
-    title: str = Field(description="What is wrong", examples=["Compaction is far behind"])
-    detail: str = Field(
-        description="The evidence in a sentence",
-        examples=[
-            "21 commits since the last compaction (threshold 5), with 3.1 GiB of logs beside 1.9 GiB of base files."
-        ],
-    )
-    evidence: dict[str, Figure] = Field(
-        description="Figures that depend on the kind",
-        examples=[{"commits": 21, "threshold": 5, "log_bytes": 3328599654, "base_bytes": 2040109465, "enabled": True}],
-    )
-    consequence: str = Field(
-        description="What happens if nobody does anything", examples=["Queries merge ever more log files."]
-    )
-    remedy: str = Field(description="What to do", examples=["Compact the table."])
-    command: str = Field(
-        description="A line for a shell that does it, or shows what it needs. Words in angle brackets, such as"
-        " `<COLUMN>`, are to be replaced; a shell refuses the line before",
-        examples=["groundskeeper jobs run compaction tbl_0f3c2a9d5e7b1c44"],
-    )
     action: ActionOut | None = Field(description="The call that does it, where there is one")
 
 
@@ -91,7 +57,7 @@ class HealthProblemPage(BaseModel):
     next_cursor: str | None
 
 
-@router.on("GET /problems", "List what is wrong now, the most serious first", role=Role.READER)
+@router.reader("GET /problems", "List what is wrong now, the most serious first")
 def list_problems(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -103,10 +69,10 @@ def list_problems(
     severity: AnyOf[Severity] = [],
     asked: Asked,
 ) -> HealthProblemPage:
-    """Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy has
-    helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events `problem.opened`
-    and `problem.resolved` follow by a check every half minute. Equally serious problems are listed oldest first.
-    `since` and `until` are about their own `since`."""
+    """Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
+    remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id` names one.
+    The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally serious problems
+    are listed oldest first. `since` and `until` select problems by their own `since`."""
     if table_id is None:
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind, LogLevel, Problem
-from service.api.answers import Shown, made
+from service.api.answers import Declared, Shown, made
 from service.api.problems import document
-from service.model.flink_restart import FlinkRestart
-from service.model.hand_over import HandOverState
+from service.model.hand_over import HandOver
 from service.queue.breaker import Breaker, BreakerState
 from service.queue.durations import Basis
-from service.queue.job import Attempt, AttemptOutcome, Job, JobState, JobVerdict, Spent
+from service.queue.job import Attempt, Job, JobVerdict, Spent
 from service.queue.job_log import LogPage
 from service.queue.outlook import HeldBack, Outlook
 from service.queue.waiting import Wait
@@ -34,15 +33,12 @@ class JobProblem(BaseModel):
         return cls.model_validate(document(problem)) if problem else None
 
 
-class BreakerOut(BaseModel):
+class BreakerOut(Declared, declared=Breaker):
     """Attempts of this kind of job fail on this table, so that further ones wait: failing work gets at most a tenth of
     the slots while others wait."""
 
     state: BreakerState = Field(description="`open`: the next attempt waits; `half_open`: it may start")
-    failures: int = Field(description="Failed attempts in a row", examples=[2])
     slot_seconds: float = Field(description="Seconds for which they had a slot", examples=[12.5])
-    since: datetime = Field(description="End of the first of them")
-    next_try_at: datetime = Field(description="From then on an attempt may start")
     error: JobProblem | None = Field(description="Error of the last of them")
 
     @classmethod
@@ -53,12 +49,11 @@ class BreakerOut(BaseModel):
         return made(cls, breaker, state=breaker.state(now), slot_seconds=breaker.seconds, error=error)
 
 
-class AttemptOut(BaseModel):
+class AttemptOut(Declared, declared=Attempt):
     attempt: int
     worker_id: str
     started_at: datetime
     ended_at: datetime | None
-    outcome: AttemptOutcome | None = Field(description="How it ended; null until then", examples=["succeeded"])
     error: JobProblem | None
 
     @classmethod
@@ -133,66 +128,25 @@ class ProgressOut(BaseModel):
     bytes_total: int
 
 
-class HandOverOut(BaseModel):
-    state: HandOverState = Field(
-        description="`draining`: a user has to stop the writers; `stopping`: the service is stopping them",
-        examples=["draining"],
-    )
+class HandOverOut(Declared, declared=HandOver):
     since: datetime
-    deadline: datetime = Field(description="If the writers are not stopped by then, the job fails without any change")
-    by: str | None = Field(description="The caller that stopped them, or `groundskeeper`", examples=["groundskeeper"])
-    savepoint: str | None = Field(
-        description="The savepoint with which the Flink job was stopped",
-        examples=["s3://lake/savepoints/savepoint-1f2e3d"],
-    )
-    restart: FlinkRestart = Field(description="How Flink has to be started afterwards", examples=["from-savepoint"])
-    detail: str = Field(description="What is waited for, or what came of it", examples=["Waits for orders-ingest."])
 
 
-class JobOut(BaseModel):
-    id: str = Field(description="Id of the job", examples=["job_4be1c0d2f6a89b37"])
+class JobOut(Declared, declared=Job):
     table_id: str
     kind: JobKind
-    params: dict[str, Any] = Field(
-        description="Parameters of the kind, with all defaults", examples=[{"limit_bytes": 10_737_418_240}]
-    )
     dry_run: bool
-    state: JobState = Field(
-        description="`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell",
-        examples=["succeeded"],
-    )
-    attempt: int = Field(description="Number of leases so far")
-    max_attempts: int = Field(description="Attempts after which the job fails", examples=[3])
-    cancel_requested: bool = Field(description="Whether somebody has asked to cancel it", examples=[False])
-    priority: int = Field(description="Jobs with a higher one start first", examples=[0])
-    worker_group: str = Field(description="Only workers of this group get the job")
-    timeout_seconds: int | None = Field(description="Time limit of one attempt; null: the service's setting")
-    requested_by: str | None = Field(
-        description="The caller that submitted it, or `policy`", examples=["ada (4f0c9d2b71aa)"]
-    )
-    reason: str | None = Field(
-        description="The reason, if a policy submitted it",
-        examples=["6 commits since the last compaction, threshold 5"],
-    )
-    retry_of: str | None = Field(description="The job that it repeats; that may have been deleted")
     worker_id: str | None
     progress: ProgressOut | None = Field(description="What it does now; null before it runs")
-    instants: list[str] = Field(description="Instants that its attempts created on the table's timeline")
-    result: dict[str, Any] | None = Field(description="Measured values; for a dry run, the plan", examples=[{}])
     verdict: JobVerdict | None = Field(
-        description="Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has"
-        " `nothing_to_do`. Of another job only that it was refused, or had nothing to do",
+        description="Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has"
+        " `nothing_to_do`. Another job has a verdict only if it was refused, or had nothing to do",
         examples=["refused"],
     )
     error: JobProblem | None = Field(description="Error of the last attempt")
     created_at: datetime
-    not_before: datetime = Field(description="No worker gets it earlier", examples=["2026-01-01T12:00:00Z"])
-    leased_at: datetime | None = Field(
-        description="When a worker last took it; null before", examples=["2026-01-01T12:00:00Z"]
-    )
     started_at: datetime | None
     finished_at: datetime | None
-    lease_deadline: datetime | None = Field(description="When the lease expires without a heartbeat")
     hand_over: HandOverOut | None = Field(
         description="Set if the job waits, or has waited, until the writers are stopped"
     )
@@ -205,42 +159,37 @@ class JobOut(BaseModel):
     forecast: ForecastOut | None = Field(None, description="Null for one that has ended, or changed a moment ago")
 
     breaker: BreakerOut | None = Field(
-        None, description="Of a queued job: set while the attempts of jobs of this kind fail on the table"
+        None, description="Set for a queued job while the attempts of jobs of this kind fail on the table"
     )
 
     @classmethod
-    def of(cls, job: Job, prospects: Prospects) -> JobOut:
-        return made(cls, job, **expected(job, prospects))
+    def of(cls, job: Job, prospects: Prospects, **more: Any) -> Self:
+        """`more` are the members that only a further model has."""
+        wait = prospects.waits.get(job.id)
+        return made(
+            cls,
+            job,
+            waits_for=wait.what if wait else None,
+            breaker=BreakerOut.of(wait.breaker, wait.at) if wait else None,
+            forecast=ForecastOut.of(job, prospects.outlook),
+            error=JobProblem.of(job.error),
+            **more,
+        )
 
 
 class JobDetail(JobOut):
     attempts: list[AttemptOut]
     spent: SpentOut = Field(description="How long it waited and worked; the two add up to what it took")
 
-    @classmethod
-    def with_attempts(cls, job: Job, attempts: list[Attempt], prospects: Prospects, now: datetime) -> JobDetail:
-        shown = [AttemptOut.of(attempt) for attempt in attempts]
-        spent = SpentOut.of(job.spent(attempts, now))
-        return made(cls, job, **expected(job, prospects), attempts=shown, spent=spent)
-
-
-def expected(job: Job, prospects: Prospects) -> dict[str, Any]:
-    """Returns the members of a job that do not stand in its row."""
-    wait = prospects.waits.get(job.id)
-    return {
-        "waits_for": wait.what if wait else None,
-        "breaker": BreakerOut.of(wait.breaker, wait.at) if wait else None,
-        "forecast": ForecastOut.of(job, prospects.outlook),
-        "error": JobProblem.of(job.error),
-    }
-
 
 class LogLineOut(Shown):
-    at: datetime = Field(description="By the clock of the worker", examples=["2026-11-23T23:57:04.120Z"])
+    at: datetime = Field(
+        description="When it was written, by the clock of the worker", examples=["2026-11-23T23:57:04.120Z"]
+    )
     level: LogLevel = Field(description="How serious it is", examples=[LogLevel.WARNING])
     logger: str = Field(description="The module of the worker, or the Java class", examples=["jobs.hudi.lock"])
     message: str = Field(
-        description="With the stack trace, if there is one; without secrets",
+        description="The text, with the stack trace if there is one; without secrets",
         examples=["job_4be1c0d2f6a89b37/1: planning"],
     )
     attempt: int = Field(description="The attempt that wrote it", examples=[1])

@@ -11,12 +11,11 @@ from fastapi.responses import PlainTextResponse
 
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
-from service.access.token import Role
 from service.api.answers import PageOf
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, MonitoringDep, QueueDep
 from service.api.errors import TooManyWaitsError
-from service.api.job_models import JobDetail, JobLog, JobOut, Prospects, as_text
-from service.api.job_waits import MOST_SECONDS, JobWaits
+from service.api.held_calls import MOST_SECONDS, JobWaits
+from service.api.job_models import AttemptOut, JobDetail, JobLog, JobOut, Prospects, SpentOut, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
 from service.api.query_parameters import Asked, Limit, OfKinds, OfTable
 from service.api.requests import SOME_TEXT, WritersStopped
@@ -59,14 +58,11 @@ _SUBMISSION_ERRORS: tuple[type[errors.GroundskeeperError], ...] = (
 )
 
 
-@router.on(
+@router.operator(
     "POST /tables/{table_id}/jobs",
     "Submit a job",
     *_SUBMISSION_ERRORS,
-    role=Role.OPERATOR,
-    responses={
-        int(REPEATED): {"model": JobOut, "description": "The job that was submitted with this Idempotency-Key before"}
-    },
+    also={REPEATED: "The job that was submitted with this Idempotency-Key before"},
     status_code=ACCEPTED,
 )
 def submit_job(
@@ -100,7 +96,7 @@ def submit_job(
     return _submitted(database, monitoring, submission, response)
 
 
-@router.on("GET /jobs", "List jobs, newest first", role=Role.READER)
+@router.reader("GET /jobs", "List jobs, newest first")
 def list_jobs(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -120,7 +116,7 @@ def list_jobs(
     return PageOf[JobOut].of_page(page, lambda job: JobOut.of(job, prospects))
 
 
-@router.on("GET /jobs/{job_id}", "Show a job, its attempts, and what it waits for", TooManyWaitsError, role=Role.READER)
+@router.reader("GET /jobs/{job_id}", "Show a job, its attempts, and what it waits for", TooManyWaitsError)
 async def get_job(
     job_id: JobId,
     *,
@@ -146,31 +142,27 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
         job = job_store.get(connection, job_id)
         waits = waits_of(connection, [job], now)
         attempts = job_store.attempts(connection, job_id)
-    return JobDetail.with_attempts(job, attempts, _prospects(database, monitoring, [job], waits), now)
+    return JobDetail.of(
+        job,
+        _prospects(database, monitoring, [job], waits),
+        attempts=[AttemptOut.of(attempt) for attempt in attempts],
+        spent=SpentOut.of(job.spent(attempts, now)),
+    )
 
 
-@router.on(
-    "POST /jobs/{job_id}/cancel",
-    "Cancel a job",
-    job_errors.JobNotCancellableError,
-    role=Role.OPERATOR,
-    status_code=ACCEPTED,
-)
+@router.operator("POST /jobs/{job_id}/cancel", "Cancel a job", job_errors.JobNotCancellableError, status_code=ACCEPTED)
 def cancel_job(job_id: JobId, database: DatabaseDep, monitoring: MonitoringDep) -> JobOut:
     """Cancels a queued job at once. The worker of a running job learns of it within seconds, and cleans up first."""
     return _out(database, monitoring, submitting.cancel(database, job_id))
 
 
-@router.on(
+@router.operator(
     "POST /jobs/{job_id}/retry",
     "Submit a job again that failed or was cancelled",
     table_errors.TableNotFoundError,
     JobNotRetriableError,
     *_SUBMISSION_ERRORS,
-    role=Role.OPERATOR,
-    responses={
-        int(REPEATED): {"model": JobOut, "description": "The job that repeats this one already, and has not ended"}
-    },
+    also={REPEATED: "The job that repeats this one already, and has not ended"},
     status_code=ACCEPTED,
 )
 def retry_job(
@@ -196,10 +188,9 @@ def retry_job(
     return _submitted(database, monitoring, submission, response)
 
 
-@router.on(
+@router.reader(
     "GET /jobs/{job_id}/log",
     "Read the log of a job",
-    role=Role.READER,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_model=JobLog,
 )
@@ -219,9 +210,9 @@ def get_job_log(
         Query(max_length=32, description="`next_cursor` or `position` of an earlier answer", examples=["1.499"]),
     ] = None,
 ) -> JobLog | Response:
-    """Lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM. A worker
-    sends them with its heartbeats, so of one that was killed the last second may be missing. The newest MiB of a job is
-    kept, for as long as the job."""
+    """Returns the lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM.
+    A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The newest MiB of
+    lines is kept as long as the job."""
     with reading(database.engine) as connection:
         job_store.get(connection, job_id)
         page = job_log.page(connection, job_id, limit=limit, cursor=cursor, level=level)
@@ -230,12 +221,11 @@ def get_job_log(
     return JobLog.of(page)
 
 
-@router.on(
+@router.operator(
     "POST /jobs/{job_id}/writers-stopped",
     "Confirm that the writers were stopped, for a job that waits for it",
     job_errors.JobNotWaitingError,
     FlinkStateReturnsError,
-    role=Role.OPERATOR,
 )
 def confirm_writers_stopped(
     job_id: JobId,

@@ -9,19 +9,17 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from jobs.contract import JobKind
-from service.access.token import Role
-from service.api.answers import made
+from service.api.answers import Declared, made
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep
 from service.api.observed import PendingOut
 from service.api.requests import A_REASON, SOME_TEXT
 from service.api.routes import Routes
-from service.api.tables import TableId
+from service.api.tables import READING_ERRORS, TableId
 from service.events.database import Database
+from service.lake.table_lock import LockFile
 from service.locks import errors as reasons
 from service.locks.held_lock import HeldLock, Writer, refusal
 from service.locks.lock_breaking import LockDesk
-from service.model import storage_errors, table_errors
-from service.model.lock_state import LockState
 from service.observation.lake_access import LakeAccess
 from service.queue.job import Job, JobState
 from service.scheduling.queue_settings import QueueSettings
@@ -30,28 +28,12 @@ router = Routes(prefix="/v1/tables", tags=["tables"])
 
 MOST_WRITERS = 100
 
-_READING = (
-    table_errors.OptionNotAllowedError,
-    storage_errors.PathForbiddenError,
-    storage_errors.PathNotFoundError,
-    table_errors.NotAHudiTableError,
-    table_errors.TableUnsupportedError,
-    storage_errors.StorageUnsupportedError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
-)
 
-
-class WriterHeartbeatOut(BaseModel):
+class WriterHeartbeatOut(Declared, declared=Writer):
     """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
 
-    instant: str = Field(description="Of the write", examples=["20260101120000000"])
-    heartbeat_at: datetime = Field(description="Time of the last one")
     heartbeat_age_seconds: float = Field(description="Seconds since then", examples=[42.0])
     is_alive: bool = Field(description="Whether it is less than five minutes old")
-    job_id: str | None = Field(
-        description="The job of this service whose instant it is", examples=["job_4be1c0d2f6a89b37"]
-    )
 
     @classmethod
     def of(cls, writer: Writer, now: datetime) -> WriterHeartbeatOut:
@@ -67,7 +49,7 @@ class LockJobOut(BaseModel):
     state: JobState = Field(examples=["running"])
     holds: bool = Field(description="Whether it has signed the lock. Known of a filesystem lock only")
     waits: bool = Field(description="Whether it waits for the lock, at its worker or in the queue")
-    step: str | None = Field(description="Of its worker", examples=["planning"])
+    step: str | None = Field(description="What its worker does now", examples=["planning"])
 
     @classmethod
     def of(cls, job: Job, lock: HeldLock) -> LockJobOut:
@@ -84,7 +66,7 @@ class RefusalOut(BaseModel):
     hint: str = Field(description="What to do")
 
 
-class HeldLockOut(BaseModel):
+class HeldLockOut(Declared, declared=LockFile):
     """A table's lock, and what tells whether its holder is alive."""
 
     table_id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
@@ -92,24 +74,8 @@ class HeldLockOut(BaseModel):
         description="Class of Hudi's lock provider",
         examples=["org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"],
     )
-    state: LockState = Field(
-        description="`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"
-    )
     detail: str | None = Field(description="Why the state is unknown")
-    id: str | None = Field(
-        description="Another one as soon as another holder has the lock, or the same one took it again",
-        examples=["5d41402abc4b2a76"],
-    )
-    path: str | None = Field(description="File of the lock", examples=["/data/trips/.hoodie/lock"])
-    since: datetime | None = Field(description="Time at which it was taken; null if that is not known")
     age_seconds: float | None = Field(description="Seconds since then", examples=[10800.0])
-    holder: str | None = Field(
-        description="As far as the provider tells: Hudi does not sign its filesystem lock, this service does",
-        examples=["a writer that did not sign it"],
-    )
-    ends_at: datetime | None = Field(
-        description="Time at which it ends unless its holder renews it; null: never, or not known"
-    )
     ending: str = Field(
         description="How a lock of this provider ends if its holder never releases it",
         examples=["It never ends by itself: the file stays until somebody deletes it."],
@@ -150,7 +116,9 @@ class BrokenLockOut(BaseModel):
     path: str | None = Field(description="The file that was removed", examples=["/data/trips/.hoodie/lock"])
     since: datetime | None = Field(description="Time at which it was taken")
     held_seconds: float | None = Field(description="For how long it was held", examples=[10800.0])
-    holder: str | None = Field(description="As far as it was known", examples=["a writer that did not sign it"])
+    holder: str | None = Field(
+        description="Who held it, as far as it was known", examples=["a writer that Hudi's lock file does not name"]
+    )
     reason: str = Field(examples=["the writer was killed with its machine"])
     waiting_jobs: list[str] = Field(
         description="Jobs that waited for it. Those in the queue are due at once", examples=[["job_4be1c0d2f6a89b37"]]
@@ -161,17 +129,17 @@ def desk_of(database: Database, lake: LakeAccess, queue: QueueSettings) -> LockD
     return LockDesk(database, lake, queue.lock_break_after)
 
 
-@router.on("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *_READING, role=Role.READER)
+@router.reader("GET /{table_id}/lock", "Show the table's lock, and who may hold it", *READING_ERRORS)
 def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: QueueDep) -> HeldLockOut:
     """Reads the storage of the table: the file of the lock, the heartbeats and the timeline. Takes no lock."""
     desk = desk_of(database, lake, queue)
     return HeldLockOut.of(desk.look(table_id), desk)
 
 
-@router.on(
+@router.operator(
     "DELETE /{table_id}/lock",
     "Break a lock that a dead writer has left",
-    *_READING,
+    *READING_ERRORS,
     reasons.LockFreeError,
     reasons.LockNotRemovableError,
     reasons.LockEndsError,
@@ -179,7 +147,6 @@ def get_lock(table_id: TableId, database: DatabaseDep, lake: LakeDep, queue: Que
     reasons.LockHeldByJobError,
     reasons.WritersAliveError,
     reasons.LockChangedError,
-    role=Role.OPERATOR,
 )
 def break_lock(
     table_id: TableId,

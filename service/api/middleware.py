@@ -78,7 +78,7 @@ class SizeLimit:
 
 class AuditLog:
     """Logs one line of JSON for each call that may change something: caller, path and status. Bodies are not logged.
-    The audit trail in the database gets an entry of it, before it is answered.
+    The audit trail in the database gets an entry before the call is answered.
 
     The frequent calls of workers and writers are logged at the level DEBUG, and get no entry.
     """
@@ -95,7 +95,7 @@ class AuditLog:
         started = time.monotonic()
         is_frequent = scope["path"].startswith(_FREQUENT_PATHS)
         record = None if is_frequent else self._trail.begin(scope)
-        # Remains if an unexpected exception is raised: the server answers it outside this middleware.
+        # The status remains if an unexpected exception is raised, which the server answers outside this middleware.
         status = int(status_of(GroundskeeperError))
         head: Message | None = None
 
@@ -104,7 +104,7 @@ class AuditLog:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 if record is not None:
-                    # Held back until the body, which names the problem.
+                    # The head is held back until the body, which names the problem.
                     head = message
                     return
             elif record is not None and head is not None:
@@ -176,7 +176,7 @@ class Latencies:
         try:
             await self._app(scope, receive, watch)
         except Exception:
-            # The server answers it outside this middleware.
+            # The server answers the error outside this middleware.
             answered(int(status_of(GroundskeeperError)))
             raise
 

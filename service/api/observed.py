@@ -7,43 +7,24 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.api.answers import Shown, made
+from service.api.answers import Declared, Shown, made
+from service.catalog.sample import Sample
 from service.catalog.watch import Watch
 from service.lake.active_timeline import ActiveTimeline
-from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, TableSnapshot
-from service.lake.table import TableType
+from service.lake.commit import Commit
+from service.lake.snapshot import SIZE_BOUNDS, PartitionDetail, PartitionState, Pending, Since, TableSnapshot
 
 
-class CommitOut(Shown):
+class CommitOut(Shown, declared=Commit):
     """A completed instant. Counts are null where the action writes no data."""
 
-    id: int = Field(description="Number of the commit; grows in the order in which commits were seen", examples=[4711])
     table_id: str
-    requested_time: str = Field(examples=["20260101120000000"])
-    action: str = Field(description="The completed action: a compaction is a `commit`", examples=["deltacommit"])
-    completion_time: str | None = Field(description="Null before table version 8, whose timelines do not contain it")
-    completed_at: datetime = Field(description="When it completed", examples=["2026-01-01T12:00:03Z"])
-    seen_at: datetime = Field(description="When a poll saw it", examples=["2026-01-01T12:00:05Z"])
-    operation: str | None = Field(examples=["UPSERT"])
-    rows_written: int | None = Field(description="Rows that it wrote", examples=[1000])
-    rows_deleted: int | None = Field(description="Rows that it deleted", examples=[0])
-    bytes_written: int | None = Field(description="Bytes that it wrote", examples=[1048576])
-    partitions: list[str] = Field(description="Partitions that it touched", examples=[["region=eu"]])
-    file_groups: int = Field(description="File groups that it touched", examples=[4])
-    schema_changed: bool = Field(
-        description="Whether the schema differs from that of the commit before", examples=[False]
-    )
-    is_news: bool = Field(description="False for instants from before the registration")
 
 
-class PendingOut(BaseModel):
+class PendingOut(Declared, declared=Pending):
     requested_time: str
-    action: str = Field(description="Action of the instant", examples=["deltacommit"])
-    state: str = Field(description="`REQUESTED` or `INFLIGHT`", examples=["INFLIGHT"])
-    is_plan: bool = Field(description="A compaction or clustering that is scheduled and can be executed")
     requested_at: datetime | None
     age_seconds: float | None = Field(description="Time since it was requested", examples=[12.5])
-    heartbeat_at: datetime | None = Field(description="Last heartbeat of its writer, if it sends any")
     heartbeat_age_seconds: float | None = Field(
         description="Time since the last heartbeat of its writer; null without any", examples=[3.1]
     )
@@ -60,16 +41,10 @@ class CompletedOut(Shown):
     completion_time: str | None
 
 
-class WatchOut(BaseModel):
+class WatchOut(Declared, declared=Watch):
     """State of the polling of the table."""
 
-    looked_at: datetime | None = Field(description="Time of the last poll that found the timeline changed")
-    next_poll_at: datetime = Field(description="When it is polled next", examples=["2026-01-01T12:01:00Z"])
-    failures: int = Field(description="Failed polls since the last successful one", examples=[0])
     error: str | None = Field(description="Why the last poll failed; null if it did not")
-    gap_at: datetime | None = Field(
-        description="Time at which instants were last found to be archived before a poll saw them"
-    )
 
     @classmethod
     def of(cls, watch: Watch) -> WatchOut:
@@ -89,14 +64,8 @@ class TimelineOut(BaseModel):
         return made(cls, timeline, pending=pending, watch=WatchOut.of(watch))
 
 
-class SinceOut(Shown):
+class SinceOut(Shown, declared=Since):
     """Commits of writers since the last run of a table service, or since the beginning if there was none."""
-
-    commits: int = Field(description="Commits of writers", examples=[3])
-    bytes_written: int = Field(description="Bytes that they wrote", examples=[3145728])
-    at: datetime | None = Field(
-        description="When the last run completed; null if there was none", examples=["2026-01-01T11:00:00Z"]
-    )
 
 
 class FilesOut(BaseModel):
@@ -129,26 +98,16 @@ class SizeClassOut(BaseModel):
     files: int = Field(description="Number of files in it", examples=[12])
 
 
-class SnapshotOut(BaseModel):
+class SnapshotOut(Declared, declared=TableSnapshot):
     """The state of a table. `partitions` are the largest ones."""
 
     table_id: str
     taken_at: datetime
-    table_type: TableType = Field(description="Type of the table", examples=["MERGE_ON_READ"])
-    last_commit: str | None = Field(
-        description="The last instant that wrote rows; null without any", examples=["20260101120000000"]
-    )
-    last_commit_at: datetime | None = Field(description="When it completed", examples=["2026-01-01T12:00:03Z"])
-    first_commit_at: datetime | None = Field(
-        description="When the first known one completed", examples=["2025-12-01T12:00:03Z"]
-    )
     since_compaction: SinceOut = Field(description="Commits of writers since the last compaction")
     since_cleaning: SinceOut = Field(description="Commits of writers since the last cleaning")
     since_clustering: SinceOut = Field(description="Commits of writers since the last clustering")
     pending: list[PendingOut] = Field(description="Instants that have not completed", examples=[[]])
     num_buckets: int
-    small_file_bytes: int = Field(description="Base files below this size count as small", examples=[104857600])
-    timeline_commits: int = Field(description="Completed commits on the active timeline, which archival shortens")
     log_ratio: float | None = Field(description="Log bytes divided by base file bytes")
     total: FilesOut = Field(description="Totals of all partitions")
     base_file_sizes: list[SizeClassOut] = Field(
@@ -174,22 +133,10 @@ class SnapshotOut(BaseModel):
         )
 
 
-class SampleOut(Shown):
-    """The state at one time. Between two samples nothing has changed, or they were thinned."""
+class SampleOut(Shown, declared=Sample):
+    """The state at one time. Between two samples nothing has changed, or samples in between were deleted."""
 
-    at: datetime = Field(examples=["2026-01-01T12:00:00Z"])
-    log_bytes: int = Field(description="Size of the current log files, which wait for a compaction", examples=[4096])
-    base_bytes: int = Field(description="Size of the current base files", examples=[10240])
     log_ratio: float | None = Field(description="Log bytes divided by base bytes; null without base files")
-    delta_commits: int = Field(
-        description="Commits of writers since the last compaction; 0 of a copy-on-write table", examples=[4]
-    )
-    file_groups: int = Field(examples=[8])
-    base_files: int = Field(description="Number of current base files", examples=[8])
-    small_files: int = Field(description="Base files below GROUNDSKEEPER_SMALL_FILE_BYTES", examples=[8])
-    freed_bytes: int = Field(description="Size of files in no latest slice: the most that cleaning could free")
-    timeline_commits: int = Field(description="Completed commits on the active timeline", examples=[12])
-    compacted_at: datetime | None = Field(description="Completion of the last compaction")
 
 
 class HistoryOut(Shown):
@@ -228,7 +175,7 @@ class BucketsOfPartition(BaseModel):
 
 
 class BucketsOut(BaseModel):
-    """Empty for a table without a simple bucket index."""
+    """The buckets of a table; none without a simple bucket index."""
 
     taken_at: datetime
     num_buckets: int
@@ -249,7 +196,8 @@ class WriterOptionsOut(BaseModel):
     session_conf: dict[str, str] = Field(description="For the start of the Spark session: `SET` comes too late")
     sql: dict[str, str] = Field(
         description="The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of"
-        " Spark SQL"
+        " Spark SQL; `create` is the whole statement for a table that exists, in which you replace what is in angle"
+        " brackets"
     )
     notes: list[str] = Field(
         description="What else to see to", examples=[["Stop the writers before you change the lock."]]

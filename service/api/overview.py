@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
-from service.access.token import Role
+from service.api.answers import Shown, made
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.health_problems import HealthProblemOut, SeverityCounts
-from service.api.job_models import Prospects
-from service.api.overview_models import (
-    ActiveJob,
-    ActiveJobs,
-    Overview,
-    ProblemsNow,
-    SuggestionOut,
-    TableRow,
-    TableRows,
-    WebhookSummary,
-    WorkerSummary,
-)
+from service.api.job_models import JobOut, Prospects
 from service.api.policy_models import PauseOut
 from service.api.query_parameters import AnyOf
 from service.api.routes import Routes
@@ -30,9 +22,12 @@ from service.api.table_models import IncidentCounts
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
+from service.delivery.webhook import DeliveryState
 from service.health import overview, overview_store
-from service.health.overview import Filter, Health, Order, TableState
-from service.health.problem import ProblemKind
+from service.health.known_problems import Known, TableBacklog
+from service.health.overview import Filter, Health, ListedTable, Order, TableState
+from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
+from service.health.problem import ProblemKind, Severity
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
@@ -47,9 +42,179 @@ _TOP_PROBLEMS = 20
 _ACTIVE_JOBS = 50
 _JOBS_OF_TABLE = 20
 _SUGGESTIONS = 20
+_MOST_WARNINGS = 10
+_MOST_PROBLEMS = 5
 
 
-@router.on("GET /overview", "Show the state of everything, and a page of tables with their last jobs", role=Role.READER)
+class BriefProblem(Shown):
+    """A problem in short. `GET /v1/problems` has all of it, with what to do."""
+
+    id: str = Field(examples=["prb_8c1d0e5f2a7b4963"])
+    kind: ProblemKind = Field(examples=["compaction-behind"])
+    severity: Severity = Field(description="How serious it is", examples=["warning"])
+    title: str = Field(examples=["Compaction is far behind"])
+    since: datetime = Field(description="When it began, as exactly as the data tells")
+
+
+class BacklogOut(Shown, declared=TableBacklog):
+    """What the services of a table have not done yet, at the last poll that found something new."""
+
+
+class PastJobOut(Shown, declared=PastJob):
+    """One of a table's last jobs. `GET /v1/jobs/{id}` has all of it."""
+
+
+class TableRow(BaseModel):
+    """One table. The problems and the backlog are those of `as_of`; everything else is of this moment."""
+
+    id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
+    name: str = Field(examples=["orders"])
+    base_path: str = Field(description="Canonical: absolute, links and `..` resolved", examples=["/lake/orders"])
+    table_type: str | None = Field(description="Null if it was not detected", examples=["MERGE_ON_READ"])
+    table_version: int | None = Field(description="Null if it was not detected", examples=[9])
+    declared_buckets: int | None = Field(description="The writers' number; null without a bucket index", examples=[4])
+    buckets: int | None = Field(
+        description="The number in force, which a hashing config on the table may have changed", examples=[8]
+    )
+    state: TableState = Field(
+        description="`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of"
+        " it"
+    )
+    health: Health = Field(description="The severity of its most serious problem, `healthy` without any")
+    problems: list[BriefProblem] = Field(description="The five most serious ones, these first")
+    problem_count: int = Field(description="All of them", examples=[2])
+    warnings: list[str] = Field(
+        description="Found when the table was last examined, at most 10", examples=[["Something is dangling."]]
+    )
+    incidents: IncidentCounts = Field(description="Unresolved incidents")
+    backlog: BacklogOut | None = Field(description="Null before the first poll")
+    last_commit_at: datetime | None = Field(description="Null if there is none, or before the first poll")
+    jobs: list[PastJobOut] = Field(description="The last 20, the newest first, dry runs included")
+
+    @classmethod
+    def of(
+        cls,
+        table: ListedTable,
+        known: Known,
+        shape: Shape,
+        jobs: Sequence[PastJob],
+        incidents: Mapping[IncidentState, int],
+    ) -> TableRow:
+        backlog = known.backlogs.get(table.id)
+        problems = known.of_tables.get(table.id, ())
+        profile = shape.profile
+        declared = shape.index["num_buckets"] if shape.index else None
+        return made(
+            cls,
+            table,
+            table_type=profile.get("table_type"),
+            table_version=profile.get("table_version"),
+            declared_buckets=declared,
+            buckets=_buckets(declared, profile),
+            health=overview.health(table.id, known),
+            problems=problems[:_MOST_PROBLEMS],
+            problem_count=len(problems),
+            warnings=list(profile.get("warnings") or ())[:_MOST_WARNINGS],
+            incidents=IncidentCounts.of(incidents),
+            backlog=backlog,
+            last_commit_at=backlog.last_commit_at if backlog else None,
+            jobs=jobs,
+        )
+
+
+class TableRows(BaseModel):
+    items: list[TableRow]
+    total: int = Field(description="All registered tables", examples=[1000])
+    matching: int = Field(description="Those that the filter selects", examples=[37])
+    before: int = Field(description="How many of them earlier pages have", examples=[0])
+    next_cursor: str | None = Field(description="For the next page, with the same filter and order; null at the end")
+
+
+class ProblemsNow(BaseModel):
+    as_of: datetime = Field(
+        description="When the problems and backlogs were computed. An answer that is older than a few seconds has"
+        " started a new computation, for the next call"
+    )
+    counts: SeverityCounts = Field(description="Counts of all problems, whatever the filter of the tables")
+    items: list[HealthProblemOut] = Field(description="The 20 most serious ones; `GET /v1/problems` lists all")
+
+
+class ActiveJob(JobOut):
+    table_name: str = Field(examples=["orders"])
+
+
+class ActiveJobs(BaseModel):
+    queued: int = Field(description="Jobs that no worker has", examples=[3])
+    leased: int = Field(description="Jobs that a worker has taken and not begun", examples=[0])
+    running: int = Field(description="Jobs that a worker runs", examples=[2])
+    forecast: dict[str, str] = Field(
+        description="How long the queue of each worker group is, in words; without those that have no jobs",
+        examples=[{"default": "99 queued, about 8 min with 1 slot"}],
+    )
+    items: list[ActiveJob] = Field(description="At most 50: those that workers hold first, then the oldest")
+
+
+class SuggestionOut(BaseModel):
+    """A table that is not registered although its writer delegates table services."""
+
+    base_path: str = Field(examples=["/lake/orders"])
+    table_name: str = Field(examples=["orders"])
+    plans: int = Field(description="Plans that it has delegated", examples=[2])
+    hint: str = Field(description="The remedy")
+
+    @classmethod
+    def of(cls, suggestion: Suggestion, hint: str) -> SuggestionOut:
+        return cls.model_validate({**vars(suggestion), "hint": hint})
+
+
+class WebhookSummary(BaseModel):
+    total: int = Field(description="All of them", examples=[3])
+    failing: int = Field(description="Enabled ones whose last delivery failed", examples=[1])
+    disabled: int = Field(description="Ones to which nothing is sent", examples=[0])
+    pending: int = Field(description="Deliveries that are due, or wait for their next attempt", examples=[12])
+    given_up: int = Field(description="Deliveries that can be replayed", examples=[0])
+
+    @classmethod
+    def of(cls, counts: WebhookCounts) -> WebhookSummary:
+        return cls(
+            total=counts.webhooks,
+            failing=counts.failing,
+            disabled=counts.disabled,
+            pending=counts.deliveries.get(DeliveryState.PENDING, 0),
+            given_up=counts.deliveries.get(DeliveryState.DEAD, 0),
+        )
+
+
+class WorkerSummary(BaseModel):
+    alive: int = Field(description="Workers that were seen within a minute", examples=[2])
+    ready: int = Field(description="How many of them take jobs", examples=[2])
+    slots: int = Field(description="Jobs that the ready ones can run at once", examples=[4])
+    busy: int = Field(description="Jobs that they hold", examples=[1])
+
+
+class Overview(BaseModel):
+    at: datetime = Field(description="The service's time of this answer")
+    event_id: int = Field(description="The newest event then: a stream goes on here, with `after`")
+    problems: ProblemsNow = Field(description="Everything that is wrong")
+    pause: PauseOut = Field(description="The pause of automatic jobs on all tables")
+    jobs: ActiveJobs = Field(description="Jobs that have not ended")
+    incidents: IncidentCounts = Field(description="Unresolved incidents of all tables")
+    suggestions: list[SuggestionOut] = Field(description="At most 20")
+    webhooks: WebhookSummary = Field(description="Webhooks and their deliveries")
+    workers: WorkerSummary = Field(description="Workers of all groups")
+    tables: TableRows = Field(description="One page of tables")
+
+
+def _buckets(declared: int | None, profile: Mapping[str, Any]) -> int | None:
+    """Returns the writers' number of buckets; if a hashing config overrides it, the number that the files show."""
+    layout = profile.get("bucket_layout") or {}
+    highest = layout.get("highest_bucket")
+    if declared is not None and layout.get("hashing_config") and highest is not None:
+        return max(declared, int(highest) + 1)
+    return declared
+
+
+@router.reader("GET /overview", "Show the state of everything, and a page of tables with their last jobs")
 def get_overview(
     database: DatabaseDep,
     monitoring: MonitoringDep,
@@ -76,15 +241,15 @@ def get_overview(
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of tables on a page")] = 50,
     cursor: Annotated[str | None, Query(max_length=2000, description="`next_cursor` of the previous page")] = None,
 ) -> Overview:
-    """All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems and
-    backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
+    """Returns all that the first page of the dashboard shows. The filter and the order apply to the tables. Problems
+    and backlogs are some seconds old. If there are many thousands of tables, so is their list, so that a call takes
     milliseconds."""
     known = monitoring.problems.known(database.engine, database.clock)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock)
     now = database.clock()
     wanted = Filter(q, health, kind, table_type, state)
     with reading(database.engine) as connection:
-        # First: what commits in the meantime may come twice, but not be missed.
+        # The position is read first: an event that is published meanwhile may come twice, but is not missed.
         event_id = outbox.newest(connection)
     remembered = None if table_type else monitoring.problems.tables(database.engine, database.clock)
     with reading(database.engine) as connection:
@@ -121,7 +286,7 @@ def get_overview(
             leased=activity.jobs.get(JobState.LEASED, 0),
             running=activity.jobs.get(JobState.RUNNING, 0),
             forecast={name: group.summary for name, group in outlook.groups.items() if group.queued},
-            items=[ActiveJob.named(job, name, prospects) for job, name in jobs],
+            items=[ActiveJob.of(job, prospects, table_name=name) for job, name in jobs],
         ),
         incidents=IncidentCounts.of(incidents),
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],

@@ -18,7 +18,7 @@ from jobs.kinds.parameters import ByService, Parameters, Spec
 from jobs.kinds.registry import KINDS
 from jobs.kinds.words import PartitionChoice, PartitionPrefix
 from service.api.requests import BucketIndexIn, Request
-from service.policies.policy import MOST_TIMEOUT_SECONDS
+from service.policies.policy import MOST_TIMEOUT_SECONDS, PRIORITY
 from service.policies.settings import CronExpression
 from service.scheduling.cron import next_after
 
@@ -106,7 +106,7 @@ class PrefixOfPolicy(TypedDict):
 
 class JobRequest(Request):
     dry_run: bool = Field(False, description="Return the plan, and change nothing")
-    priority: int = Field(0, ge=-100, le=100, description="Jobs with a higher value are handed out first")
+    priority: Annotated[int, Field(**PRIORITY.bounds())] = 0
     timeout_seconds: int | None = Field(
         None,
         ge=1,

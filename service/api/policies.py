@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import Body, Path, Response
 
-from service.access.token import Role
 from service.api.answers import ListOf
 from service.api.dependencies import CallerDep, DatabaseDep
 from service.api.entity_tags import set_tag
@@ -21,7 +20,7 @@ from service.api.policy_models import (
 )
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.statuses import CREATED, NOTHING
+from service.api.statuses import CREATED
 from service.api.tables import TableId
 from service.catalog import table_store
 from service.db.engine import reading
@@ -44,25 +43,24 @@ Pattern = Annotated[
 ]
 
 
-@router.on("GET /policies", "List the policies of patterns", role=Role.READER)
+@router.reader("GET /policies", "List the policies of patterns")
 def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyOut]:
     with reading(database.engine) as connection:
         return ListOf[PatternPolicyOut].of(store.every(connection), PatternPolicyOut.of)
 
 
-@router.on("GET /policies/{pattern:path}", "Show the policy of a pattern", errors.PolicyNotFoundError, role=Role.READER)
+@router.reader("GET /policies/{pattern:path}", "Show the policy of a pattern", errors.PolicyNotFoundError)
 def get_policy(pattern: Pattern, database: DatabaseDep, response: Response) -> PatternPolicyOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "policy", pattern)
         return PatternPolicyOut.of(store.get(connection, pattern))
 
 
-@router.on(
+@router.operator(
     "PUT /policies/{pattern:path}",
     "Set the policy of all tables whose name matches",
     errors.RouteNotFoundError,
-    role=Role.OPERATOR,
-    responses={int(CREATED): {"model": PatternPolicyOut, "description": "The pattern had no policy before"}},
+    also={CREATED: "The pattern had no policy before"},
 )
 def put_policy(
     pattern: Pattern,
@@ -80,18 +78,12 @@ def put_policy(
     return PatternPolicyOut.of(policy)
 
 
-@router.on(
-    "DELETE /policies/{pattern:path}",
-    "Delete the policy of a pattern",
-    errors.PolicyNotFoundError,
-    role=Role.OPERATOR,
-    status_code=NOTHING,
-)
+@router.operator("DELETE /policies/{pattern:path}", "Delete the policy of a pattern", errors.PolicyNotFoundError)
 def delete_policy(pattern: Pattern, database: DatabaseDep) -> None:
     policy_registry.delete_pattern(database.engine, database.clock, pattern)
 
 
-@router.on("GET /tables/{table_id}/policy", "Show the effective policy of a table", role=Role.READER)
+@router.reader("GET /tables/{table_id}/policy", "Show the effective policy of a table")
 def get_table_policy(table_id: TableId, database: DatabaseDep, response: Response) -> EffectivePolicyOut:
     """Returns all levels merged, and the source of each value. The `ETag` is that of the table's own level."""
     with reading(database.engine) as connection:
@@ -99,7 +91,7 @@ def get_table_policy(table_id: TableId, database: DatabaseDep, response: Respons
         return EffectivePolicyOut.of(policy_registry.effective_of(connection, table_store.get(connection, table_id)))
 
 
-@router.on("PUT /tables/{table_id}/policy", "Set the policy of one table", role=Role.OPERATOR)
+@router.operator("PUT /tables/{table_id}/policy", "Set the policy of one table")
 def put_table_policy(
     table_id: TableId, wanted: Annotated[PolicyIn, Body(openapi_examples=EXAMPLES)], database: DatabaseDep
 ) -> EffectivePolicyOut:
@@ -107,25 +99,19 @@ def put_table_policy(
     return EffectivePolicyOut.of(policy_registry.put_table(database.engine, database.clock, table_id, wanted))
 
 
-@router.on(
-    "DELETE /tables/{table_id}/policy",
-    "Delete the policy of one table",
-    errors.PolicyNotFoundError,
-    role=Role.OPERATOR,
-    status_code=NOTHING,
-)
+@router.operator("DELETE /tables/{table_id}/policy", "Delete the policy of one table", errors.PolicyNotFoundError)
 def delete_table_policy(table_id: TableId, database: DatabaseDep) -> None:
     policy_registry.delete_table(database.engine, database.clock, table_id)
 
 
-@router.on("GET /pause", "Show whether automatic jobs are paused", role=Role.READER)
+@router.reader("GET /pause", "Show whether automatic jobs are paused")
 def get_pause(database: DatabaseDep, response: Response) -> PauseOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "pause", "all")
         return PauseOut.of(pause_store.pause_of(connection))
 
 
-@router.on("PUT /pause", "Pause automatic jobs on all tables", role=Role.OPERATOR)
+@router.operator("PUT /pause", "Pause automatic jobs on all tables")
 def pause(
     database: DatabaseDep, caller: CallerDep, wanted: Annotated[PauseIn, Body(default_factory=PauseIn)]
 ) -> PauseOut:
@@ -135,7 +121,7 @@ def pause(
     )
 
 
-@router.on("DELETE /pause", "End the pause", role=Role.OPERATOR, status_code=NOTHING)
+@router.operator("DELETE /pause", "End the pause")
 def resume(database: DatabaseDep) -> None:
     """Decides about every table anew, and starts a few jobs at a time."""
     pausing.resume(database.engine, database.notifier, database.clock)

@@ -22,10 +22,10 @@ from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.params import as_model
 from service.api.requests import TIME_OF_DAY, Request, Word
-from service.policies.policy import GROUP_PATTERN, MOST_TIMEOUT_SECONDS, SECTIONS, Pause
+from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
-from service.scheduling.decision import Verdict
+from service.scheduling.decision import Decision
 
 
 def _check_zone(name: str) -> str:
@@ -64,26 +64,11 @@ class WindowIn(TypedDict):
     ]
 
 
-class _General(_Section, total=False):
-    """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
-
-    paused: Annotated[bool, Field(description="No job starts automatically; running jobs go on")]
-    priority: Annotated[int, Field(ge=-100, le=100, description="Jobs with a higher value are handed out first")]
-    worker_group: Annotated[
-        str,
-        StringConstraints(pattern=GROUP_PATTERN),
-        Field(description="Only workers of this group get the table's jobs, including submitted ones"),
-    ]
-    timeout_seconds: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=MOST_TIMEOUT_SECONDS,
-            description="Time limit of one attempt of a job, unless the job sets its own; null: that of the service",
-        ),
-    ]
-    time_zone: Annotated[TimeZone, Field(description="Time zone of the windows and of the cron expressions")]
-    windows: Annotated[list[WindowIn], Field(max_length=50, description="When jobs may start; empty: at any time")]
+def _general(name: str) -> Any:
+    """Returns the type of a member of a policy that is about all kinds of jobs."""
+    hint = get_type_hints(Policy, include_extras=True)[name]
+    own = {"time_zone": TimeZone, "windows": list[WindowIn]}.get(name)
+    return as_model(Annotated[own, *get_args(hint)[1:]] if own else hint)
 
 
 def _member(kind: str) -> Any:
@@ -125,14 +110,21 @@ def _bounded(setting: Any, param: Any) -> Any:
 
 if TYPE_CHECKING:
 
-    class PolicyIn(_General): ...
+    class PolicyIn(_Section): ...
 
 else:
+    _GENERAL = ("paused", "priority", "worker_group", "timeout_seconds", "time_zone", "windows")
     PolicyIn = new_class(
         "PolicyIn",
-        (_General,),
+        (_Section,),
         {"total": False},
-        lambda body: body.update(__doc__=_General.__doc__, __annotations__={name: _member(name) for name in SECTIONS}),
+        lambda body: body.update(
+            __doc__="Members that differ from the previous level: defaults, then patterns of names, then the table.",
+            __annotations__={
+                **{name: _general(name) for name in _GENERAL},
+                **{name: _member(name) for name in SECTIONS},
+            },
+        ),
     )
 
 
@@ -167,10 +159,7 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
-class PatternPolicyOut(Shown):
-    pattern: str = Field(examples=["orders_*"])
-    precedence: int = Field(description="Of two patterns that match, the higher one wins", examples=[0])
-    settings: dict[str, Any] = Field(description="As they were sent", examples=[{"compaction": {"commits": 10}}])
+class PatternPolicyOut(Shown, declared=PatternPolicy):
     created_at: datetime
     updated_at: datetime
 
@@ -187,20 +176,10 @@ class EffectivePolicyOut(BaseModel):
         return cls(policy=effective.policy.to_json(), sources=dict(effective.sources))
 
 
-class DecisionOut(Shown):
+class DecisionOut(Shown, declared=Decision):
     kind: JobKind
-    verdict: Verdict = Field(description="`wait`: the job is due, but something blocks it")
-    code: str = Field(description="The reason as a code", examples=["not-yet"])
-    because: str = Field(
-        description="The reason as a sentence", examples=["3 commits since the last compaction, threshold 5"]
-    )
     warning: str | None
-    params: dict[str, Any] = Field(description="Parameters of the job that was started or suggested", examples=[{}])
     job_id: str | None
-    first_at: datetime = Field(description="When it was first made", examples=["2026-01-01T12:00:00Z"])
-    last_at: datetime = Field(description="Time of the latest such decision, and of the figures")
-    count: int = Field(description="Number of such decisions in a row")
-    wanted_since: datetime | None = Field(description="Time since which a waiting job has been due")
 
 
 class EvaluationOut(BaseModel):

@@ -20,6 +20,7 @@ from service.api.problems import problem_uri
 from service.api.routes import Routes
 from service.api.statuses import status_of
 from service.model.errors import GroundskeeperError, RouteNotFoundError
+from service.model.job_errors import JobConflictError
 from service.queue import problem_types  # noqa: F401 - they have pages
 
 if TYPE_CHECKING:
@@ -48,29 +49,21 @@ _VARIES = {"Vary": "Accept"}
 _AS_HTML = {"description": "As JSON, or as HTML for browsers", "content": {"text/html": {"schema": {"type": "string"}}}}
 
 
-class ProblemType(BaseModel):
+def _examples(schema: dict[str, Any]) -> None:
+    schema["examples"] = [_shown(JobConflictError, status_of(JobConflictError)).model_dump()]
+
+
+class ProblemType(BaseModel, json_schema_extra=_examples):
     """A type of problem: of answers to calls, of jobs, or of both."""
 
     type: str = Field(description="The last part of `type` in a problem document", examples=["job-conflict"])
-    title: str = Field(
-        description="What happened", examples=["This job conflicts with another active job of the table"]
-    )
-    why: str = Field(description="Why it happens", examples=["On one table at most one job of each kind is active."])
-    hint: str = Field(description="What to do", examples=["Wait for that job (`job_id`) to end, or cancel it first."])
+    title: str = Field(description="What happened")
+    why: str = Field(description="Why it happens")
+    hint: str = Field(description="What to do")
     status: int | None = Field(
-        description="HTTP status of such an answer; null for a type that only the `error` of a job has", examples=[409]
+        description="HTTP status of such an answer; null for a type that only the `error` of a job has"
     )
-    example: dict[str, Any] = Field(
-        description="A problem document of this type",
-        examples=[
-            {
-                "type": "/problems/job-conflict",
-                "title": "This job conflicts with another active job of the table",
-                "status": 409,
-                "detail": "Job job_4be1c0d2f6a89b37 (compaction) is running.",
-            }
-        ],
-    )
+    example: dict[str, Any] = Field(description="A problem document of this type")
 
 
 class ProblemTypeList(BaseModel):
@@ -110,8 +103,8 @@ async def explain_problem(
     request: Request,
     response: Response,
 ) -> ProblemType | Response:
-    """What it means, why it happens, what to do, and an example. The `type` of every problem document is the address of
-    such a page."""
+    """Tells what the problem means, why it happens and what to do, with an example. The `type` of every problem
+    document is the address of such a page."""
     found = every_type().get(name)
     if found is None:
         raise RouteNotFoundError(
@@ -127,7 +120,7 @@ def _shown(
     status: HTTPStatus | None = None,
     further: Mapping[str, Any] = MappingProxyType({}),
 ) -> ProblemType:
-    """`further`: members of the example beside those that every problem has."""
+    """`further` are members of the example beside those that every problem has."""
     example = {
         **further,
         "type": problem_uri(declared.type),

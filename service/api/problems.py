@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPMethod
 from typing import Any
@@ -49,10 +50,12 @@ class ProblemDocument(BaseModel):
         None, description="Address of the call", examples=["/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs"]
     )
     request_id: str | None = Field(
-        None, description="As in the header `X-Request-Id`; the service's log has it", examples=["req_5f0c6be1d2a84397"]
+        None,
+        description="Id of the request: that of the header `X-Request-Id` and of the service's log",
+        examples=["req_5f0c6be1d2a84397"],
     )
     errors: list[FieldError] | None = Field(None, description="Each value that is wrong")
-    checks: Checks | None = Field(None, description="Of `/readyz`")
+    checks: Checks | None = Field(None, description="What `/readyz` has checked")
 
 
 log = logging.getLogger(__name__)
@@ -73,7 +76,7 @@ def document(problem: Problem) -> dict[str, Any]:
 
 
 class _ProblemResponse(JSONResponse):
-    """In ASCII: a text that a caller or a table sent may have no other encoding."""
+    """The body is ASCII, because a text that a caller or a table sent may have no other encoding."""
 
     media_type = MEDIA_TYPE
 
@@ -133,8 +136,8 @@ def install(app: FastAPI) -> None:
 
 
 def _allow(request: Request) -> dict[str, str] | None:
-    """Returns the header `Allow` with all methods of the address; the framework knows those of its first route. None
-    for files, whose routes take every method."""
+    """Returns the header `Allow` with all methods of the address, since the framework knows only those of its first
+    route. Returns None for files, whose routes take every method."""
     routes = request.app.router.routes
 
     def takes(method: str) -> bool:
@@ -149,30 +152,31 @@ _TAGS = frozenset(kind.value for kind in JobKind)
 
 def invalid_request(errors: Sequence[Mapping[str, Any]], tags: Collection[str] = _TAGS) -> ParamsInvalidError:
     """Converts the errors of pydantic; each `field` is a path as the caller sent it. `tags` are those of a union."""
-    found = [
-        # No model has been chosen yet, so pydantic refers to the whole body.
-        {
-            "field": "kind" if error["type"].startswith("union_tag") else _field(error["loc"], tags),
-            "message": _message(error),
-        }
-        for error in errors
+    found = [{"field": _field(error, tags), "message": _message(error)} for error in errors]
+    named = [
+        f"{each['field']}: {each['message']}" if each["field"] else f"{_OF_BODY} {each['message']}" for each in found
     ]
-    detail = "; ".join(f"{each['field']}: {each['message']}" if each["field"] else each["message"] for each in found)
-    return ParamsInvalidError(detail, extensions={"errors": found})
+    return ParamsInvalidError("; ".join(named), extensions={"errors": found})
 
 
 # FastAPI prefixes the part of the request, which the caller did not write.
 _PLACES = {"body", "query", "path", "header"}
 
 
-def _field(location: Sequence[str | int], tags: Collection[str]) -> str:
-    context = list(location)
+def _field(error: Mapping[str, Any], tags: Collection[str]) -> str:
+    """Returns the name of a member or parameter as the caller would write it, empty for the whole body."""
+    if error["type"] == "json_invalid":
+        return ""
+    if error["type"].startswith("union_tag"):
+        # No model has been chosen yet, so pydantic refers to the whole body.
+        return "kind"
+    context = list(error["loc"])
     if context and context[0] in _PLACES:
         context = context[1:]
     # A leading tag is not a member that the caller sent.
     if context and context[0] in tags:
         context = context[1:]
-    # Nor are tags in angle brackets, at any position.
+    # Tags in angle brackets are no members either, at any position.
     context = [part for part in context if not str(part).startswith("<")]
     name = ""
     for part in context:
@@ -181,18 +185,34 @@ def _field(location: Sequence[str | int], tags: Collection[str]) -> str:
 
 
 _PLAIN = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
     "extra_forbidden": "is not known here",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "list_type": "must be a list",
     "missing": "is missing",
-    "json_invalid": "is not JSON",
+    "model_attributes_type": "must be an object",
+    "string_type": "must be a text",
     "union_tag_not_found": "is missing",
 }
+_OF_BODY = "the body of the request"
+_MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")
+"""A member of an enumeration, as Python represents it."""
 
 
 def _message(error: Mapping[str, Any]) -> str:
     if error["type"] in _PLAIN:
         return _PLAIN[error["type"]]
+    if error["type"] == "json_invalid":
+        # The location is the position in the text at which it ceases to be JSON.
+        return f"is not JSON: {error['ctx']['error']}, at character {int(error['loc'][-1]) + 1}"
     if error["type"] == "string_pattern_mismatch" and error["ctx"]["pattern"] in OTHERWISE:
         return OTHERWISE[error["ctx"]["pattern"]]
     if error["type"] == "union_tag_invalid":
-        return f"must be one of {error['ctx']['expected_tags']}"
+        tags = _MEMBER.sub(r"\1", error["ctx"]["expected_tags"])
+        return f"must be one of {tags}"
     return str(error["msg"]).removeprefix("Value error, ")

@@ -1,5 +1,5 @@
-"""Query parameters: those that several lists share, and the refusal of those that an operation does not know, because a
-misspelt filter would otherwise select everything."""
+"""Query parameters that several lists share. Unknown parameters are refused, because a misspelt filter would otherwise
+select everything."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ _LONGEST_SHOWN = 100
 
 async def only_known(request: Request) -> None:
     """A dependency of every operation. Raises ParamsInvalidError for a parameter that the operation does not have, and
-    for one with a single value that is given more than once. `known` lists the operation's parameters."""
+    for one with a single value that is given more than once. The member `known` of the problem lists the operation's
+    parameters."""
     if not request.scope.get("query_string"):
         return
     route = request.scope["route"]

@@ -58,7 +58,7 @@ Public = Annotated[Word, AfterValidator(without_secret)]
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=NO_NUL)]], Field(max_length=1000)
 ]
-# Far from the ends of the calendar, so that any zone and any interval can be added.
+# Moments are far from the ends of the calendar, so that any zone and any interval can be added.
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
 
 

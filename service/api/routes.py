@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from fastapi import APIRouter, Depends
 from starlette.routing import Match
@@ -48,11 +49,13 @@ class Routes(APIRouter):
         role: Role | None = None,
         operation_id: str | None = None,
         responses: dict[int | str, dict[str, Any]] | None = None,
+        also: dict[int, str] | None = None,
         **more: Any,
     ) -> Callable[[_Operation], _Operation]:
         """Adds the operation of a `call`, such as `GET /jobs`, for callers with this role. `errors` are its own
         problems, beside those of every call and of the ids in its path. The `operation_id` is by default the name of
-        the function, as JavaScript would write it."""
+        the function, as JavaScript would write it. `also` describes other statuses with the same answer. The status is
+        by default 204 for an operation that returns nothing, and 200 for any other."""
         method, path = call.split(" ")
         self._starts = (*self._starts, f"{self.prefix}{path}".partition("{")[0])
         of_ids = [error for part, error in _OF_IDS.items() if part in self.prefix + path]
@@ -60,18 +63,34 @@ class Routes(APIRouter):
             more["dependencies"] = [Depends(needs(role))]
 
         def add(function: _Operation) -> _Operation:
+            answer = get_type_hints(function, include_extras=True)["return"]
+            status = more.pop("status_code", HTTPStatus.NO_CONTENT if answer is type(None) else HTTPStatus.OK)
+            others: dict[int | str, dict[str, Any]] = {
+                int(other): {"model": answer, "description": text} for other, text in (also or {}).items()
+            }
             self.add_api_route(
                 path,
-                written(function, status=more.get("status_code") or 200, model=more.get("response_model")),
+                written(function, status=status, model=more.get("response_model")),
                 methods=[method],
+                status_code=status,
                 summary=summary,
                 operation_id=operation_id or _camel(function.__name__),
-                responses={**(responses or {}), **documented(*of_ids, *errors)},
+                responses={**others, **(responses or {}), **documented(*of_ids, *errors)},
                 **more,
             )
             return function
 
         return add
+
+    def reader(self, *call: Any, **more: Any) -> Callable[[_Operation], _Operation]:
+        """Adds an operation as `on` does, for callers with the role of this name; so do the next two."""
+        return self.on(*call, role=Role.READER, **more)
+
+    def operator(self, *call: Any, **more: Any) -> Callable[[_Operation], _Operation]:
+        return self.on(*call, role=Role.OPERATOR, **more)
+
+    def admin(self, *call: Any, **more: Any) -> Callable[[_Operation], _Operation]:
+        return self.on(*call, role=Role.ADMIN, **more)
 
 
 def _camel(name: str) -> str:

@@ -15,7 +15,7 @@ from service.access.session import Cookie, Session, opened
 from service.access.token import Role
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, Exposure, ExposureDep, is_loopback
 from service.api.routes import Routes
-from service.api.statuses import CREATED, NOTHING
+from service.api.statuses import CREATED
 from service.db import audit_record
 from service.db.engine import writing
 
@@ -100,13 +100,8 @@ class SessionOut(BaseModel):
         return cls(who=token.name, token_id=token.id, role=token.role, way=way, expires_at=end)
 
 
-@router.on(
-    "POST ",
-    "Log in: exchange a token for a cookie",
-    NoLoginError,
-    UnencryptedLoginError,
-    role=Role.READER,
-    status_code=CREATED,
+@router.reader(
+    "POST ", "Log in: exchange a token for a cookie", NoLoginError, UnencryptedLoginError, status_code=CREATED
 )
 def log_in(
     request: Request, response: Response, database: DatabaseDep, exposure: ExposureDep, caller: CallerDep
@@ -124,12 +119,12 @@ def log_in(
     return SessionOut.of(caller, expires_at=session.expires_at)
 
 
-@router.on("GET ", "Show who you are", role=Role.READER)
+@router.reader("GET ", "Show who you are")
 def get_session(caller: CallerDep) -> SessionOut:
     return SessionOut.of(caller)
 
 
-@router.on("DELETE ", "Log out: end the session of the cookie", role=Role.READER, status_code=NOTHING)
+@router.reader("DELETE ", "Log out: end the session of the cookie")
 def log_out(request: Request, response: Response, database: DatabaseDep, caller: CallerDep) -> None:
     """A copy of the cookie is worth nothing afterwards. Without a session it changes nothing."""
     if caller.session is not None:

@@ -9,28 +9,29 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from jobs.contract import WriterEngine
-from service.api.answers import Shown, made
+from service.api.answers import Declared, Shown, made
 from service.catalog.registration import Registration, Writers
 from service.catalog.table_secrets import masked
 from service.incidents.incident import IncidentState
-from service.lake.engine_sighting import Sightings
+from service.lake.engine_sighting import Sighting, Sightings
 from service.model.flink_restart import FlinkRestart
 
 
 class ClockDisagreementOut(BaseModel):
     """Two clocks by which writers name instants in turn."""
 
-    one_seconds: float = Field(description="From UTC to the one clock", examples=[0.2])
-    other_seconds: float = Field(description="From UTC to the other", examples=[-28800.4])
+    one_seconds: float = Field(description="Offset of the one clock from UTC", examples=[0.2])
+    other_seconds: float = Field(description="Offset of the other clock from UTC", examples=[-28800.4])
     since: datetime = Field(examples=["2026-01-01T12:00:00Z"])
 
 
 class ClockSetBackOut(BaseModel):
-    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+    """A clock was set back: instants appeared that are earlier than one that had completed before. The members describe
+    the first of them."""
 
     instant: str = Field(examples=["20260101115508123"])
     after: str = Field(description="The one that had completed before", examples=["20260101120003456"])
-    seconds: float = Field(description="By so much it is earlier", examples=[295.3])
+    seconds: float = Field(description="How much earlier it is", examples=[295.3])
     since: datetime = Field(description="When the first one appeared", examples=["2026-01-01T12:00:08Z"])
     instants: int = Field(description="How many there are", examples=[1])
 
@@ -40,7 +41,7 @@ class ClockOut(BaseModel):
     It counts writers' commits of two days, at most 100."""
 
     utc_offset_seconds: float | None = Field(
-        description="From UTC to the clock, zone included; null if no file of the timeline tells of it",
+        description="Offset of the clock from UTC, zone included; null if no file of the timeline tells of it",
         examples=[-28860.2],
     )
     zone_seconds: int | None = Field(description="What looks like a time zone in it", examples=[-28800])
@@ -76,29 +77,15 @@ class FlinkOut(Shown):
     restart: FlinkRestart = Field(description="How it is started again after each stop", examples=["from-savepoint"])
 
 
-class SightingOut(Shown):
+class SightingOut(Shown, declared=Sighting):
     """The detection of an engine."""
 
     first_seen: datetime
     last_seen: datetime
-    instant: str | None = Field(
-        description="The latest instant with evidence; null if the evidence is in the table itself"
-    )
-    evidence: str = Field(
-        description="What shows that the engine writes the table", examples=["flink checkpoint in the commit"]
-    )
 
 
-class WritersOut(BaseModel):
+class WritersOut(Declared, declared=Writers):
     hudi_version: str | None
-    stopped: bool = Field(description="Declared: no writer is running", examples=[False])
-    retry_conflicts: bool = Field(
-        description="Declared: all writers write a batch again when it conflicts", examples=[False]
-    )
-    query_pruning_off: bool = Field(
-        description="Declared: Hudi's pruning by buckets is off wherever SQL reads the table", examples=[False]
-    )
-    engines: list[WriterEngine] | None = Field(description="As declared; null if not declared")
     flink: FlinkOut | None = Field(description="The Flink job that writes the table; null if not declared")
     detected: dict[WriterEngine, SightingOut] = Field(
         description="Detected on the table since `engines` was last declared", examples=[{}]

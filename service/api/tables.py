@@ -1,31 +1,33 @@
-"""/v1/tables"""
+"""/v1/tables, and registration as a declared state, for tools such as Terraform: /v1/tables/by-path"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Response
+from fastapi import Path, Query, Request, Response
 from sqlalchemy import Connection
 
 from jobs.contract import TableLock
 from jobs.storage.location import plain
-from service.access.errors import SecretKeyMissingError
-from service.access.token import Role
+from service.access.errors import SecretKeyMissingError, SecretUnreadableError
 from service.api.answers import PageOf
+from service.api.audit_objects import look
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
-from service.api.entity_tags import set_tag
+from service.api.entity_tags import check, set_tag
 from service.api.query_parameters import Asked, Glob
-from service.api.requests import SOME_TEXT, ReadersIn, TableChange, TableIn, WritersIn
+from service.api.requests import SOME_TEXT, TableChange, TableIn
 from service.api.routes import Routes
-from service.api.statuses import ACCEPTED, CREATED, NOTHING
+from service.api.statuses import ACCEPTED, CREATED
 from service.api.table_models import IndexOut, PollOut, TableDetected, TableOut
-from service.catalog import snapshot_store, table_store, watch_store
+from service.catalog import snapshot_store, table_secrets, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
+from service.db import audit_record
 from service.db.engine import reading, writing
 from service.events.database import Database
 from service.incidents import store
+from service.lake.location import canonical
 from service.model import storage_errors, table_errors
 from service.observation.lake_access import LakeAccess
 from service.queue import breaker_store
@@ -35,28 +37,29 @@ from service.registration import registry
 router = Routes(prefix="/v1/tables", tags=["tables"])
 
 TableId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["tbl_0f3c2a9d5e7b1c44"])]
-EXAMINATION_ERRORS = (
+STORAGE_ERRORS = (storage_errors.PathForbiddenError, storage_errors.StorageError, storage_errors.ReadersBusyError)
+READING_ERRORS = (
     table_errors.OptionNotAllowedError,
-    table_errors.LockUnavailableError,
     storage_errors.PathNotFoundError,
     table_errors.NotAHudiTableError,
     table_errors.TableUnsupportedError,
     storage_errors.StorageUnsupportedError,
-    storage_errors.PathForbiddenError,
+    *STORAGE_ERRORS,
+)
+_DECLARATION_ERRORS = (
+    table_errors.LockUnavailableError,
     table_errors.FlinkHostNotAllowedError,
     table_errors.BucketIndexContradictedError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
 )
-REGISTRATION_ERRORS = (*EXAMINATION_ERRORS, SecretKeyMissingError)
+_EXAMINATION_ERRORS = (*READING_ERRORS, *_DECLARATION_ERRORS)
+REGISTRATION_ERRORS = (*_EXAMINATION_ERRORS, SecretKeyMissingError)
 
 
-@router.on(
+@router.admin(
     "POST ",
     "Register a Hudi table",
     *REGISTRATION_ERRORS,
     table_errors.TableAlreadyRegisteredError,
-    role=Role.ADMIN,
     operation_id="registerTable",
     status_code=CREATED,
 )
@@ -67,10 +70,10 @@ def register(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: Call
     return shown(database, table)
 
 
-@router.on("POST /detect", "Show what a registration would find", *EXAMINATION_ERRORS, role=Role.ADMIN)
+@router.admin("POST /detect", "Show what a registration would find", *_EXAMINATION_ERRORS)
 def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: CallerDep) -> TableDetected:
     """Reads the table as a registration does, with the same refusals, and stores nothing."""
-    declared = _declarations(wanted, database, lake)
+    declared = registry.Declarations(**_declared(wanted, Writers(), database, lake))
     found = registry.detect(database, lake, wanted.base_path, declared, allowed_roots=caller.roots(lake))
     table, index = found.examination, found.examination.index
     return TableDetected(
@@ -82,7 +85,7 @@ def detect_table(wanted: TableIn, database: DatabaseDep, lake: LakeDep, caller: 
     )
 
 
-@router.on("GET ", "List the registered tables, in the order of their registration", role=Role.READER)
+@router.reader("GET ", "List the registered tables, in the order of their registration")
 def list_tables(
     database: DatabaseDep,
     *,
@@ -109,25 +112,68 @@ def list_tables(
     return PageOf[TableOut](items=items, next_cursor=page.next_cursor)
 
 
-@router.on("GET /{table_id}", "Show a table", role=Role.READER)
+@router.reader("GET /{table_id}", "Show a table")
 def get_table(table_id: TableId, database: DatabaseDep, response: Response) -> TableOut:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "table", table_id)
         return _outs(connection, [table_store.get(connection, table_id)])[0]
 
 
-@router.on(
+@router.admin(
+    "PUT /by-path",
+    "Register a table, or change it to these declarations",
+    *REGISTRATION_ERRORS,
+    also={CREATED: "No table was registered with this base path before"},
+)
+def put_table_by_path(
+    wanted: TableIn, *, database: DatabaseDep, lake: LakeDep, caller: CallerDep, request: Request, response: Response
+) -> TableOut:
+    """The same body again changes nothing, and returns the same table. The base path may be spelt in any way. `name`
+    and `index` keep their values if left out, as they were detected; everything else gets its default then."""
+    base_path = lake.readers.run(canonical, wanted.base_path)
+    condition = request.headers.get("if-match")
+    with reading(database.engine) as connection:
+        table_id = table_store.find(connection, base_path)
+    if table_id is None:
+        check(condition, (None, None), creates=True)
+        try:
+            table = register_table(wanted, database, lake, caller)
+        except table_errors.TableAlreadyRegisteredError as error:
+            # Another call has registered it meanwhile.
+            table_id = str(error.extensions["table_id"])
+        else:
+            response.status_code = CREATED
+            response.headers["Location"] = f"/v1/tables/{table.id}"
+            return shown(database, table)
+    table = _changed(table_id, wanted, database=database, lake=lake, caller=caller, condition=condition)
+    response.headers["Location"] = f"/v1/tables/{table_id}"
+    with reading(database.engine) as connection:
+        set_tag(response, connection, database.cipher, "table", table_id)
+    return shown(database, table)
+
+
+def _changed(
+    table_id: str, wanted: TableIn, *, database: Database, lake: LakeAccess, caller: Caller, condition: str | None
+) -> Registration:
+    with reading(database.engine) as connection:
+        stored = table_store.get(connection, table_id)
+        check(condition, look(connection, database.cipher, "table", table_id), creates=True)
+    audit_record.exists("table", table_id)
+    changes = _differences(wanted, stored, database, lake)
+    if not changes:
+        return stored
+    table = registry.change(database, lake, table_id, changes, allowed_roots=caller.roots(lake))
+    lake.poll_requests.ask(table_id)
+    return table
+
+
+@router.admin(
     "PATCH /{table_id}",
     "Change the declarations of a table",
     SecretKeyMissingError,
     table_errors.OptionNotAllowedError,
-    table_errors.LockUnavailableError,
-    storage_errors.PathForbiddenError,
-    table_errors.FlinkHostNotAllowedError,
-    table_errors.BucketIndexContradictedError,
-    storage_errors.StorageError,
-    storage_errors.ReadersBusyError,
-    role=Role.ADMIN,
+    *_DECLARATION_ERRORS,
+    *STORAGE_ERRORS,
 )
 def change_table(
     table_id: TableId, wanted: TableChange, database: DatabaseDep, lake: LakeDep, caller: CallerDep
@@ -141,11 +187,11 @@ def change_table(
     return shown(database, table)
 
 
-@router.on("POST /{table_id}/poll", "Have a table polled now", role=Role.OPERATOR, status_code=ACCEPTED)
+@router.operator("POST /{table_id}/poll", "Have a table polled now", status_code=ACCEPTED)
 def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollOut:
-    """Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often; and
-    has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the table's
-    snapshot and problems."""
+    """Reads the table within moments, even if its polls fail and have therefore become rare. Jobs of the table that
+    wait because earlier attempts failed are tried again. What the poll finds shows in the table's snapshot and
+    problems."""
     with writing(database.engine) as connection:
         watch_store.get(connection, table_id)
         breaker_store.mended(connection, table_id, database.clock())
@@ -153,30 +199,17 @@ def poll_table(table_id: TableId, database: DatabaseDep, lake: LakeDep) -> PollO
     return PollOut(table_id=table_id, is_new=lake.poll_requests.ask(table_id, insists=True))
 
 
-@router.on(
-    "DELETE /{table_id}", "Unregister a table", table_errors.TableBusyError, role=Role.ADMIN, status_code=NOTHING
-)
+@router.admin("DELETE /{table_id}", "Unregister a table", table_errors.TableBusyError)
 def unregister_table(table_id: TableId, database: DatabaseDep) -> None:
     """Deletes the registration and the ended jobs. Does not touch the table's data."""
     registry.unregister(database.engine, table_id)
 
 
 def register_table(wanted: TableIn, database: Database, lake: LakeAccess, caller: Caller) -> Registration:
-    declared = _declarations(wanted, database, lake)
+    declared = registry.Declarations(**_declared(wanted, Writers(), database, lake))
     table = registry.register(database, lake, wanted.base_path, declared, allowed_roots=caller.roots(lake))
     lake.poll_requests.ask(table.id)
     return table
-
-
-def _declarations(wanted: TableIn, database: Database, lake: LakeAccess) -> registry.Declarations:
-    return registry.Declarations(
-        name=wanted.name,
-        index=wanted.index.to_contract() if wanted.index else None,
-        lock=wanted.lock.to_contract(),
-        writers=declared_writers(wanted.writers, Writers(), database, lake),
-        readers=declared_readers(wanted.readers),
-        hudi_options=wanted.hudi_options,
-    )
 
 
 def shown(database: Database, table: Registration) -> TableOut:
@@ -193,36 +226,64 @@ def _outs(connection: Connection, tables: Sequence[Registration]) -> list[TableO
     ]
 
 
-def declared_writers(wanted: WritersIn | None, stored: Writers, database: Database, lake: LakeAccess) -> Writers:
-    """Returns the declared writers. Raises FlinkHostNotAllowedError."""
-    if wanted is None:
-        return Writers(engines_at=stored.engines_at)
-    if wanted.flink:
-        check_allowed(wanted.flink.rest_url, lake.flink_hosts)
-    return wanted.to_model(stored, database.clock())
-
-
-def declared_readers(wanted: ReadersIn | None) -> Readers:
-    return Readers(wanted.hudi_version) if wanted else Readers()
-
-
 def _changes(wanted: TableChange, stored: Registration, database: Database, lake: LakeAccess) -> dict[str, Any]:
     """Returns the members that were sent."""
-    changes: dict[str, Any] = {}
-    sent = wanted.model_fields_set
-    if "name" in sent:
-        changes["name"] = wanted.name
-    if "index" in sent:
-        changes["index"] = wanted.index.to_contract() if wanted.index else None
-    if "lock" in sent:
-        changes["lock"] = wanted.lock.to_contract() if wanted.lock else TableLock()
-    if "writers" in sent:
-        writers = declared_writers(wanted.writers, stored.writers, database, lake)
-        # A new declaration of the engines discards earlier detections.
-        declares_engines = wanted.writers is not None and wanted.writers.engines is not None
-        changes["writers"] = replace(writers, engines_at=database.clock()) if declares_engines else writers
-    if "readers" in sent:
-        changes["readers"] = declared_readers(wanted.readers)
-    if "hudi_options" in sent:
-        changes["hudi_options"] = wanted.hudi_options or {}
+    declared = _declared(wanted, stored.writers, database, lake)
+    changes = {name: value for name, value in declared.items() if name in wanted.model_fields_set}
+    # A new declaration of the engines discards earlier detections.
+    if wanted.writers is not None and wanted.writers.engines is not None:
+        changes["writers"] = replace(changes["writers"], engines_at=database.clock())
     return changes
+
+
+def _differences(wanted: TableIn, stored: Registration, database: Database, lake: LakeAccess) -> dict[str, Any]:
+    """Returns the members that differ from what is stored. A masked value stands for the stored one."""
+    declared = _declared(wanted, Writers(), database, lake)
+    lock, writers = declared["lock"], declared["writers"]
+    same = {
+        "name": wanted.name in (None, stored.name),
+        "index": wanted.index is None or declared["index"] == stored.index,
+        "lock": replace(lock, options={}) == replace(stored.lock, options={})
+        and _are_same(lock.options, stored.lock.options, database),
+        "writers": _without_times(writers) == _without_times(stored.writers),
+        "readers": declared["readers"] == stored.readers,
+        "hudi_options": _are_same(wanted.hudi_options, stored.hudi_options, database),
+    }
+    # A new declaration of the engines discards earlier detections, any other does not.
+    declares_engines = writers.engines is not None and writers.engines != stored.writers.engines
+    engines_at = database.clock() if declares_engines else stored.writers.engines_at
+    declared["writers"] = replace(writers, engines_at=engines_at)
+    return {name: value for name, value in declared.items() if not same[name]}
+
+
+def _declared(wanted: TableIn | TableChange, before: Writers, database: Database, lake: LakeAccess) -> dict[str, Any]:
+    """Returns the declarations as a registration has them, by the names of its members. `before` are the declared
+    writers so far. Raises FlinkHostNotAllowedError."""
+    writers = Writers(engines_at=before.engines_at)
+    if wanted.writers is not None:
+        if wanted.writers.flink:
+            check_allowed(wanted.writers.flink.rest_url, lake.flink_hosts)
+        writers = wanted.writers.to_model(before, database.clock())
+    return {
+        "name": wanted.name,
+        "index": wanted.index.to_contract() if wanted.index else None,
+        "lock": wanted.lock.to_contract() if wanted.lock else TableLock(),
+        "writers": writers,
+        "readers": Readers(wanted.readers.hudi_version) if wanted.readers else Readers(),
+        "hudi_options": wanted.hudi_options or {},
+    }
+
+
+def _without_times(writers: Writers) -> Writers:
+    return replace(writers, declared_at=None, engines_at=None)
+
+
+def _are_same(sent: Mapping[str, str], stored: Mapping[str, str], database: Database) -> bool:
+    if sent.keys() != stored.keys():
+        return False
+    new = table_secrets.without_masks(sent, stored)
+    try:
+        return table_secrets.opened(database.cipher, {key: stored[key] for key in new}) == new
+    except SecretUnreadableError:
+        # The stored secret cannot be read; storing what was sent makes it readable.
+        return False

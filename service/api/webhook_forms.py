@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
@@ -14,10 +15,10 @@ from jobs.kinds.words import NO_NUL
 from jobs.redaction import MASK
 from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
-from service.api.answers import made
+from service.api.answers import Declared, made
 from service.api.requests import EVENT_TYPE, Moment, Request, Word
 from service.delivery.open_lineage import SCHEME
-from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, Webhook
+from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult, Webhook
 from service.events.event import EventType
 
 
@@ -83,52 +84,45 @@ class ReplayIn(Request, json_schema_extra={"examples": [{"since": "2026-01-01T00
     with_delivered: bool = Field(False, description="Also events that were delivered already")
 
 
-class WebhookOut(BaseModel):
-    id: str = Field(description="Id of the webhook", examples=["wh_5d0c9b8a7f6e4d3c"])
-    url: str = Field(description="Complete for admins only, because many services accept any caller that knows it")
+class WebhookOut(Declared, declared=Webhook):
     types: list[str]
     tables: list[str]
     headers: dict[str, str] = Field(description="The values are masked")
     description: str
     enabled: bool = Field(description="Whether anything is sent", examples=[True])
-    disabled_because: str | None = Field(description="Why nothing is sent; null if it is enabled")
-    disabled_at: datetime | None = Field(description="Since when nothing is sent")
-    failing_since: datetime | None = Field(description="The first failure after the last success")
-    last_success_at: datetime | None = Field(
-        description="When a message was last delivered", examples=["2026-01-01T12:00:00Z"]
-    )
     pending: int = Field(description="Deliveries that wait for an attempt or a retry", examples=[0])
     dead: int = Field(description="Deliveries that were given up and not replayed", examples=[0])
-    old_secret_until: datetime | None = Field(
-        description="Until then messages are also signed with the previous secret"
-    )
     created_at: datetime
     updated_at: datetime
 
     @classmethod
     def of(
-        cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], *, is_whole: bool
-    ) -> WebhookOut:
-        """`is_whole` shows the URL with its path."""
-        url = webhook.url if is_whole else _without_path(webhook.url)
-        return made(cls, webhook, **_state(webhook, cipher, counts), url=url)
+        cls, webhook: Webhook, cipher: SecretCipher, counts: Mapping[DeliveryState, int], *, is_whole: bool, **more: Any
+    ) -> Self:
+        """`is_whole` shows the URL with its path. `more` are the members that only a further model has."""
+        try:
+            names = list(json.loads(cipher.open(webhook.sealed_headers)))
+        except SecretUnreadableError:
+            names = []
+        return made(
+            cls,
+            webhook,
+            url=webhook.url if is_whole else _without_path(webhook.url),
+            headers=dict.fromkeys(names, MASK),
+            enabled=webhook.is_enabled,
+            pending=counts.get(DeliveryState.PENDING, 0),
+            dead=counts.get(DeliveryState.DEAD, 0),
+            **more,
+        )
 
 
 class WebhookCreated(WebhookOut):
     secret: str = Field(description="Secret for checking signatures. Not shown again", examples=["whsec_C2FVsBQIh..."])
 
-    @classmethod
-    def with_secret(
-        cls, webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int], secret: str
-    ) -> WebhookCreated:
-        return made(cls, webhook, **_state(webhook, cipher, counts), secret=secret)
 
-
-class DeliveryAttemptOut(BaseModel):
+class DeliveryAttemptOut(Declared, declared=SendResult):
     at: datetime
     milliseconds: int = Field(description="Until the status arrived, or the attempt was given up")
-    status: int | None = Field(description="HTTP status; null without an answer, and for Kafka", examples=[200])
-    error: str | None = Field(description="Why it failed; null for an answer of HTTP")
     response: str = Field(description="The beginning of the answer's body; for Kafka, partition and offset")
     retry_at: datetime | None = Field(description="When it is tried again; null if it is not")
 
@@ -141,18 +135,9 @@ class DeliveryAttemptOut(BaseModel):
         )
 
 
-class DeliveryOut(BaseModel):
-    id: str = Field(description="Id of the delivery", examples=["dlv_9c1d3e5f7a2b4c6d"])
+class DeliveryOut(Declared, declared=Delivery):
     webhook_id: str
-    event_id: str = Field(
-        description="The `webhook-id` of the message, the same in every attempt and replay",
-        examples=["evt_3b0f2a9d5e7b1c44"],
-    )
-    event_type: str = Field(description="Type of the event", examples=["commit.published"])
     table_id: str | None
-    state: DeliveryState = Field(
-        description="`pending`, `delivered`, or `dead`: given up unless replayed", examples=["delivered"]
-    )
     created_at: datetime
     ended_at: datetime | None
     attempts: list[DeliveryAttemptOut]
@@ -195,16 +180,3 @@ def _without_path(url: str) -> str:
     if split.scheme.removeprefix(SCHEME) not in ("http", "https") or (split.path in ("", "/") and not split.query):
         return url
     return f"{split.scheme}://{split.netloc}/{MASK}"
-
-
-def _state(webhook: Webhook, cipher: SecretCipher, counts: dict[DeliveryState, int]) -> dict[str, Any]:
-    try:
-        names = list(json.loads(cipher.open(webhook.sealed_headers)))
-    except SecretUnreadableError:
-        names = []
-    return {
-        "headers": dict.fromkeys(names, MASK),
-        "enabled": webhook.is_enabled,
-        "pending": counts.get(DeliveryState.PENDING, 0),
-        "dead": counts.get(DeliveryState.DEAD, 0),
-    }

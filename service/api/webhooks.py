@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import Path, Query, Response
-from sqlalchemy import Connection
 
 from service.access import errors as secret_errors
 from service.access.token import Role
@@ -16,7 +14,7 @@ from service.api.entity_tags import set_tag
 from service.api.query_parameters import AnyOf, Asked, Glob
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.api.statuses import ACCEPTED, CREATED, NOTHING
+from service.api.statuses import ACCEPTED, CREATED
 from service.api.webhook_forms import (
     BlockedOut,
     DeliveryOut,
@@ -50,11 +48,10 @@ _FORM_ERRORS = (
 )
 
 
-@router.on(
+@router.admin(
     "POST /webhooks",
     "Create a webhook: send events to a URL, or write them to a Kafka topic",
     *_FORM_ERRORS,
-    role=Role.ADMIN,
     status_code=CREATED,
 )
 def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, response: Response) -> WebhookCreated:
@@ -70,10 +67,10 @@ def create_webhook(wanted: WebhookIn, database: DatabaseDep, guard: GuardDep, re
         description=wanted.description,
     )
     response.headers["Location"] = f"/v1/webhooks/{created.webhook.id}"
-    return WebhookCreated.with_secret(created.webhook, database.cipher, {}, created.secret)
+    return WebhookCreated.of(created.webhook, database.cipher, {}, is_whole=True, secret=created.secret)
 
 
-@router.on("GET /webhooks", "List the webhooks", role=Role.READER)
+@router.reader("GET /webhooks", "List the webhooks")
 def list_webhooks(
     database: DatabaseDep,
     caller: CallerDep,
@@ -90,24 +87,29 @@ def list_webhooks(
     with reading(database.engine) as connection:
         page = webhook_store.page(connection, asked, description=description, enabled=enabled, failing=failing)
         counts = delivery_store.open_counts(connection, [webhook.id for webhook in page.items])
-    return PageOf[WebhookOut].of_page(page, lambda each: _out(each, database, caller, counts.get(each.id, {})))
+    is_whole = caller.may(Role.ADMIN)
+    return PageOf[WebhookOut].of_page(
+        page, lambda each: WebhookOut.of(each, database.cipher, counts.get(each.id, {}), is_whole=is_whole)
+    )
 
 
-@router.on("GET /webhooks/{webhook_id}", "Show a webhook", role=Role.READER)
+@router.reader("GET /webhooks/{webhook_id}", "Show a webhook")
 def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep, response: Response) -> WebhookDetail:
     with reading(database.engine) as connection:
         set_tag(response, connection, database.cipher, "webhook", webhook_id)
-        shown = _shown(connection, database, caller, webhook_store.get(connection, webhook_id))
+        webhook = webhook_store.get(connection, webhook_id)
+        counts = delivery_store.open_counts(connection, [webhook_id])
         blocking = delivery_store.blocking(connection, webhook_id, _MOST_BLOCKED)
         attempts = delivery_store.attempts(connection, [delivery.id for delivery, _ in blocking])
     blocked = [
         BlockedOut(delivery=DeliveryOut.of(delivery, attempts.get(delivery.id, [])), waiting_behind=behind)
         for delivery, behind in blocking
     ]
-    return WebhookDetail(**shown.model_dump(), blocked=blocked)
+    is_whole = caller.may(Role.ADMIN)
+    return WebhookDetail.of(webhook, database.cipher, counts.get(webhook_id, {}), is_whole=is_whole, blocked=blocked)
 
 
-@router.on("PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS, role=Role.ADMIN)
+@router.admin("PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS)
 def change_webhook(
     webhook_id: WebhookId, wanted: WebhookChange, database: DatabaseDep, guard: GuardDep, caller: CallerDep
 ) -> WebhookOut:
@@ -115,37 +117,31 @@ def change_webhook(
     sent = wanted.model_dump(include=wanted.model_fields_set)
     changes = {name: tuple(value) if isinstance(value, list) else value for name, value in sent.items()}
     webhook = flows.change(database, guard, webhook_id=webhook_id, changes=changes)
-    with reading(database.engine) as connection:
-        return _shown(connection, database, caller, webhook)
+    return _shown(webhook, database, caller)
 
 
-@router.on("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries", role=Role.ADMIN, status_code=NOTHING)
+@router.admin("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries")
 def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
     flows.remove(database, webhook_id)
 
 
-@router.on(
-    "POST /webhooks/{webhook_id}/enable", "Enable a webhook, and retry pending deliveries at once", role=Role.OPERATOR
-)
+@router.operator("POST /webhooks/{webhook_id}/enable", "Enable a webhook, and retry pending deliveries at once")
 def enable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     """Does not send the events from the time while it was disabled; a replay sends them."""
     webhook = flows.enable(database, webhook_id)
-    with reading(database.engine) as connection:
-        return _shown(connection, database, caller, webhook)
+    return _shown(webhook, database, caller)
 
 
-@router.on("POST /webhooks/{webhook_id}/disable", "Disable a webhook", role=Role.OPERATOR)
+@router.operator("POST /webhooks/{webhook_id}/disable", "Disable a webhook")
 def disable_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep) -> WebhookOut:
     webhook = flows.disable(database, webhook_id, because=f"{caller.name} disabled it.")
-    with reading(database.engine) as connection:
-        return _shown(connection, database, caller, webhook)
+    return _shown(webhook, database, caller)
 
 
-@router.on(
+@router.operator(
     "POST /webhooks/{webhook_id}/test",
     "Send a test event to a webhook",
     delivery_errors.WebhookDisabledError,
-    role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
@@ -153,27 +149,23 @@ def test_webhook(webhook_id: WebhookId, database: DatabaseDep) -> DeliveryOut:
     return _delivery(database, flows.test(database, webhook_id))
 
 
-@router.on(
-    "POST /webhooks/{webhook_id}/rotate-secret",
-    "Give a webhook a new secret",
-    secret_errors.SecretKeyMissingError,
-    role=Role.ADMIN,
+@router.admin(
+    "POST /webhooks/{webhook_id}/rotate-secret", "Give a webhook a new secret", secret_errors.SecretKeyMissingError
 )
 def rotate_webhook_secret(webhook_id: WebhookId, database: DatabaseDep) -> WebhookCreated:
     """For a day messages carry the signatures of both secrets."""
     created = flows.rotate_secret(database, webhook_id)
     with reading(database.engine) as connection:
         counts = delivery_store.open_counts(connection, [webhook_id])
-    return WebhookCreated.with_secret(
-        created.webhook, database.cipher, dict(counts.get(webhook_id, {})), created.secret
+    return WebhookCreated.of(
+        created.webhook, database.cipher, counts.get(webhook_id, {}), is_whole=True, secret=created.secret
     )
 
 
-@router.on(
+@router.operator(
     "POST /webhooks/{webhook_id}/replay",
     "Send missed events to a webhook",
     delivery_errors.WebhookDisabledError,
-    role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDep) -> ReplayOut:
@@ -185,7 +177,7 @@ def replay_webhook(webhook_id: WebhookId, wanted: ReplayIn, database: DatabaseDe
     return ReplayOut(replayed=replayed.count, is_complete=replayed.is_complete)
 
 
-@router.on("GET /webhooks/{webhook_id}/deliveries", "List the deliveries to a webhook, newest first", role=Role.READER)
+@router.reader("GET /webhooks/{webhook_id}/deliveries", "List the deliveries to a webhook, newest first")
 def list_deliveries(
     webhook_id: WebhookId,
     database: DatabaseDep,
@@ -201,18 +193,17 @@ def list_deliveries(
     return PageOf[DeliveryOut].of_page(page, lambda each: DeliveryOut.of(each, attempts.get(each.id, [])))
 
 
-@router.on("GET /deliveries/{delivery_id}", "Show a delivery and its attempts", role=Role.READER)
+@router.reader("GET /deliveries/{delivery_id}", "Show a delivery and its attempts")
 def get_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
     with reading(database.engine) as connection:
         delivery = delivery_store.get(connection, delivery_id)
     return _delivery(database, delivery)
 
 
-@router.on(
+@router.operator(
     "POST /deliveries/{delivery_id}/replay",
     "Send an event again",
     delivery_errors.WebhookDisabledError,
-    role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
@@ -220,11 +211,10 @@ def replay_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryO
     return _delivery(database, flows.replay_one(database, delivery_id))
 
 
-@router.on(
+@router.operator(
     "POST /deliveries/{delivery_id}/skip",
     "Give up a delivery that holds others up",
     delivery_errors.DeliveryEndedError,
-    role=Role.OPERATOR,
     status_code=ACCEPTED,
 )
 def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut:
@@ -233,13 +223,10 @@ def skip_delivery(delivery_id: DeliveryId, database: DatabaseDep) -> DeliveryOut
     return _delivery(database, flows.skip(database, delivery_id))
 
 
-def _shown(connection: Connection, database: Database, caller: Caller, webhook: Webhook) -> WebhookOut:
-    counts = delivery_store.open_counts(connection, [webhook.id])
-    return _out(webhook, database, caller, counts.get(webhook.id, {}))
-
-
-def _out(webhook: Webhook, database: Database, caller: Caller, counts: Mapping[DeliveryState, int]) -> WebhookOut:
-    return WebhookOut.of(webhook, database.cipher, dict(counts), is_whole=caller.may(Role.ADMIN))
+def _shown(webhook: Webhook, database: Database, caller: Caller) -> WebhookOut:
+    with reading(database.engine) as connection:
+        counts = delivery_store.open_counts(connection, [webhook.id])
+    return WebhookOut.of(webhook, database.cipher, counts.get(webhook.id, {}), is_whole=caller.may(Role.ADMIN))
 
 
 def _delivery(database: Database, delivery: Delivery) -> DeliveryOut:

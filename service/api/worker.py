@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 
 import anyio
@@ -47,10 +48,10 @@ _POLL_SECONDS = 1.0
 _VERIFICATION_SECONDS = 5.0
 
 
-@router.on("POST /announcements", "Say what a worker is and waits for", status_code=NOTHING)
+@router.on("POST /announcements", "Say what a worker is and waits for")
 def announce_worker(wanted: AnnounceRequest, database: DatabaseDep, caller: CallerDep) -> None:
-    """For workers that take no jobs yet: their Spark is starting, or waits for executors. `GET /v1/workers` shows them.
-    The token must be made for the worker's group."""
+    """Announces a worker that takes no jobs yet, because its Spark is starting or waits for executors. `GET
+    /v1/workers` shows them. The token must be made for the worker's group."""
     info = _info(wanted.worker, caller)
     leasing.announce(database, wanted.worker_id, info)
 
@@ -77,10 +78,7 @@ async def lease_job(
     """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
     worker's group, and from then on the lease belongs to this token and worker."""
     info = _info(wanted.worker, caller)
-    await run_in_threadpool(leasing.announce, database, wanted.worker_id, info)
-    order = await _next_order(
-        wanted, info.group, database=database, lake=lake, queue=queue, caller=caller, request=request
-    )
+    order = await _next_order(wanted, info, database=database, lake=lake, queue=queue, caller=caller, request=request)
     if order is None:
         return Response(status_code=NOTHING)
     return LeaseOut(plan=order.to_json(), lease_seconds=queue.leases.lease.total_seconds())
@@ -88,7 +86,7 @@ async def lease_job(
 
 async def _next_order(
     wanted: LeaseRequest,
-    group: str,
+    info: WorkerInfo,
     *,
     database: Database,
     lake: LakeAccess,
@@ -96,6 +94,21 @@ async def _next_order(
     caller: Caller,
     request: Request,
 ) -> WorkOrder | None:
+    def announced() -> WorkOrder | None:
+        leasing.announce(database, wanted.worker_id, info)
+        return lease()
+
+    lease = partial(
+        leasing.lease,
+        database,
+        queue.leases,
+        worker_id=wanted.worker_id,
+        group=info.group,
+        permissions=lake.permissions,
+        token_id=caller.token_id,
+        only_submitted=wanted.only_submitted,
+    )
+    look: Callable[[], WorkOrder | None] = announced
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
     with database.notifier.listener() as listener:
@@ -104,16 +117,8 @@ async def _next_order(
             # A worker that died while waiting must not get a job.
             if await request.is_disconnected():
                 return None
-            order = await run_in_threadpool(
-                leasing.lease,
-                database,
-                queue.leases,
-                worker_id=wanted.worker_id,
-                group=group,
-                permissions=lake.permissions,
-                token_id=caller.token_id,
-                only_submitted=wanted.only_submitted,
-            )
+            order = await run_in_threadpool(look)
+            look = lease
             left = end - loop.time()
             if order is not None or left <= 0:
                 return order
@@ -166,14 +171,14 @@ async def report_result(
     )
     if not job.dry_run:
         lake.poll_requests.ask(job.table_id)
-        afterwards.add_task(registry.detect_again, database.engine, lake, job.table_id)
+        afterwards.add_task(registry.detect_after, database.engine, lake, job.table_id, job.kind)
     return ReportOut(state=job.state)
 
 
 async def _contradiction(
     database: Database, lake: LakeAccess, queue: QueueSettings, job_id: str, result: Result
 ) -> Problem | None:
-    """Returns what the timeline says against the result; None also if the storage does not answer in time."""
+    """Returns what the timeline says against the result. Returns None also if the storage does not answer in time."""
     read = partial(
         verification.contradiction,
         database.engine,

@@ -10,8 +10,7 @@ from fastapi import Query
 from pydantic import BaseModel, Field, StringConstraints
 
 from jobs.contract import DEFAULT_GROUP, WorkerState
-from service.access.token import Role
-from service.api.answers import ListOf
+from service.api.answers import Declared, ListOf
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.job_models import JobProblem
 from service.api.query_parameters import AnyOf, Since, Until
@@ -67,20 +66,13 @@ class WorkerOut(BaseModel):
         )
 
 
-class DemandOut(BaseModel):
-    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
+class DemandOut(Declared, declared=Demand):
+    """The demand in numbers, so that a scaler can take each by its path, and in a sentence. The members from
+    `work_seconds` on follow from a forecast."""
 
-    queued: int = Field(description="Queued jobs, also those that nothing can start yet")
-    startable: int = Field(description="Queued jobs that a free slot would take at once")
-    bytes: int = Field(description="Size of the tables of startable jobs, of each table once")
-    oldest_seconds: float = Field(description="How long the oldest startable job has been due")
-    running: int = Field(description="Jobs that workers hold")
     wanted_slots: int = Field(
         description="Slots with which no startable job would wait for one longer than the goal; at least `running`"
     )
-    slots: int = Field(description="Slots of the ready workers")
-    workers: int = Field(description="Ready workers that were seen within a minute")
-    waiting_workers: int = Field(description="Workers that start Spark, or wait for a first executor")
     goal_seconds: float = Field(description="How long a job may wait for a slot")
     work_seconds: float = Field(description="What the jobs that are due will take together")
     wait_seconds: float | None = Field(description="When the last of them will start; null without a slot")
@@ -93,7 +85,7 @@ class DemandOut(BaseModel):
     def of(cls, demand: Demand, outlook: GroupOutlook) -> DemandOut:
         return cls(
             **asdict(demand),
-            # Counted a moment later.
+            # The demand was counted a moment later.
             wanted_slots=min(max(outlook.wanted_slots, demand.running), demand.running + demand.startable),
             goal_seconds=outlook.goal_seconds,
             work_seconds=round(outlook.work_seconds, 3),
@@ -111,7 +103,7 @@ class DemandByGroup(BaseModel):
     )
 
 
-@router.on("GET ", "List the workers, most recently seen first", role=Role.READER)
+@router.reader("GET ", "List the workers, most recently seen first")
 def list_workers(
     database: DatabaseDep,
     *,
@@ -135,7 +127,7 @@ def list_workers(
     return ListOf[WorkerOut].of(wanted, WorkerOut.of)
 
 
-@router.on("GET /demand", "Show what each worker group needs, for a scaler", role=Role.READER)
+@router.reader("GET /demand", "Show what each worker group needs, for a scaler")
 def get_demand(
     database: DatabaseDep,
     monitoring: MonitoringDep,

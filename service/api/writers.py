@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.kinds.words import NO_NUL
 from service.access import token_store
-from service.access.token import Role
+from service.api.answers import made
 from service.api.dependencies import CALLBACK_PATH, DatabaseDep, Exposure, ExposureDep, LakeDep, caller_of
 from service.api.observed import CallbackOut, WriterOptionsOut
 from service.api.query_parameters import TOLERANT
@@ -88,7 +88,7 @@ def hudi_callback(
     return CallbackOut(table_id=received.table_id, is_new=received.is_new)
 
 
-@router.on("GET /tables/{table_id}/writer-options", "Show the options that a writer of a table needs", role=Role.READER)
+@router.reader("GET /tables/{table_id}/writer-options", "Show the options that a writer of a table needs")
 def get_writer_options(
     table_id: TableId,
     database: DatabaseDep,
@@ -99,8 +99,8 @@ def get_writer_options(
     services: ServicesQuery = "none",
     hudi_version: HudiVersionQuery = None,
 ) -> WriterOptionsOut:
-    """Options for writing beside this service: concurrency control with the table's own lock, the callback, no inline
-    services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL too."""
+    """Returns the options for writing beside this service: concurrency control with the table's own lock, the callback,
+    no inline services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL too."""
     with reading(database.engine) as connection:
         table = table_store.get(connection, table_id)
         stored = snapshot_store.find(connection, table_id)
@@ -116,7 +116,7 @@ def get_writer_options(
     return _shown(target, engine, database, exposure, request, delegates=services == "delegated")
 
 
-@router.on("GET /writer-options", "Show the options for a table that does not exist yet", role=Role.READER)
+@router.reader("GET /writer-options", "Show the options for a table that does not exist yet")
 def get_writer_options_of_new_table(
     database: DatabaseDep,
     exposure: ExposureDep,
@@ -135,7 +135,8 @@ def get_writer_options_of_new_table(
     services: ServicesQuery = "none",
     hudi_version: HudiVersionQuery = None,
 ) -> WriterOptionsOut:
-    """The same as for a registered table, and the options that the first writer fixes for good. Reads no storage."""
+    """Returns the same as for a registered table, and the options that the first writer fixes for good. Reads no
+    storage."""
     keys = _columns(record_key)
     hashed = _columns(hash_fields) or keys
     if num_buckets and not hashed:
@@ -172,13 +173,7 @@ def _shown(
         headers=f"Authorization:Bearer {_FILL_IN}" if needs_token else None,
     )
     secret = callback.key or (_FILL_IN if needs_token else None)
-    # An HTTP client of Hudi's sends credentials only from here, and only when asked for them.
+    # Hudi's HTTP client takes credentials only from the URL, and sends them only when asked.
     delegation_url = url.replace("://", f"://writer:{secret}@", 1) if secret else url
     found = writer_options(target, engine, callback=callback, manager=delegation_url if delegates else "")
-    return WriterOptionsOut(
-        engine=engine,
-        options=dict(found.options),
-        session_conf=dict(found.session_conf),
-        sql=dict(found.sql),
-        notes=list(found.notes),
-    )
+    return made(WriterOptionsOut, found, engine=engine)

@@ -120,7 +120,7 @@ def page(
         conditions += [_c.c.completed_at <= after.created_at, sa.or_(_c.c.completed_at < after.created_at, same_moment)]
     most = asked.limit + 1
     latest = (_c.c.completed_at.desc(), _c.c.id.desc())
-    # Each action takes one step in an index, however rare it is among the others.
+    # An index finds the next commit of each action in one step, however rare the action is.
     parts = [
         sa.select(_c.c.id).where(*conditions, *([_c.c.action == each] if each else [])).order_by(*latest).limit(most)
         for each in sorted(set(actions)) or _ANY

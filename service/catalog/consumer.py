@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.spec import Spec, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 @dataclass(frozen=True)
-class Consumer:
+class Consumer(Told):
     """A reader that follows a table's commits."""
 
     table_id: str
-    name: str
-    instant: str  # The requested time of the last commit that it has seen.
+    name: Annotated[str, Spec(examples=("orders-to-warehouse",))]
+    instant: Annotated[str, Spec("Requested time of the last commit that it has seen", examples=("20260101120000000",))]
     created_at: datetime
-    seen_at: datetime  # When it last said so.
+    seen_at: Annotated[datetime, Spec("When it reported last")]
 
     def expires_at(self, hours: int) -> datetime:
         """Returns when a silent consumer counts as gone; `hours` is a setting of the cleaning policy."""
@@ -29,5 +31,5 @@ class Consumer:
 
 
 def awaited(consumers: Iterable[Consumer], hours: int, now: datetime) -> list[Consumer]:
-    """Returns those that count, the one furthest behind first."""
+    """Returns the consumers that count, the one furthest behind first."""
     return sorted((each for each in consumers if not each.is_stale(hours, now)), key=lambda each: each.instant)

@@ -95,8 +95,8 @@ def settle(connection: Connection, table_id: str, *, next_decision_at: datetime)
 
 
 def defer(connection: Connection, table_id: str, *, next_decision_at: datetime, wanted: str) -> None:
-    """Records a decision to wait until other tables' jobs free the capacity `wanted`
-    (`service.scheduling.admission.capacity_wanted`); the table keeps its place."""
+    """Records a decision to wait until jobs of other tables free the capacity `wanted`
+    (`service.scheduling.admission.capacity_wanted`). The table keeps its place."""
     values = {"next_decision_at": next_decision_at, "deferred_for": wanted}
     connection.execute(_UPDATE, {"of_table": table_id, **values})
 

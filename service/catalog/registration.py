@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.contract import BucketIndex, JsonMapped, Table, TableLock, WriterEngine
+from jobs.spec import Spec
 from service.catalog.table_secrets import opened
 from service.lake.table import BucketIndexKind
 from service.model.flink_restart import FlinkRestart
@@ -34,10 +35,14 @@ class Writers(JsonMapped):
     """The owner's declarations about the table's writers."""
 
     hudi_version: str | None = None
-    stopped: bool = False  # Whether no writer is running.
-    retry_conflicts: bool = False  # Whether all writers write a batch again when it conflicts.
-    query_pruning_off: bool = False  # Whether Hudi's pruning by buckets is off wherever SQL reads the table.
-    engines: tuple[WriterEngine, ...] | None = None  # None if not declared.
+    stopped: Annotated[bool, Spec("Declared: no writer is running", examples=(False,))] = False
+    retry_conflicts: Annotated[
+        bool, Spec("Declared: all writers write a batch again when it conflicts", examples=(False,))
+    ] = False
+    query_pruning_off: Annotated[
+        bool, Spec("Declared: Hudi's pruning by buckets is off wherever SQL reads the table", examples=(False,))
+    ] = False
+    engines: Annotated[tuple[WriterEngine, ...] | None, Spec("The declared engines; null if not declared")] = None
     flink: FlinkWriter | None = None
     declared_at: datetime | None = None  # None if an earlier version of the service stored the declaration.
     engines_at: datetime | None = None  # When engines were declared *again*; earlier sightings do not count any more.
@@ -94,7 +99,7 @@ class Registration(Record):
 
     @property
     def flink_restart(self) -> FlinkRestart:
-        """The way in which Flink must start after file groups were replaced.
+        """Returns the way in which Flink must start after file groups were replaced.
 
         Hudi does not store the index of its writers, so Flink may have any, unless the owner has declared buckets or
         the file ids show them.

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
+from jobs.spec import Spec, Told
 from service.lake.table import TableType
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from service.lake.snapshot import TableSnapshot
 
 
 @dataclass(frozen=True)
-class Sample:
+class Sample(Told):
     """Some figures of a table at one time."""
 
-    at: datetime
-    log_bytes: int
-    base_bytes: int
-    delta_commits: int  # Writers' commits since the last compaction; 0 for a copy-on-write table.
-    file_groups: int
-    base_files: int
-    small_files: int
-    freed_bytes: int  # Bytes of files that are in no latest file slice.
-    timeline_commits: int  # Completed commits on the active timeline.
-    compacted_at: datetime | None = None  # Completion of the last compaction.
+    at: Annotated[datetime, Spec(examples=("2026-01-01T12:00:00Z",))]
+    log_bytes: Annotated[int, Spec("Size of the current log files, which wait for a compaction", examples=(4096,))]
+    base_bytes: Annotated[int, Spec("Size of the current base files", examples=(10240,))]
+    delta_commits: Annotated[
+        int, Spec("Commits of writers since the last compaction; 0 of a copy-on-write table", examples=(4,))
+    ]
+    file_groups: Annotated[int, Spec(examples=(8,))]
+    base_files: Annotated[int, Spec("Number of current base files", examples=(8,))]
+    small_files: Annotated[int, Spec("Base files below GROUNDSKEEPER_SMALL_FILE_BYTES", examples=(8,))]
+    freed_bytes: Annotated[int, Spec("Size of files in no latest slice: the most that cleaning could free")]
+    timeline_commits: Annotated[int, Spec("Completed commits on the active timeline", examples=(12,))]
+    compacted_at: Annotated[datetime | None, Spec("Completion of the last compaction")] = None
 
     @property
     def log_ratio(self) -> float | None:

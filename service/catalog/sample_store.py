@@ -12,10 +12,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.catalog.sample import Sample
 from service.db import schema
+from service.db.upsert import insert_into
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -39,7 +39,7 @@ def record(connection: Connection, table_id: str, sample: Sample) -> None:
 
 @cache
 def _upsert(dialect: str) -> sa.Insert:
-    statement = (postgresql.insert if dialect == "postgresql" else sqlite.insert)(_s)
+    statement = insert_into(dialect, _s)
     changes = {each.name: statement.excluded[each.name] for each in dataclasses.fields(Sample)}
     return statement.on_conflict_do_update(index_elements=["table_id", "step", "slot"], set_=changes)
 

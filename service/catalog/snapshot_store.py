@@ -61,8 +61,8 @@ KnownSnapshots = dict[str, tuple[bytes, TableSnapshot]]
 def every(
     connection: Connection, table_id: str | None = None, *, known: KnownSnapshots | None = None
 ) -> dict[str, TableSnapshot]:
-    """Returns the snapshots without their partitions, by table id, of all tables or of one. Only those that are not
-    `known` are built, and added there."""
+    """Returns the snapshots without their partitions, by table id, of all tables or of one. Only snapshots that are not
+    in `known` are built; they are added to it."""
     query = sa.select(_s.c.table_id, _s.c.taken_at, sa.cast(_s.c.summary, sa.Text).label("summary"))
     found: KnownSnapshots = {}
     for row in connection.execute(query if table_id is None else query.where(_s.c.table_id == table_id)):
@@ -150,7 +150,7 @@ def _completed(connection: Connection, snapshot: TableSnapshot) -> TableSnapshot
 
 
 def _number(name: str) -> sa.ColumnElement[int]:
-    # The value goes by way of text, since PostgreSQL would take it as an integer of 32 bits.
+    # The value is passed as text, since PostgreSQL would take it as an integer of 32 bits.
     return sa.func.coalesce(sa.cast(_p.c.state[name].as_string(), sa.BigInteger), 0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -45,6 +45,8 @@ def register(connection: Connection, table: Registration) -> None:
 # Every poll executes this statement, so it is built once.
 _GET = sa.select(_t).where(_t.c.id == sa.bindparam("of_table"))
 _GET_LOCKED = _GET.with_for_update()
+_PROFILE = sa.select(_t.c.profile).where(_t.c.id == sa.bindparam("of_table"))
+_UPDATE = _t.update().where(_t.c.id == sa.bindparam("of_table"))
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Registration:
@@ -88,8 +90,26 @@ def options(connection: Connection) -> Iterator[tuple[str, Mapping[str, str], Ma
         yield row.id, TableLock.from_json(row.lock).options, row.hudi_options
 
 
+def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, TableLock]:
+    """Returns the locks of these tables, by table id. Their secrets are sealed."""
+    if not table_ids:
+        return {}
+    query = sa.select(_t.c.id, _t.c.lock).where(_t.c.id.in_(list(table_ids)))
+    return {row.id: TableLock.from_json(row.lock) for row in connection.execute(query)}
+
+
 def change(connection: Connection, table: Registration) -> None:
     connection.execute(_t.update().where(_t.c.id == table.id).values(table.to_row("id", "created_at")))
+
+
+def profile_of(connection: Connection, table_id: str) -> Mapping[str, Any]:
+    """Returns the profile of a table, an empty one if it has none or is gone."""
+    return connection.execute(_PROFILE, {"of_table": table_id}).scalar_one_or_none() or {}
+
+
+def set_profile(connection: Connection, table_id: str, profile: Mapping[str, Any]) -> None:
+    """Replaces the profile alone: nothing else of the table may go back to what it was when its files were read."""
+    connection.execute(_UPDATE, {"of_table": table_id, "profile": dict(profile)})
 
 
 def unregister(connection: Connection, table_id: str) -> None:

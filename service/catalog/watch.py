@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import Annotated
 
-from jobs.contract import TableLock
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from jobs.contract import Problem
-    from service.lake.engine_sighting import Sightings
-    from service.lake.table_lock import SeenLock
+from jobs.contract import Problem, TableLock
+from jobs.spec import Spec, Told
+from service.lake.engine_sighting import Sightings
+from service.lake.table_lock import SeenLock
 
 
 @dataclass(frozen=True)
-class Watch:
+class Watch(Told):
     """The result of the last poll of a table. Before the first one, all fields with a default have it."""
 
     table_id: str
     base_path: str
-    next_poll_at: datetime
+    next_poll_at: Annotated[datetime, Spec("When it is polled next", examples=("2026-01-01T12:01:00Z",))]
     timeline_path: str | None = None
     fingerprint: str | None = None  # Computed from the timeline's file names: the same as long as nothing happens.
-    looked_at: datetime | None = None  # When the poll began that found the fingerprint.
+    looked_at: Annotated[datetime | None, Spec("Time of the last poll that found the timeline changed")] = None
     active_from: str | None = None  # The oldest instant of the active timeline.
     schema_digest: str | None = None
     has_pending: bool = False
-    gap_at: datetime | None = None  # Instants were archived before a poll saw them, in a format that is not read here.
-    failures: int = 0  # Failed polls since the last successful one.
+    gap_at: Annotated[
+        datetime | None, Spec("Time at which instants were last found to be archived before a poll saw them")
+    ] = None
+    failures: Annotated[int, Spec("Failed polls since the last successful one", examples=(0,))] = 0
     failing_since: datetime | None = None
     error: Problem | None = None  # The last failure.
     has_late_files: bool = False  # Such an incident stands, so a poll has to do more than read the timeline.

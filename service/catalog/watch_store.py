@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -45,27 +46,24 @@ def claim(
     without: Collection[str] = (),
     failing_again_at: datetime | None = None,
 ) -> list[Watch]:
-    """Claims at most `limit` tables that are requested or due, requested ones first, then longest due; none of
-    `without`. Requests count for tables whose last poll succeeded, unless somebody `insisted`: a writer whose table
-    cannot be read must not be able to have it read all the time.
+    """Claims at most `limit` tables that are requested or due, except those in `without`. Requested tables come first,
+    then those that have been due for the longest time. Requests count for tables whose last poll succeeded, unless
+    somebody `insisted`: a writer whose table cannot be read must not be able to have it read all the time.
 
-    Claimed tables are due again at `next_poll_at`, those whose polls fail at `failing_again_at` if that is given. So
-    claims need no release, and a table whose claimer dies is only polled later. Concurrent calls are safe: on
+    Claimed tables are due again at `next_poll_at`; if `failing_again_at` is given, those whose polls fail are due then.
+    So claims need no release, and a table whose claimer dies is only polled later. Concurrent calls are safe: on
     PostgreSQL each skips the rows that another has locked.
     """
-    is_due = _w.c.next_poll_at <= now
-    is_requested = _w.c.table_id.in_(requested) & ((_w.c.failures == 0) | _w.c.table_id.in_(insisted))
-    due = sa.select(_w.c.table_id).where(_w.c.table_id.not_in(without)).limit(limit).with_for_update(skip_locked=True)
+    given: dict[str, Any] = {
+        "now": now,
+        "again_at": next_poll_at,
+        "failing_again_at": failing_again_at or next_poll_at,
+        "most": limit,
+        "without": list(without),
+    }
     if requested:
-        due = due.where(sa.or_(is_due, is_requested)).order_by(sa.case((is_requested, 0), else_=1), _w.c.next_poll_at)
-    else:
-        due = due.where(is_due).order_by(_w.c.next_poll_at)
-    again_at: Any = next_poll_at
-    if failing_again_at is not None:
-        times = [sa.literal(each, schema.UtcDateTime) for each in (failing_again_at, next_poll_at)]
-        again_at = sa.case((_w.c.failures > 0, times[0]), else_=times[1])
-    claim_due = _w.update().where(_w.c.table_id.in_(due)).values(next_poll_at=again_at).returning(_w.c.table_id)
-    claimed = list(connection.execute(claim_due).scalars())
+        given |= {"requested": list(requested), "insisted": list(insisted)}
+    claimed = list(connection.execute(_claim_due(are_requested=bool(requested)), given).scalars())
     if not claimed:
         return []
     return [_watch(row) for row in connection.execute(_CLAIMED, {"claimed": claimed})]
@@ -81,8 +79,7 @@ def get(connection: Connection, table_id: str, *, for_update: bool = False) -> W
 
 def seen_lock(connection: Connection, table_id: str) -> SeenLock | None:
     """Returns the table's lock if the last poll found it held."""
-    columns = (_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder"))
-    row = connection.execute(sa.select(*columns).where(_s.c.table_id == table_id)).one_or_none()
+    row = connection.execute(_SEEN_LOCK, {"of_table": table_id}).one_or_none()
     return SeenLock(datetime.fromisoformat(row.since), row.holder) if row and row.since else None
 
 
@@ -161,6 +158,28 @@ _GET_LOCKED = _GET.with_for_update(of=_w)
 _CLAIMED = _joined().where(_w.c.table_id.in_(sa.bindparam("claimed", expanding=True)))
 _ENGINES = sa.select(_w.c.table_id, _w.c.engines).where(_w.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))
 _ANY_DUE = sa.select(_w.c.table_id).where(_w.c.next_poll_at <= sa.bindparam("now")).limit(1)
+_LOCK = [_s.c.summary["lock", name].as_string().label(name) for name in ("since", "holder")]
+_SEEN_LOCK = sa.select(*_LOCK).where(_s.c.table_id == sa.bindparam("of_table"))
+
+
+@cache
+def _claim_due(*, are_requested: bool) -> sa.Update:
+    def among(name: str) -> sa.ColumnElement[bool]:
+        return _w.c.table_id.in_(sa.bindparam(name, expanding=True))
+
+    is_due = _w.c.next_poll_at <= sa.bindparam("now")
+    due = sa.select(_w.c.table_id).where(sa.not_(among("without"))).limit(sa.bindparam("most"))
+    if are_requested:
+        is_requested = among("requested") & ((_w.c.failures == 0) | among("insisted"))
+        due = due.where(sa.or_(is_due, is_requested)).order_by(sa.case((is_requested, 0), else_=1), _w.c.next_poll_at)
+    else:
+        due = due.where(is_due).order_by(_w.c.next_poll_at)
+    again, failing_again = (sa.bindparam(name, type_=schema.UtcDateTime) for name in ("again_at", "failing_again_at"))
+    claimed = _w.update().where(_w.c.table_id.in_(due.with_for_update(skip_locked=True)))
+    next_at = sa.case((_w.c.failures > 0, failing_again), else_=again)
+    return claimed.values(next_poll_at=next_at).returning(_w.c.table_id)
+
+
 _POLLED = ("timeline_path", "fingerprint", "looked_at", "active_from", "schema_digest", "has_pending", "gap_at")
 _UPDATE = _w.update().where(_w.c.table_id == sa.bindparam("of_table")).values(**_WELL)
 

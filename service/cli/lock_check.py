@@ -1,4 +1,4 @@
-"""The look of `groundskeeper doctor` at the locks of the tables, through the service's lock desk."""
+"""Checks the locks of the tables for `groundskeeper doctor`, through the service's lock desk."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ASK_WORKER = "Workers ask the servers of locks: groundskeeper jobs run cleaning
 
 
 def check_locks(service: Connection) -> Iterator[Check]:
-    """Yields a check for each table whose lock cannot be read, or is held by nobody that seems to be alive; otherwise
-    one with the numbers. At most 50 tables are looked at, those with a problem of the lock first."""
+    """Yields a check for each table whose lock cannot be read, or whose holder seems to be dead. If there is none, it
+    yields one check with the numbers. At most 50 tables are looked at, those with a problem of the lock first."""
     stuck, names, is_all = _tables(service)
     numbers, is_sound, until = dict.fromkeys(("free", "held", _ON_SERVER), 0), True, time.monotonic() + _SECONDS
     for table_id, name in names.items():
@@ -99,7 +99,7 @@ def _has_ended(lock: Json) -> bool:
 
 
 def _is_alive(lock: Json) -> bool:
-    # A holder that is known only by the end of its lock renews that.
+    # A holder of which only the end of its lock is known renews it before.
     return (
         any(job["holds"] for job in lock["jobs"])
         or any(writer["is_alive"] and writer["job_id"] is None for writer in lock["writers"])

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 # A command imports what it needs itself, so that the others start at once: the service takes seconds.
-from service.cli import config, manifests, tokens
+from service.cli import backup, config, manifests, tokens
 from service.cli.client import events, incidents, jobs, locks, policies, problems, tables, webhooks, workers
 from service.cli.database import Database, opened, shown
 from service.cli.doctor import doctor
@@ -98,6 +98,10 @@ def migrate(database: Database = None) -> None:
 
     engine = opened(database, may_create=True)
     typer.echo(f"The database {shown(engine)} is at revision {migrations.upgrade(engine)}.")
+
+
+app.command(rich_help_panel=_MACHINE)(backup.backup)
+app.command(rich_help_panel=_MACHINE)(backup.restore)
 
 
 @app.command()

@@ -23,7 +23,9 @@ def create_token(
     group: Annotated[
         list[str] | None, typer.Option(help="Worker group that a worker may join; repeat it for several")
     ] = None,
-    days: Annotated[float | None, typer.Option(min=0.001, max=36_500, help="It expires then. Default: never")] = None,
+    days: Annotated[
+        float | None, typer.Option(min=0.001, max=36_500, help="Days until it expires. Default: never")
+    ] = None,
     database: Database = None,
 ) -> None:
     """Create a token and print it once. Every call needs a token as soon as there is one."""

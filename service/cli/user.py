@@ -9,6 +9,6 @@ import os
 def user() -> str:
     try:
         name = getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in containers
+    except (KeyError, OSError):  # The user id has no name, as in containers.
         name = f"user {os.getuid()}"
     return f"{name} on the command line"

@@ -1,4 +1,4 @@
-// A line to paste into a shell.
+// A line to paste into a shell, and other texts to copy.
 
 import { h } from "./dom.js";
 
@@ -6,25 +6,30 @@ const SHOWN_MS = 2000;
 
 /** The line, with a button that copies it. `purpose` tells a screen reader which of several it is. */
 export function command(line, purpose) {
-  const code = h("code", {}, line);
-  const copy = (event) => copied(event.currentTarget, line);
-  return h("div", { class: "command", "data-key": "command" }, code, h("button", { type: "button", class: "small", "aria-label": `Copy the command: ${purpose}`, onclick: copy }, "Copy"));
+  const button = copyButton(line, `the command: ${purpose}`, "The command");
+  return h("div", { class: "command", "data-key": "command" }, h("code", {}, line), button);
 }
 
-async function copied(button, line) {
-  const said = (await isCopied(button, line)) ? "Copied" : "Selected";
+/** A button beside the element that shows the text. `what` tells a screen reader which of several texts it is. */
+export function copyButton(text, what, spoken = what) {
+  const copy = (event) => copied(event.currentTarget, text, spoken);
+  return h("button", { type: "button", class: "small", "aria-label": `Copy ${what}`, onclick: copy }, "Copy");
+}
+
+async function copied(button, text, what) {
+  const said = (await isCopied(button, text)) ? "Copied" : "Selected";
   button.textContent = said;
-  document.getElementById("spoken").textContent = said === "Copied" ? "The command is copied." : "The command is selected; copy it with the keyboard.";
+  document.getElementById("spoken").textContent = said === "Copied" ? `${what} is copied.` : `${what} is selected; copy it with the keyboard.`;
   setTimeout(() => (button.textContent = "Copy"), SHOWN_MS);
 }
 
-async function isCopied(button, line) {
+async function isCopied(button, text) {
   try {
-    await navigator.clipboard.writeText(line);
+    await navigator.clipboard.writeText(text);
     return true;
   } catch {
     // Browsers have no clipboard for pages without HTTPS, and may refuse it to others.
-    getSelection().selectAllChildren(button.previousElementSibling);
+    getSelection().selectAllChildren(button.parentElement.querySelector("code") ?? button.parentElement.nextElementSibling);
     return document.execCommand("copy");
   }
 }

@@ -1,6 +1,6 @@
 // The last lines of a job's log.
 
-import { get, jobPath, Refused } from "./api.js";
+import { get, jobPath, pathOf, Refused } from "./api.js";
 import { h } from "./dom.js";
 import { count, isActive, moment } from "./format.js";
 import { card, field, select } from "./components.js";
@@ -63,11 +63,16 @@ export class JobLog {
     return card(
       "log",
       "Log",
-      h("div", { class: "filters" }, field("Lines", select({ onchange: choose }, LEVELS, this.level))),
+      h(
+        "div",
+        { class: "filters" },
+        field("Lines", select({ onchange: choose }, LEVELS, this.level)),
+        h("a", { href: pathOf(`${this.path}.txt`).href, download: "" }, "Download the log"),
+      ),
       this.lines.length
         ? h("ol", { class: "log", tabindex: 0, "aria-label": "Log", "data-key": "lines" }, ...this.lines.map((line) => item(line, attempts.size > 1)))
         : h("p", { class: "quiet" }, "No such lines."),
-      this.lines.length === SHOWN && h("p", { class: "quiet" }, `The last ${count(SHOWN, "line")}. `, h("code", {}, "groundskeeper jobs log"), " prints all of them."),
+      this.lines.length === SHOWN && h("p", { class: "quiet" }, `The last ${count(SHOWN, "line")}; the file has all of them.`),
     );
   }
 }

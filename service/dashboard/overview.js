@@ -8,6 +8,7 @@ import { legend, matrix } from "./matrix.js";
 import { bucketNumber, field, link, select } from "./components.js";
 import { pauseNotice } from "./pause.js";
 import { Problems } from "./problems.js";
+import { may } from "./role.js";
 import { address } from "./route.js";
 import { Suggestions } from "./suggestions.js";
 
@@ -201,17 +202,9 @@ export function pending({ profile }) {
 }
 
 function noTables() {
-  return h(
-    "p",
-    { class: "quiet" },
-    "No table is registered yet. ",
-    h("code", {}, "groundskeeper tables add"),
-    " or ",
-    h("code", {}, "POST /v1/tables"),
-    " with its ",
-    h("code", {}, "base_path"),
-    " registers one; see the ",
-    link("docs", "API documentation"),
-    ".",
-  );
+  return [
+    h("p", { class: "quiet" }, "No table is registered yet."),
+    may("admin") && h("p", {}, link(address(["register"], {}), "Register a table")),
+    h("p", { class: "quiet" }, "So does ", h("code", {}, "groundskeeper tables add PATH"), " or ", h("code", {}, "POST /v1/tables"), "; see the ", link("docs", "API documentation"), "."),
+  ];
 }

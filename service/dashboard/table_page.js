@@ -3,6 +3,7 @@
 import { get, post, tablePath } from "./api.js";
 import { Active } from "./active.js";
 import { Commits } from "./commits.js";
+import { Declarations } from "./declarations.js";
 import { h } from "./dom.js";
 import { listed, moment } from "./format.js";
 import { Incidents } from "./incidents.js";
@@ -19,6 +20,7 @@ import { may } from "./role.js";
 import { TableState } from "./table_state.js";
 import { Trend } from "./trend.js";
 import { Upkeep } from "./upkeep.js";
+import { WriterOptions } from "./writer_options.js";
 
 export function tablePage(id, changed) {
   const active = new Active({ table_id: id });
@@ -34,6 +36,8 @@ export function tablePage(id, changed) {
   const lock = new Lock(id, changed);
   const upkeep = new Upkeep(id);
   const form = jobForm(changed);
+  const options = new WriterOptions(id, changed);
+  const declarations = new Declarations(id, changed);
   let table = null;
 
   async function load() {
@@ -69,8 +73,8 @@ export function tablePage(id, changed) {
       h(
         "div",
         { class: "columns", "data-key": "columns" },
-        h("div", { class: "stack" }, state.draw(), may("operator") && form.draw(table), lock.draw()),
-        h("div", { class: "stack" }, upkeep.draw(changed), facts(), columns(table.profile)),
+        h("div", { class: "stack" }, state.draw(), may("operator") && form.draw(table), lock.draw(), options.draw(table)),
+        h("div", { class: "stack" }, upkeep.draw(changed), facts(), may("admin") && declarations.draw(), columns(table.profile)),
       ),
       commits.draw(),
       recent.draw(null, changed),

@@ -33,7 +33,7 @@ export class Trend {
     this.isUnknown = false;
   }
 
-  /** It is asked for again only when the snapshot has changed, or the user wants another period. */
+  /** Loads the history again only if the snapshot has changed, or the user has chosen another period. */
   async load(snapshot) {
     const asked = `${snapshot?.taken_at} ${this.days}`;
     if (!snapshot || this.isUnknown || this.asked === asked) return;

@@ -207,7 +207,13 @@ def _sqlite(url: sa.URL) -> Engine:
         # A writer takes its lock at once. A deferred transaction that reads first and writes later fails with "database
         # is locked" when another one wrote in between, whatever the busy timeout.
         writes = connection.get_execution_options().get(_WRITES, False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+        try:
+            # SQLAlchemy takes as long for this as for a query.
+            connection.connection.driver_connection.execute(begin)  # type: ignore[union-attr]  # open, and SQLite's
+        except sqlite3.Error:
+            # Once more, for an error of its own.
+            connection.exec_driver_sql(begin)
 
     return engine
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import threading
-import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ from service.db import migrate
 from service.db.database_files import path_of
 from service.db.engine import reading, writing
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, GroundskeeperError, NotReadyError
+from service.model.paced import SECOND, Paced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-_REST_SECONDS = 1.0
 # A rest of 99 times the duration checks a database of any size for ever, for 1 % of the time.
 _INTEGRITY_REST = 99.0
 _INTEGRITY_WAIT_SECONDS = 1.0
@@ -33,14 +31,17 @@ class Probe:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._use = _Paced(self._try, lambda _took: _REST_SECONDS)
-        self._integrity = _Paced(
-            lambda: check_integrity(engine), lambda took: max(_REST_SECONDS, _INTEGRITY_REST * took)
+        self._use = Paced(lambda: _raised_by(self._try), "probe")
+        self._integrity = Paced(
+            lambda: _raised_by(lambda: check_integrity(engine)),
+            "integrity",
+            lambda took: max(SECOND, _INTEGRITY_REST * took),
         )
+        self._found: GroundskeeperError | None = None
 
     def outcome(self) -> Future[GroundskeeperError | None]:
         """Returns the reason why the database is not usable, or None: that of the last second, or of a new attempt."""
-        return self._use.outcome()
+        return self._use.latest()
 
     def _try(self) -> None:
         if not migrate.is_usable(self._engine):
@@ -59,9 +60,21 @@ class Probe:
         free = shutil.disk_usage(path.parent).free
         if free < _LEAST_FREE_BYTES:
             raise DatabaseUnavailableError(f"The disk of the database is full: {free} bytes are left.")
-        wait([self._integrity.outcome()], _INTEGRITY_WAIT_SECONDS)
-        if self._integrity.last:
-            raise self._integrity.last
+        integrity = self._integrity.latest()
+        wait([integrity], _INTEGRITY_WAIT_SECONDS)
+        # While a large file is read anew, the last outcome counts.
+        if integrity.done():
+            self._found = integrity.result()
+        if self._found:
+            raise self._found
+
+
+def _raised_by(check: Callable[[], None]) -> GroundskeeperError | None:
+    try:
+        check()
+    except GroundskeeperError as error:
+        return error
+    return None
 
 
 def check_integrity(engine: Engine) -> None:
@@ -91,35 +104,3 @@ def _sqlite_path(engine: Engine) -> Path | None:
         opened = connection.connection.driver_connection
         assert isinstance(opened, sqlite3.Connection)
         return path_of(opened)
-
-
-class _Paced:
-    """Runs a check in a thread of its own, for all who ask at the same time. After it has taken some seconds, its
-    outcome stands for `rest` of them."""
-
-    def __init__(self, check: Callable[[], None], rest: Callable[[float], float]) -> None:
-        self._check = check
-        self._rest = rest
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="probe")
-        self._guard = threading.Lock()
-        self._outcome: Future[GroundskeeperError | None] | None = None
-        self._stands_until = 0.0
-        self.last: GroundskeeperError | None = None
-
-    def outcome(self) -> Future[GroundskeeperError | None]:
-        with self._guard:
-            if self._outcome is None or (self._outcome.done() and time.monotonic() >= self._stands_until):
-                self._outcome = self._thread.submit(self._run)
-            return self._outcome
-
-    def _run(self) -> GroundskeeperError | None:
-        started = time.monotonic()
-        try:
-            self._check()
-            self.last = None
-        except GroundskeeperError as error:
-            self.last = error
-        finally:
-            ended = time.monotonic()
-            self._stands_until = ended + self._rest(ended - started)
-        return self.last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.dialects import postgresql, sqlite
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
 def insert(connection: Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
     """Returns an insertion that can say what happens if there is such a row (`on_conflict_do_nothing`)."""
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+    return insert_into(connection.dialect.name, table)
+
+
+def insert_into(dialect: str, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
 def upsert(
@@ -31,5 +36,12 @@ def upsert(
 
     Concurrent calls are executed one after the other.
     """
-    row = insert(connection, table).values(**key, **{**values, **(only_new or {})})
-    connection.execute(row.on_conflict_do_update(index_elements=list(key), set_=dict(values)))
+    statement = _upsert(connection.dialect.name, table, tuple(key), tuple(values))
+    connection.execute(statement, {**key, **values, **(only_new or {})})
+
+
+# To build such a statement takes longer than to execute it.
+@cache
+def _upsert(dialect: str, table: sa.Table, key: tuple[str, ...], values: tuple[str, ...]) -> sa.Insert:
+    row = insert_into(dialect, table)
+    return row.on_conflict_do_update(index_elements=key, set_={name: row.excluded[name] for name in values})

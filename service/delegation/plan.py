@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind
+from jobs.spec import Spec, Told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
 MOST_INSTANTS = 1000
 """Most instants that one request may name."""
@@ -132,23 +133,25 @@ class PlanRequest:
 
 
 @dataclass(frozen=True)
-class DelegatedPlan:
+class DelegatedPlan(Told):
     """A plan as stored. `requested_by` is the caller of the first request."""
 
-    id: str
-    base_path: str
-    service: DelegatedService
-    instant: str
-    is_metadata: bool
+    id: Annotated[str, Spec("Id of the plan", examples=("plan_3b0f2a9d5e7b1c44a1b2c3d4e5f60718",))]
+    base_path: Annotated[str, Spec(examples=("s3a://lake/orders",))]
+    service: Annotated[DelegatedService, Spec("The delegated service", examples=("compact",))]
+    instant: Annotated[str, Spec(examples=("20260101120000000",))]
+    is_metadata: Annotated[bool, Spec("A plan of the table's metadata table")]
     table_name: str
-    requested_by: str
+    requested_by: Annotated[str, Spec("The caller that delegated it", examples=("writer (4f0c9d2b71aa)",))]
     requested_at: datetime
-    last_requested_at: datetime
-    state: PlanState
+    last_requested_at: Annotated[
+        datetime, Spec("When it was last named by a request", examples=("2026-01-01T12:00:00Z",))
+    ]
+    state: Annotated[PlanState, Spec("State of the plan", examples=("waiting",))]
     table_id: str | None = None
     hints: ExecutionHints = field(default_factory=ExecutionHints)
-    because: str | None = None
-    job_id: str | None = None
+    because: Annotated[str | None, Spec("The reason for the state")] = None
+    job_id: Annotated[str | None, Spec("The last job that was submitted for it")] = None
     ended_at: datetime | None = None
 
 

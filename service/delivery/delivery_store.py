@@ -73,8 +73,8 @@ def page(
     """Returns a page of the webhook's deliveries, newest event first. Empty `states` select all; the times are those
     of the events."""
     query = QUERY.where(_d.c.webhook_id == webhook_id).order_by(_d.c.event_seq.desc()).limit(asked.limit + 1)
-    # The numbers of events follow their times but for moments, so the others need not be searched. PostgreSQL does not
-    # conclude from one side of the join to the other.
+    # The numbers of events are nearly in the order of their times, so the range of numbers limits the search. Both
+    # sides of the join get the condition, because PostgreSQL does not derive one from the other.
     numbers = (_d.c.event_seq, _e.c.seq)
     if asked.since is not None:
         first = _first_since(asked.since - MOST_DISORDER)
@@ -132,8 +132,8 @@ def open_counts(connection: Connection, webhook_ids: Iterable[str]) -> Mapping[s
 
 
 def blocking(connection: Connection, webhook_id: str, limit: int) -> list[tuple[Delivery, int]]:
-    """Returns the deliveries of a webhook that were tried in vain and will be tried again, the oldest event first, each
-    with the number of those that wait behind it in its delivery queue."""
+    """Returns the deliveries of a webhook that have failed and will be retried, the oldest event first, each with the
+    number of deliveries that wait behind it in its queue."""
     other = _d.alias("other")
     behind = (
         sa.select(sa.func.count())
@@ -155,8 +155,8 @@ def blocking(connection: Connection, webhook_id: str, limit: int) -> list[tuple[
 
 
 def give_up(connection: Connection, delivery: Delivery, *, now: datetime) -> bool:
-    """Ends a pending delivery as dead, and makes its queue due. Returns False if it has ended already. An attempt that
-    is under way is recorded, and changes nothing any more. The caller holds the outbox's lock."""
+    """Ends a pending delivery as dead, and makes its queue due. Returns False if it has ended already. An attempt in
+    progress is still recorded, but has no effect. The caller holds the outbox's lock."""
     queue_ids = list(connection.execute(sa.select(_d.c.lane_id).where(_d.c.id == delivery.id)).scalars())
     _lock(connection, queue_ids)
     ended = connection.execute(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _e = schema.events
+_KNOWN = sa.select(_e.c.id).where(_e.c.id.in_(sa.bindparam("ids", expanding=True)))
+_WRITE = _e.insert().returning(_e.c.seq, sort_by_parameter_order=True)
 
 # Any number that no other lock on the same database uses.
 _POSTGRESQL_LOCK = 7_202_611_002
@@ -49,12 +51,12 @@ def write(connection: Connection, events: Sequence[Event]) -> list[Published]:
         return []
     lock(connection)
     ids = [event.id for event in events]
-    known = set(connection.execute(sa.select(_e.c.id).where(_e.c.id.in_(ids))).scalars())
+    known = set(connection.execute(_KNOWN, {"ids": ids}).scalars())
     new = list({event.id: event for event in events if event.id not in known}.values())
     if not new:
         return []
     rows = connection.execute(
-        _e.insert().returning(_e.c.seq, sort_by_parameter_order=True),
+        _WRITE,
         [
             {
                 "id": event.id,

@@ -43,15 +43,7 @@ class AttemptRecord:
 
 def due(connection: Connection, now: datetime) -> list[Webhook]:
     """Returns the webhooks with delivery queues that can be claimed, the longest waiting first."""
-    waits = sa.select(_q.c.webhook_id, sa.func.min(_q.c.next_at).label("since")).where(_is_free(now))
-    longest = waits.group_by(_q.c.webhook_id).subquery()
-    query = (
-        sa.select(_w)
-        .join(longest, longest.c.webhook_id == _w.c.id)
-        .where(_w.c.disabled_because.is_(None))
-        .order_by(longest.c.since)
-    )
-    return [Webhook.of_row(row) for row in connection.execute(query)]
+    return [Webhook.of_row(row) for row in connection.execute(_DUE, {"now": now})]
 
 
 def claim(
@@ -166,9 +158,21 @@ def release(connection: Connection, ended: Mapping[int, datetime | None], *, cla
         )
 
 
-def _is_free(now: datetime) -> sa.ColumnElement[bool]:
+def _is_free(now: datetime | sa.BindParameter[datetime]) -> sa.ColumnElement[bool]:
     is_unclaimed = sa.or_(_q.c.claimed_until.is_(None), _q.c.claimed_until < now)
     return sa.and_(_q.c.next_at <= now, is_unclaimed)
+
+
+def _due() -> sa.Select[Any]:
+    free = _is_free(sa.bindparam("now", type_=schema.UtcDateTime))
+    waits = sa.select(_q.c.webhook_id, sa.func.min(_q.c.next_at).label("since")).where(free)
+    longest = waits.group_by(_q.c.webhook_id).subquery()
+    query = sa.select(_w).join(longest, longest.c.webhook_id == _w.c.id)
+    return query.where(_w.c.disabled_because.is_(None)).order_by(longest.c.since)
+
+
+# Every event makes the dispatcher execute this statement, so it is built once.
+_DUE = _due()
 
 
 def _published(row: sa.Row[Any]) -> Published:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from jobs.spec import Spec, Told
 from service.delivery import open_lineage
 from service.model.record import Record
 
@@ -20,21 +21,25 @@ if TYPE_CHECKING:
 class Webhook(Record):
     """An address that receives events. `sealed_...` are encrypted (`secret_cipher`)."""
 
-    id: str
-    url: str
+    id: Annotated[str, Spec("Id of the webhook", examples=("wh_5d0c9b8a7f6e4d3c",))]
+    url: Annotated[str, Spec("Complete for admins only, because many services accept any caller that knows it")]
     created_at: datetime
     updated_at: datetime
     sealed_secret: str  # The signing key.
     sealed_headers: str  # The caller's own headers, as a JSON object.
     sealed_old_secret: str | None = None  # The old signing key, which also signs until `old_secret_until`.
-    old_secret_until: datetime | None = None
+    old_secret_until: Annotated[
+        datetime | None, Spec("Until then messages are also signed with the previous secret")
+    ] = None
     types: tuple[str, ...] = ("*",)  # Globs, such as `job.*`.
     tables: tuple[str, ...] = ()  # Ids, or globs of names; if empty, all tables and events without a table.
     description: str = ""
-    disabled_because: str | None = None  # None while the webhook is enabled.
-    disabled_at: datetime | None = None
-    failing_since: datetime | None = None  # The first failure after the last success.
-    last_success_at: datetime | None = None
+    disabled_because: Annotated[str | None, Spec("Why nothing is sent; null if it is enabled")] = None
+    disabled_at: Annotated[datetime | None, Spec("Since when nothing is sent")] = None
+    failing_since: Annotated[datetime | None, Spec("The first failure after the last success")] = None
+    last_success_at: Annotated[
+        datetime | None, Spec("When a message was last delivered", examples=("2026-01-01T12:00:00Z",))
+    ] = None
 
     def evolve(self, **changes: Any) -> Webhook:
         return dataclasses.replace(self, **changes)
@@ -80,14 +85,21 @@ class DeliveryState(StrEnum):
 class Delivery(Record):
     """One event for one webhook."""
 
-    id: str
+    id: Annotated[str, Spec("Id of the delivery", examples=("dlv_9c1d3e5f7a2b4c6d",))]
     webhook_id: str
-    event_id: str
-    event_type: str
+    event_id: Annotated[
+        str,
+        Spec(
+            "The `webhook-id` of the message, the same in every attempt and replay", examples=("evt_3b0f2a9d5e7b1c44",)
+        ),
+    ]
+    event_type: Annotated[str, Spec("Type of the event", examples=("commit.published",))]
     seq: int
     created_at: datetime
     table_id: str | None = None
-    state: DeliveryState = DeliveryState.PENDING
+    state: Annotated[
+        DeliveryState, Spec("`pending`, `delivered`, or `dead`: given up unless replayed", examples=("delivered",))
+    ] = DeliveryState.PENDING
     tries: int = 0  # Starts again with a replay, like `first_tried_at`.
     first_tried_at: datetime | None = None
     ended_at: datetime | None = None
@@ -97,12 +109,12 @@ class Delivery(Record):
 
 
 @dataclass(frozen=True)
-class SendResult:
+class SendResult(Told):
     """Result of one attempt."""
 
     seconds: float
-    status: int | None = None  # None without an answer, and for Kafka.
-    error: str | None = None  # Why there is no answer.
+    status: Annotated[int | None, Spec("HTTP status; null without an answer, and for Kafka", examples=(200,))] = None
+    error: Annotated[str | None, Spec("Why it failed; null for an answer of HTTP")] = None
     retry_after: str | None = None  # The unparsed header.
     excerpt: str = ""  # The beginning of the body.
     is_acknowledged: bool = False  # Whether Kafka has accepted it.

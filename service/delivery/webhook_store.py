@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _w = schema.webhooks
+# Every transaction that publishes executes this statement, so it is built once.
+_ENABLED = sa.select(_w).where(_w.c.disabled_because.is_(None)).order_by(_w.c.created_at, _w.c.id)
 
 
 def add(connection: Connection, webhook: Webhook) -> None:
@@ -54,8 +56,7 @@ def page(
 
 
 def enabled(connection: Connection) -> list[Webhook]:
-    query = sa.select(_w).where(_w.c.disabled_because.is_(None)).order_by(_w.c.created_at, _w.c.id)
-    return [Webhook.of_row(row) for row in connection.execute(query)]
+    return [Webhook.of_row(row) for row in connection.execute(_ENABLED)]
 
 
 def locked(connection: Connection, webhook_ids: Iterable[str]) -> dict[str, Webhook]:

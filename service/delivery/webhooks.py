@@ -216,7 +216,7 @@ def replay(
 
 @contextmanager
 def _changing(database: Database) -> Iterator[Connection]:
-    """A transaction beside which no event is published. Afterwards it wakes those who send."""
+    """Opens a transaction during which no event is published, and afterwards wakes the dispatcher."""
     with writing(database.engine) as connection:
         outbox.lock(connection)
         yield connection

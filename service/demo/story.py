@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import sys
 import tempfile
@@ -83,6 +84,10 @@ def run(*, rows: int, keep: bool, as_json: bool) -> int:
         console.print(f"[red]The demo failed:[/red] {error}")
         findings = Findings()
     _summarise(console, findings)
+    if findings.ok:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        console.print(f"The logs and the table are in {folder}.", highlight=False)
     if as_json:
         sys.stdout.write(json.dumps(findings.to_json()) + "\n")
     return 0 if findings.ok else 1
@@ -245,9 +250,14 @@ def _seconds(job: dict[str, Any]) -> float:
     return round((finished - started).total_seconds(), 2)
 
 
-def _free_port() -> int:
+def _free_port(wanted: int = 8080) -> int:
+    """Returns the port that the commands of the README have by default, or another if that is taken."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            return _free_port(0)
         return int(probe.getsockname()[1])
 
 

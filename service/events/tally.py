@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from service.db import schema
-from service.db.upsert import insert
+from service.db.upsert import insert_into
 from service.events.event import EventType
 
 if TYPE_CHECKING:
@@ -69,12 +70,14 @@ def add(connection: Connection, counts: Iterable[Count]) -> None:
     ]
     if not rows:
         return
-    statement = insert(connection, _t).values(rows)
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["name", "labels"], set_={"value": _t.c.value + statement.excluded.value}
-        )
-    )
+    connection.execute(_add(connection.dialect.name), rows)
+
+
+@cache
+def _add(dialect: str) -> sa.Insert:
+    statement = insert_into(dialect, _t)
+    more = {"value": _t.c.value + statement.excluded.value}
+    return statement.on_conflict_do_update(index_elements=["name", "labels"], set_=more)
 
 
 def every(connection: Connection) -> Tallies:

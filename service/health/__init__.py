@@ -1,1 +1,2 @@
-"""The problems of the fleet: a function finds each kind; and the overview of all tables."""
+"""The problems of all tables, workers and webhooks, with one function that finds each kind; and the overview of all
+tables."""

@@ -1,7 +1,8 @@
 """The problem of a compaction backlog that grows.
 
-Every backlog rises until a compaction and then falls. So what counts is how a rise compares with earlier ones, and what
-compactions leave; `service.health.late_services.compaction_behind` looks at the size.
+Every backlog rises until a compaction and then falls. So these checks compare a rise with earlier ones, and what one
+compaction leaves with what the next one leaves. `service.health.late_services.compaction_behind` checks the size of a
+backlog.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ RISES = 5
 RISING_FOR = timedelta(hours=1)
 
 GROWTH = 1.5
-"""Ratio of the log bytes that the last of these compactions left to those of the first; without a compaction, of the
-log bytes to the most that there were before earlier compactions."""
+"""Ratio of the log bytes that the last of these compactions left to those that the first one left. Without a
+compaction: ratio of the current log bytes to the maximum before earlier compactions."""
 
 LEAST_BYTES = 64 * 1024**2
 """Smaller growth does not count."""
@@ -55,8 +56,8 @@ WITHOUT_EARLIER = 2
 
 
 def growing(table: TableFacts, now: datetime) -> HealthProblem | None:
-    """Returns the problem if compactions leave more each time, or if none runs and there are more logs than ever before
-    earlier ones."""
+    """Returns the problem if each compaction leaves more logs than the one before, or if no compaction runs and there
+    are more logs than before any earlier compaction."""
     snapshot = table.snapshot
     if snapshot is None or snapshot.table_type is not TableType.MERGE_ON_READ or not table.is_readable:
         return None

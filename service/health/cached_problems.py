@@ -1,8 +1,8 @@
 """The problems and backlogs of the whole installation, as they were a few seconds ago.
 
-To compute them takes half a second for a thousand tables, and a page asks for them after each event. So one process
-computes them once for all that ask, and answers meanwhile with what it computed last, or with what the last round of
-`problem_rounds` has found: a first visitor does not wait either.
+Computing them takes half a second for a thousand tables, and a page requests them after each event. So each process
+computes them once for all callers. Until the result is there it returns the previous one, or what the last round of
+`problem_rounds` has found, so that the first caller does not wait either.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _known(found: Found, tables: Sequence[TableFacts], now: datetime) -> Known:
 
 
 class ProblemCache:
-    """What one process computed last. Safe to use from several threads."""
+    """The result that this process computed last. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._snapshots: KnownSnapshots = {}
@@ -60,22 +60,22 @@ class ProblemCache:
         self._tables = Remembered("list of tables", _listed, tables=lambda each: len(each.tables))
 
     def known(self, engine: Engine, clock: Clock) -> Known:
-        """Returns what is known, some seconds old at most. Raises DatabaseUnavailableError."""
+        """Returns the latest result, which is at most some seconds old. Raises DatabaseUnavailableError."""
         return self._looks.latest(engine, clock).known
 
     def now(self, engine: Engine, clock: Clock) -> Known:
-        """Returns the state of now, unless there are so many tables that computing it takes long. Raises
+        """Returns the current state; the cached one if there are so many tables that computing it takes long. Raises
         DatabaseUnavailableError."""
         return self._looks.now(engine, clock).known
 
     def tables(self, engine: Engine, clock: Clock) -> Listing:
-        """Returns all tables without their types: those of now, unless there are very many. Raises
+        """Returns all tables without their types: the current ones, or the cached ones if there are very many. Raises
         DatabaseUnavailableError."""
         return self._tables.now(engine, clock)
 
     def look(self, engine: Engine, clock: Clock) -> tuple[Found, Mapping[str, str]]:
-        """Looks at the whole installation now, and remembers what is found. Also returns the base paths of the tables
-        that could be read, by id. Raises DatabaseUnavailableError."""
+        """Examines the whole installation now, and caches the result. Also returns the base paths of the tables that
+        could be read, by id. Raises DatabaseUnavailableError."""
         look = self._looks.anew(engine, clock)
         return look.found, look.paths
 

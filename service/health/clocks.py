@@ -1,4 +1,4 @@
-"""The problem of clocks: writers of a table name their instants by different ones, or one was set back."""
+"""The problem of clocks: the writers of a table name their instants by different clocks, or a clock was set back."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def disagree(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def _set_back(table: TableFacts, clock: Mapping[str, Any], now: datetime) -> HealthProblem | None:
-    """Returns the problem of a clock that was set back, also if it was set right since: what was written in between
-    stays where it is in the order."""
+    """Returns the problem of a clock that was set back. The problem remains after the clock has been corrected, because
+    the instants that were named in between keep their order."""
     if (found := clock.get("set_back")) is None:
         return None
     since, back = datetime.fromisoformat(found["since"]), timedelta(seconds=round(found["seconds"]))

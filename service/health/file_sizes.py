@@ -43,7 +43,7 @@ _INSTEAD = {
     "uneven-keys": SKEWED.remedy,
     **dict.fromkeys(OBSTACLES, "Remove what keeps the table from an expansion first; the finding names it."),
 }
-"""What to do where an expansion would be refused, by the code of its decision."""
+"""Remedies for tables on which an expansion would be refused, by the code of the policy's decision."""
 
 SKEW = 4.0
 """Buckets are uneven from this ratio of the largest bucket to the mean of all."""
@@ -112,7 +112,8 @@ def skewed(table: TableFacts, _now: datetime) -> HealthProblem | None:
 
 
 def small_files(table: TableFacts, _now: datetime) -> HealthProblem | None:
-    """Returns None for a table with a bucket index: a bucket is one file group, however small."""
+    """Returns None for a table with a bucket index, because its files cannot be merged: each bucket is one file
+    group."""
     snapshot = table.snapshot
     if snapshot is None or not table.is_readable or snapshot.num_buckets:
         return None

@@ -19,6 +19,7 @@ from service.health.next_step import (
 from service.health.problem import About, Definition, ObjectType, ProblemKind, Severity
 from service.model.command_line import Choice, line
 from service.model.formatting import count, duration
+from service.model.lock_state import LockState
 from service.queue.job import JobState
 from service.queue.queue_status import awaited_lock
 from service.queue.worker import ALIVE
@@ -41,7 +42,7 @@ FAILING = Definition(
 )
 
 FAILURES_SHOWN_FOR = timedelta(days=3)
-"""Time after the last failure; later nobody seems to want such a job any more."""
+"""Time after the last failure for which the problem is shown. Later the job is probably not needed any more."""
 
 UNSETTLED = Definition(
     ProblemKind.JOB_UNSETTLED,
@@ -64,6 +65,9 @@ LOCK_AWAITED = Definition(
 
 LOCK_AFTER = timedelta(minutes=5)
 
+SILENT_AFTER = timedelta(seconds=10)
+"""Time after which a lock server that does not answer is a problem. It is asked again in this time."""
+
 NO_WORKER = Definition(
     ProblemKind.GROUP_WITHOUT_WORKER,
     Severity.CRITICAL,
@@ -73,7 +77,8 @@ NO_WORKER = Definition(
 )
 
 NO_WORKER_AFTER = timedelta(minutes=2)
-"""The wait of the oldest job that could start. A new worker needs some time to start Spark."""
+"""Time for which the oldest startable job has waited before this is a problem. A new worker needs some time to start
+Spark."""
 
 WORKER_LOST = Definition(
     ProblemKind.WORKER_LOST,
@@ -93,7 +98,7 @@ WEBHOOK_FAILING = Definition(
 )
 
 FAILING_AFTER = timedelta(minutes=10)
-"""Time since the first failure after the last success; a receiver may be restarted."""
+"""Time since the first failure after the last success before this is a problem: a receiver may be restarting."""
 
 WEBHOOK_DISABLED = Definition(
     ProblemKind.WEBHOOK_DISABLED,
@@ -123,7 +128,7 @@ PAUSED_AFTER = timedelta(days=1)
 
 
 def failing_jobs(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each kind of job."""
+    """Yields one problem for each kind of job."""
     for failures in table.failures:
         if now - failures.last_at > FAILURES_SHOWN_FOR:
             continue
@@ -172,10 +177,13 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
         if lock is None:
             continue
         since = (job.started_at if was_locked_out else job.leased_at) or job.created_at
+        after, remedy = LOCK_AFTER, breaking_lock(table)
         if job.state is JobState.QUEUED and table.lock is not None and table.lock.since is not None:
-            # A lock that was held long before the job came is not free in a moment.
+            # The lock may have been held since long before the job was submitted.
             since = min(since, table.lock.since)
-        if now - since >= LOCK_AFTER:
+            if table.lock.state is LockState.UNKNOWN:
+                since, after, remedy = table.lock.since, SILENT_AFTER, "Start the lock's server, or make it answer."
+        if now - since >= after:
             yield LOCK_AWAITED.of(
                 table.about,
                 since,
@@ -184,7 +192,7 @@ def awaited_locks(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
                 {"job_id": job.id, "job_kind": job.kind.value, "waits_for": lock, "worker_id": job.worker_id},
                 step=look_at_lock(table.id),
                 part=job.id,
-                remedy=breaking_lock(table),
+                remedy=remedy,
             )
 
 
@@ -235,8 +243,9 @@ def groups_without_worker(facts: Facts, now: datetime) -> Iterator[HealthProblem
 
 
 def lost_workers(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each worker that fell silent while it held jobs: a worker that was stopped ends them first. The
-    problem ends when another worker of the group starts, or an hour after the jobs' end."""
+    """Yields one problem for each worker that stopped sending heartbeats while it held jobs; a worker that is shut down
+    properly ends its jobs first. The problem ends when another worker of the group starts, or an hour after the jobs'
+    end."""
     for worker in facts.workers:
         lost = facts.lost.get(worker.id)
         if worker.is_alive(now) or not (worker.job_ids or lost) or _is_replaced(worker, facts, now):
@@ -267,7 +276,8 @@ def _is_replaced(lost: Worker, facts: Facts, now: datetime) -> bool:
 
 
 def webhooks(facts: Facts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields at most two of each webhook: it fails or is disabled, and it has deliveries that were given up."""
+    """Yields at most two problems for each webhook: the webhook fails or is disabled, and it has deliveries that were
+    given up."""
     for each in facts.webhooks:
         hook = each.webhook
         about = About(ObjectType.WEBHOOK, hook.id, hook.description or hook.id)

@@ -15,6 +15,7 @@ from service.events.event import EventType
 from service.health.problem_facts import Backlog, BlockedDelivery, Lost, WebhookFacts
 from service.queue import lock_sighting_store
 from service.queue.job import ACTIVE, AttemptOutcome, JobState
+from service.queue.lock_sighting import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +37,10 @@ _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _UNFINISHED = [state.value for state in (*ACTIVE, JobState.UNKNOWN)]
 
 _RECENT = timedelta(hours=1)
-"""Time since the end of a job in which its lost attempts are counted."""
+"""Lost attempts of a job count for this time after its end."""
 
 MOST_WEBHOOKS = 1000
-"""Webhooks that are looked at: those that are failing or disabled, or have given something up."""
+"""Maximum number of webhooks to examine."""
 
 
 def backlogs(connection: Connection, now: datetime) -> list[Backlog]:
@@ -53,7 +54,7 @@ def backlogs(connection: Connection, now: datetime) -> list[Backlog]:
             _IS_QUEUED,
             _j.c.not_before <= now,
             sa.not_(_j.c.waits_for_writers),
-            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))),
+            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now - FRESH))),
         )
         .group_by(_j.c.worker_group)
     )
@@ -61,12 +62,12 @@ def backlogs(connection: Connection, now: datetime) -> list[Backlog]:
 
 
 def lost(connection: Connection, workers: Sequence[Worker], now: datetime) -> dict[str, Lost]:
-    """Returns the lost attempts of the workers that do not call any more, by worker id, as far as their jobs have not
-    ended or ended a short while ago."""
+    """Returns the lost attempts of workers that no longer send heartbeats, by worker id. Attempts of jobs that ended
+    some time ago are left out."""
     gone = [worker.id for worker in workers if not worker.is_alive(now)]
     if not gone:
         return {}
-    # Two searches in indexes of jobs: the attempts are found by their jobs, and never read as a whole.
+    # Two index lookups find the jobs and, by these, the attempts, so that the table of attempts is not scanned.
     jobs = sa.union_all(
         sa.select(_j.c.id).where(_j.c.state.in_(_UNFINISHED)),
         sa.select(_j.c.id).where(_j.c.finished_at > now - _RECENT),

@@ -1,4 +1,5 @@
-"""Kinds of jobs whose attempts fail on a table, so that further ones are held back (`service.queue.breaker`)."""
+"""The problem that attempts of a kind of job fail on a table, so that further attempts are delayed
+(`service.queue.breaker`)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,6 @@ from typing import TYPE_CHECKING
 from jobs.contract import TABLE_LOCKED
 from service.health.next_step import look_at_table
 from service.health.problem import Definition, ProblemKind, Severity
-from service.model.lock_state import LockState
 from service.queue.breaker import BreakerState
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ HELD_BACK = Definition(
 )
 
 AFTER = timedelta(seconds=15)
-"""Age at which an open breaker with a single failure becomes a problem: most of them close by themselves before."""
+"""Pause after a single failure from which on it is a problem. After a shorter one most breakers close by themselves."""
 
 
 def held_back(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each kind of job that has failed twice in a row, or waits for its next try after a failure. A lock
-    that others hold, and what a storage refuses, are problems of their own."""
-    is_locked = table.lock is not None and table.lock.state is LockState.HELD and table.lock.is_in_the_way(now)
+    """Yields one problem for each kind of job that has failed twice in a row, or whose next attempt is delayed after a
+    failure. Locks that others hold and refusals of the storage are other kinds of problems."""
+    is_locked = table.lock is not None and table.lock.is_in_the_way(now)
     for breaker in table.breakers:
-        waits = breaker.state(now) is BreakerState.OPEN and now - breaker.since >= AFTER
+        waits = breaker.state(now) is BreakerState.OPEN and breaker.next_try_at - breaker.failed_at >= AFTER
         error = breaker.error
         is_awaited = is_locked or (error is not None and error.type == TABLE_LOCKED)
         if is_awaited or table.is_refused(error) or not (breaker.failures > 1 or waits):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.spec import Spec, Told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
 
     from service.health.problem import HealthProblem, Severity
 
 
 @dataclass(frozen=True)
-class TableBacklog:
+class TableBacklog(Told):
     """What a table's services have not done yet."""
 
-    log_bytes: int
-    base_bytes: int
-    commits: int  # Commits since the last compaction.
+    log_bytes: Annotated[int, Spec("Size of the log files of all partitions", examples=(3328599654,))]
+    base_bytes: Annotated[int, Spec("Size of the latest base files of all partitions", examples=(2040109465,))]
+    commits: Annotated[int, Spec("Commits since the last compaction", examples=(21,))]
     last_commit_at: datetime | None
 
 

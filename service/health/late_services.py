@@ -1,4 +1,4 @@
-"""Problems of a table's upkeep: services that are behind, and policies that cannot act."""
+"""Problems of a table's services: services that are behind, and policies that cannot act."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CLEANING_BEHIND = Definition(
 )
 
 BEHIND = 3
-"""Multiple of the policy's own number of commits from which a service counts as far behind."""
+"""A service counts as far behind from this multiple of the policy's number of commits."""
 
 LOGS_OF_BASE = 1.0
 """Ratio of log bytes to bytes of base files from which compaction counts as far behind, whatever the policy says."""
@@ -63,7 +63,7 @@ CANNOT_ACT = Definition(
 )
 
 _CANNOT_ACT = frozenset({"plan-unusable", SecretUnreadableError.type, FenceLosesFlinkError.type})
-"""Codes of decisions that no time, worker or commit changes."""
+"""Codes of decisions that stay the same until somebody changes the policy or the table."""
 
 HELD_UP = Definition(
     ProblemKind.JOBS_HELD_UP,
@@ -76,7 +76,7 @@ HELD_UP = Definition(
 HELD_UP_AFTER = timedelta(hours=6)
 
 _EXPLAINED = frozenset({"incident-open", "failed-before", "outside-window", "too-soon"}) | _CANNOT_ACT
-"""Codes of waits that are wanted, or that are problems of their own."""
+"""Codes of waits that are intended, or that are shown as another kind of problem."""
 
 WARNED = Definition(
     ProblemKind.POLICY_WARNING,
@@ -87,7 +87,7 @@ WARNED = Definition(
 )
 
 CURRENT = timedelta(hours=3)
-"""Age from which decisions do not count. A table is decided about at least every hour."""
+"""Older decisions do not count, because the service decides about each table at least every hour."""
 
 
 def compaction_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
@@ -126,7 +126,7 @@ def cleaning_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
     settings, since = table.policy.cleaning, snapshot.since_cleaning
     live = totals.base_bytes + totals.log_bytes
     is_heavy = totals.freed_bytes >= max(LEAST_BYTES, FREED_OF_LIVE * live)
-    # The versions of the commits that are retained are out of use too, and stay.
+    # File versions of retained commits are out of use too, but a cleaning keeps them.
     allowed = max(BEHIND * settings.commits, settings.commits + settings.retain)
     if since.commits < (settings.commits + settings.retain if is_heavy else allowed):
         return None
@@ -149,7 +149,8 @@ def cleaning_behind(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def cannot_act(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each table service. What the table's buckets contradict shows at once, without a decision."""
+    """Yields one problem for each table service. A clustering that the table's buckets make impossible is shown at
+    once, before any decision."""
     snapshot, clustering = table.snapshot, table.policy.clustering
     is_idle = clustering.enabled and not clustering.sort_by and not clustering.expansion_factor
     if snapshot is not None and is_idle and snapshot.num_buckets:
@@ -180,7 +181,7 @@ def cannot_act(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
 
 
 def held_up(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each table service."""
+    """Yields one problem for each table service."""
     for kind, decision in _current(table, now):
         since = decision.wanted_since
         if decision.verdict is not Verdict.WAIT or since is None or decision.code in _EXPLAINED:
@@ -197,7 +198,8 @@ def held_up(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
 
 
 def warned(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each table service. `service.health.timeline` has the problems of old plans and incidents."""
+    """Yields one problem for each table service. `service.health.timeline` finds the problems of old plans and
+    incidents."""
     for kind, decision in _current(table, now):
         if kind is not JobKind.REPAIR and decision.warning and "been pending for up to" not in decision.warning:
             yield WARNED.of(
@@ -211,7 +213,7 @@ def warned(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
 
 
 def _possible(table: TableFacts, kind: JobKind, decision: Decision) -> Step:
-    """Returns the step that lets the policy act, or makes it ask for something else."""
+    """Returns the step that removes the obstacle, or changes the policy."""
     pending = table.snapshot.pending if table.snapshot else ()
     # The reason names only those plans that no job can execute.
     unusable = [each.requested_time for each in pending if each.is_plan and each.requested_time in decision.because]
@@ -225,7 +227,7 @@ def _possible(table: TableFacts, kind: JobKind, decision: Decision) -> Step:
 
 
 def _heeded(table: TableFacts, kind: JobKind, code: str, warning: str) -> Step:
-    # The last job says why.
+    # The result of the last job has the reason.
     if " withheld, since " in warning:
         return Step(line("jobs", "list", "--table", table.id, "--kind", kind.value))
     if kind is JobKind.CLEANING and code == "off":

@@ -1,4 +1,4 @@
-"""A table's lock that is held for too long, as polls find it. Only locks that are files are seen by polls."""
+"""The problem of a table's lock that is held for too long. Polls see only locks that are files."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ HELD_LONG = Definition(
 )
 
 HELD_AFTER = timedelta(minutes=15)
-"""Writers hold a lock for seconds, or for some minutes when they build a metadata table."""
+"""Writers usually hold a lock for seconds, or for some minutes when they build a metadata table."""
 
 
 def held_long(table: TableFacts, now: datetime) -> HealthProblem | None:
-    """Returns None while jobs are listed that wait for the lock."""
+    """Returns None while jobs wait for the lock, because they are shown as another kind of problem."""
     lock = table.snapshot.lock if table.snapshot else None
     if lock is None or not table.is_readable or now - lock.since < HELD_AFTER or any(awaited_locks(table, now)):
         return None

@@ -1,32 +1,34 @@
-"""The next step against a problem: a command to paste and, where one call of the API does it, a button for that."""
+"""The next step against a problem: a command to paste and, if a single call of the API does the same, a button for that
+call."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind
+from jobs.spec import Spec, Told
 from service.model.command_line import Choice, assigned, line
 from service.queue.queue_status import starting_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from service.policies.settings import CleaningSettings
 
 
 @dataclass(frozen=True)
-class Action:
+class Action(Told):
     """A call of the REST API that helps."""
 
-    label: str  # The text of a button.
-    method: str
-    path: str  # Begins with /v1.
+    label: Annotated[str, Spec("For a button", examples=("Compact",))]
+    method: Annotated[str, Spec("HTTP method", examples=("POST",))]
+    path: Annotated[str, Spec("Address of the call", examples=("/v1/tables/tbl_0f3c2a9d5e7b1c44/jobs",))]
     body: Mapping[str, object] | None = None
 
 
 LONGEST = 4000
-"""Characters of a command. Terminals cut longer lines; there may be names of thousands of partitions."""
+"""Maximum number of characters of a command. Terminals cut longer lines, and a command may name thousands of
+partitions."""
 
 
 @dataclass(frozen=True)

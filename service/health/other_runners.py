@@ -1,4 +1,4 @@
-"""Problems of plans with more than one runner: somebody else executes what this service executes too."""
+"""The problem that another process executes plans that this service executes too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _OFF = {
 
 
 def other_runners(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each table service that the policy has on, or that writers delegate to this service."""
+    """Yields one problem for each table service that is switched on in the policy, or that writers delegate to this
+    service."""
     if table.snapshot is None:
         return
     services = {

@@ -35,8 +35,8 @@ class Health(StrEnum):
 
 
 class TableState(StrEnum):
-    """The state of a table, the first of these that holds. `UNREADABLE`: polls fail. `UNPOLLED`: there was no poll yet.
-    `BUSY`: workers hold jobs of the table."""
+    """The state of a table: the first of the following that is true. `UNREADABLE`: polls fail. `UNPOLLED`: there was no
+    poll yet. `BUSY`: workers hold jobs of the table."""
 
     UNREADABLE = "unreadable"
     UNPOLLED = "unpolled"
@@ -45,8 +45,9 @@ class TableState(StrEnum):
 
 
 class Order(StrEnum):
-    """`PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`: the last commit first.
-    `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal rank go by name."""
+    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`: the
+    last commit first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal
+    rank go by name."""
 
     PROBLEMS = "problems"
     NAME = "name"
@@ -110,8 +111,8 @@ _cursors = msgspec.json.Decoder(tuple[str, float, str, str])
 def select(
     listing: Listing, known: Known, wanted: Filter, order: Order, *, limit: int, cursor: str | None = None
 ) -> Selected:
-    """Returns a page. Tables that are added or removed between two pages neither repeat nor hide others. Raises
-    ParamsInvalidError."""
+    """Returns a page. If tables are added or removed between two requests, no other table is repeated or skipped.
+    Raises ParamsInvalidError."""
     keyed: Sequence[tuple[_Key, ListedTable]] = _in_order(listing, known, order)
     if not wanted.is_open:
         is_wanted = _matching(known, wanted)
@@ -128,7 +129,7 @@ def select(
     )
 
 
-# Both stay the same for several calls, if there are very many tables.
+# If there are very many tables, `listing` and `known` are cached, so several calls have the same arguments.
 @lru_cache(maxsize=2)
 def _in_order(listing: Listing, known: Known, order: Order) -> Sequence[tuple[_Key, ListedTable]]:
     return sorted(((_key(table, known, order), table) for table in listing.tables), key=itemgetter(0))
@@ -176,10 +177,8 @@ def _number(table: ListedTable, known: Known, order: Order) -> float:
 
 
 def _rank(problems: Sequence[HealthProblem]) -> float:
-    """Returns the rank of a table: by its most serious problem, then by the number of those that are as serious.
-
-    The problems come in this order.
-    """
+    """Returns the rank of a table: by its most serious problem, then by the number of problems of that severity.
+    `problems` are ordered by severity."""
     if not problems:
         return _LAST
     worst = problems[0].severity

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
 
 from jobs.contract import JobKind, Problem
+from jobs.spec import Spec, Told
 from service.catalog.table_events import UNHEALTHY_AFTER
 from service.db import schema
 from service.delegation.plan import PlanState
@@ -20,7 +22,6 @@ from service.queue.job import HELD, Job, JobState, JobVerdict, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -36,30 +37,36 @@ _HELD = {state.value for state in HELD}
 
 @dataclass(frozen=True)
 class Activity:
-    """The active jobs of all tables by state, and the tables of which workers hold jobs."""
+    """The numbers of active jobs by state, and the tables whose jobs workers hold."""
 
     jobs: Mapping[JobState, int]
     busy: Collection[str]
 
 
 @dataclass(frozen=True)
-class PastJob:
+class PastJob(Told):
     """The fields of a past job that the overview shows."""
 
-    id: str
-    kind: JobKind
-    state: JobState
-    dry_run: bool
-    verdict: JobVerdict | None
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    error: str | None  # The title of the last error.
+    id: Annotated[str, Spec(examples=("job_4be1c0d2f6a89b37",))]
+    kind: Annotated[JobKind, Spec(examples=("compaction",))]
+    state: Annotated[JobState, Spec(examples=("succeeded",))]
+    dry_run: Annotated[bool, Spec("Whether it changes nothing")]
+    verdict: Annotated[JobVerdict | None, Spec("The same as in `GET /v1/jobs/{id}`", examples=("refused",))]
+    created_at: Annotated[datetime, Spec("When it was submitted")]
+    started_at: Annotated[datetime | None, Spec("When its last attempt began; null before the first")]
+    finished_at: Annotated[datetime | None, Spec("Null while it is active")]
+    error: Annotated[
+        str | None,
+        Spec(
+            "The title of the error of its last attempt, also of one that is repeated",
+            examples=("The table has no such column",),
+        ),
+    ]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The members of a table's registration that tell its form."""
+    """The members of a table's registration that describe its type and index."""
 
     index: Mapping[str, Any] | None
     profile: Mapping[str, Any]
@@ -95,7 +102,8 @@ def tables(connection: Connection, busy: Collection[str], *, with_type: bool) ->
     """Returns all tables. Types are in large documents, so they are read only where a filter needs them."""
     kind = _t.c.profile["table_type"].as_string() if with_type else sa.null()
     of_table = (_t.c.id, _t.c.name, _t.c.base_path, _t.c.created_at, kind.label("type"))
-    # Only the few that fail have an error read: a document takes longer to read than the rest of a row.
+    # The error is read only for the few tables whose polls fail, because a JSON document takes longer to read than the
+    # rest of a row.
     error = sa.case((_w.c.failures > 0, _w.c.error)).label("error")
     of_watch = (_w.c.looked_at.is_not(None).label("is_polled"), _w.c.failures, error)
     query: sa.Select[Any] = sa.select(*of_table, *of_watch).outerjoin(_w, _w.c.table_id == _t.c.id)
@@ -142,12 +150,12 @@ def last_jobs(connection: Connection, table_ids: Collection[str], number: int) -
         .correlate(_t)
         .subquery()
     )
-    # Each table takes one search in an index. Numbering all jobs of these tables would read all of them.
+    # The query takes one index lookup for each table. A window function would read all jobs of these tables.
     ids = sa.select(sa.func.aggregate_strings(last.c.id, ",")).correlate(_t).scalar_subquery()
     lists = connection.execute(sa.select(ids).where(_t.c.id.in_(table_ids))).scalars()
     wanted = [job_id for each in lists if each for job_id in each.split(",")]
     columns = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.state, _j.c.dry_run, _j.c.created_at, _j.c.started_at)
-    # Whole results are not read: a plan may name thousands of files.
+    # The query reads only parts of the result, because a plan may name thousands of files.
     of_result = (_j.c.result["nothing_to_do"].label("nothing_to_do"), _j.c.result["refusals", 0].label("refusal"))
     has_result = _j.c.result.is_not(None).label("has_result")
     query: sa.Select[Any] = (
@@ -191,7 +199,7 @@ def webhooks(connection: Connection) -> WebhookCounts:
 def _state(row: sa.Row[Any], busy: Collection[str]) -> TableState:
     if row.failures:
         error = Problem.from_json(row.error) if row.error else None
-        # A storage may fail once, as in `service.health.problem_facts`.
+        # A single failure of the storage does not count, as in `service.health.problem_facts`.
         if error and row.failures >= (UNHEALTHY_AFTER if error.retriable else 1):
             return TableState.UNREADABLE
     if not row.is_polled:

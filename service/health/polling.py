@@ -10,6 +10,7 @@ from service.health.next_step import Step, diagnose, look_at_table
 from service.health.problem import Definition, ProblemKind, Severity
 from service.model.command_line import line
 from service.model.formatting import count, duration
+from service.model.storage_errors import FileDamagedError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +35,8 @@ NOT_POLLED = Definition(
 )
 
 OVERDUE = timedelta(minutes=15)
-"""The age of the last poll. Tables are polled, or glanced at after failures, about once a minute."""
+"""The age of the last poll from which this is a problem. The service polls each table, or checks it briefly after
+failures, about once a minute."""
 
 NOT_WRITABLE = Definition(
     ProblemKind.TABLE_NOT_WRITABLE,
@@ -63,12 +65,13 @@ VANISHED = Definition(
 )
 
 VANISHED_AFTER = timedelta(minutes=10)
-"""Hudi deletes archived instants in any order, and a poll may see some gone that have older ones beside them."""
+"""Time for which instants must be missing. Hudi deletes archived instants in any order, so a poll may find an older
+instant after a newer one is gone."""
 
 _NAMED = 5
 
 SHOWN_FOR = timedelta(days=1)
-"""Commits that were missed stay missed, so the problem ends by time."""
+"""The problem ends after this time, because missed commits cannot be recovered."""
 
 
 def unreadable(table: TableFacts, now: datetime) -> HealthProblem | None:
@@ -88,7 +91,7 @@ def unreadable(table: TableFacts, now: datetime) -> HealthProblem | None:
             "base_path": table.base_path,
             "last_read_at": watch.looked_at.isoformat() if watch.looked_at else None,
         },
-        step=look_at_table(table.id),
+        step=diagnose(table.id) if error.type == FileDamagedError.type else look_at_table(table.id),
         remedy=f"{error.hint} Unregister a table that is gone for good.".strip(),
     )
 
@@ -108,7 +111,7 @@ def not_polled(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def not_writable(table: TableFacts, now: datetime) -> HealthProblem | None:
-    """Returns None for a table to which nobody wants the workers to write."""
+    """Returns None for a table whose policy never lets workers write."""
     found = table.snapshot.not_writable if table.snapshot else None
     policy = table.policy
     wants = any(

@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jobs.spec import Spec, Told
+from service.health.next_step import Action
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from service.health.next_step import Action, Step
+    from service.health.next_step import Step
 
 
 class Severity(StrEnum):
@@ -31,7 +33,7 @@ RANKS: Mapping[Severity, int] = {severity: rank for rank, severity in enumerate(
 
 
 class ProblemKind(StrEnum):
-    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds it."""
+    """The kinds of problems. The function of `service.health` that finds a kind is next to its text and threshold."""
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
@@ -75,45 +77,76 @@ class ObjectType(StrEnum):
 
 
 @dataclass(frozen=True)
-class About:
+class About(Told):
     """The object that has the problem."""
 
-    type: ObjectType
-    id: str
-    name: str
+    type: Annotated[ObjectType, Spec("What it is", examples=("table",))]
+    id: Annotated[str, Spec("Its id; that of a worker group is its name", examples=("tbl_0f3c2a9d5e7b1c44",))]
+    name: Annotated[str, Spec("Its name", examples=("orders",))]
 
 
 Figure = str | int | float | bool | None | Sequence[str]
 
 
 @dataclass(frozen=True)
-class HealthProblem:
-    """A problem that stands now. Detail, consequence and remedy are sentences; command and action do what the remedy
-    says, or show what it needs (`service.health.next_step`)."""
+class HealthProblem(Told):
+    """A problem that exists now. Detail, consequence and remedy are sentences. Command and action apply the remedy, or
+    show what it needs (`service.health.next_step`)."""
 
-    kind: ProblemKind
-    severity: Severity
+    kind: Annotated[ProblemKind, Spec("Kind of problem", examples=("compaction-behind",))]
+    severity: Annotated[
+        Severity,
+        Spec(
+            "`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse"
+            " by itself; `notice`: it can wait"
+        ),
+    ]
     about: About
-    since: datetime  # As exact as the data allows.
-    title: str
-    detail: str  # States the evidence.
-    consequence: str
-    remedy: str
-    command: str
-    evidence: Mapping[str, Figure] = field(default_factory=dict)
+    since: Annotated[datetime, Spec("When it began, as exactly as the data tells")]
+    title: Annotated[str, Spec("What is wrong", examples=("Compaction is far behind",))]
+    detail: Annotated[
+        str,
+        Spec(
+            "The evidence in a sentence",
+            examples=(
+                "21 commits since the last compaction (threshold 5), with 3.1 GiB of logs beside 1.9 GiB of data.",
+            ),
+        ),
+    ]
+    consequence: Annotated[
+        str, Spec("What happens if nobody does anything", examples=("Queries merge ever more log files.",))
+    ]
+    remedy: Annotated[str, Spec("What to do", examples=("Compact the table.",))]
+    command: Annotated[
+        str,
+        Spec(
+            "A line for a shell that does it, or shows what it needs. Words in angle brackets, such as"
+            " `<COLUMN>`, are to be replaced; a shell refuses the line before",
+            examples=("groundskeeper jobs run compaction tbl_0f3c2a9d5e7b1c44",),
+        ),
+    ]
+    evidence: Annotated[
+        Mapping[str, Figure],
+        Spec(
+            "Figures that depend on the kind",
+            examples=(
+                {"commits": 21, "threshold": 5, "log_bytes": 3328599654, "base_bytes": 2040109465, "enabled": True},
+            ),
+        ),
+    ] = field(default_factory=dict)
     action: Action | None = None
     part: str = ""  # Distinguishes problems of one kind and object, such as by the kind of the job.
 
     @cached_property
     def id(self) -> str:
-        """The id stays the same for as long as the problem stands, and when it comes back."""
+        """The id stays the same while the problem lasts, and is the same again if the problem comes back."""
         # `str` is much faster than the `value` of an enum.
         parts = (str(self.kind), str(self.about.type), self.about.id, self.part)
         return f"prb_{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
 
     @property
     def words(self) -> dict[str, Any]:
-        """What it says and proposes, as JSON."""
+        """The texts, the evidence and the action, as JSON."""
         return {
             "title": self.title,
             "detail": self.detail,
@@ -131,7 +164,7 @@ class HealthProblem:
 
 @dataclass(frozen=True)
 class Definition:
-    """The text of one kind. A problem may have another severity, or a remedy of its own."""
+    """The texts of one kind of problem. A single problem may have another severity or remedy."""
 
     kind: ProblemKind
     severity: Severity

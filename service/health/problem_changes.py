@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from service.health.problem_store import Known
 
 RESOLVED_AFTER = 2
-"""Rounds in a row that must miss a problem before it counts as resolved, so that a problem that comes and goes does not
-send two events each time."""
+"""A problem counts as resolved when this many rounds in a row have not found it, so that a flapping problem does not
+cause two events each time."""
 
 MOST_EVENTS = 100
 """Events of each type that one round publishes, the most serious problems first. The others follow in later rounds, if
 they are still true then."""
 
 MOST_NEW = 5000
-"""Problems that one round adds, the most serious first; the next round adds more. Others wait for its transaction."""
+"""Maximum number of problems that one round adds, the most serious first; the next rounds add the others. Other writers
+wait for the round's transaction, so it must be short."""
 
 MOST_REWRITTEN = 1000
 
@@ -32,12 +33,12 @@ REWRITTEN_AFTER = timedelta(minutes=5)
 """Age at which the text and the figures of an open problem are written again."""
 
 _OF_ANOTHER_VERSION = timedelta(hours=1)
-"""Age at which a problem of a kind that this version does not know counts as left behind."""
+"""A problem of a kind that this version does not know is deleted when no replica has written it for this time."""
 
 
 @dataclass(frozen=True)
 class NotComputed:
-    """What a round could not tell."""
+    """The tables and kinds of problems that a round could not examine."""
 
     tables: Collection[str] = frozenset()  # No problem of these tables is known.
     kinds_of_tables: Collection[tuple[str, ProblemKind]] = frozenset()  # Table id and kind.
@@ -51,7 +52,7 @@ class NotComputed:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a round writes."""
+    """The changes that a round writes."""
 
     added: Sequence[HealthProblem] = ()
     rewritten: Sequence[HealthProblem] = ()
@@ -67,7 +68,7 @@ class Changes:
 def changes(
     known: Mapping[str, Known], found: Iterable[HealthProblem], not_computed: NotComputed, now: datetime
 ) -> Changes:
-    """Returns what the round has to write; `found` are in the order of importance."""
+    """Returns the changes that the round has to write; `found` are ordered by importance."""
     by_id = {problem.id: problem for problem in found}
     added = [problem for each, problem in by_id.items() if each not in known][:MOST_NEW]
     back, risen, old, quiet = [], [], [], []
@@ -107,7 +108,8 @@ def changes(
     return Changes(
         added=added,
         rewritten=[
-            # The time of a snapshot moves on with each poll; the problem does not begin anew.
+            # `since` may be the time of a snapshot, which changes with each poll. The problem keeps its earliest
+            # `since`.
             replace(by_id[stored.id], since=min(stored.since, by_id[stored.id].since))
             for stored in old[:MOST_REWRITTEN]
         ],
@@ -125,6 +127,6 @@ def _is_absent(stored: Known, not_computed: NotComputed, now: datetime) -> bool:
     try:
         kind = ProblemKind(stored.kind)
     except ValueError:
-        # A replica of another version looks after it, and rewrites it while it is there.
+        # A replica of another version writes this problem again for as long as it exists.
         return now - stored.seen_at > _OF_ANOTHER_VERSION
     return not not_computed.covers(kind, stored.table_id)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def problem_opened(found: OpenProblem, counts: Mapping[Severity, int], at: datetime) -> Event:
-    """`counts` are the problems that are open now. A problem whose severity has risen has another event."""
+    """Returns the event for a problem that has opened, or whose severity has risen. `counts` are the problems that are
+    open now."""
     return _of(EventType.PROBLEM_OPENED, found, counts, at, None)
 
 

@@ -1,4 +1,4 @@
-"""Facts that problems are computed from, as the database holds them."""
+"""The facts in the database from which problems are computed."""
 
 from __future__ import annotations
 
@@ -63,24 +63,25 @@ class TableFacts:
 
     @property
     def is_unreadable(self) -> bool:
-        """A storage may fail once, so an error that can pass by itself counts from the third time on."""
+        """Whether the last polls failed. An error that may be temporary counts from the third failure on."""
         error, failures = self.watch.error, self.watch.failures
         return error is not None and failures >= (UNHEALTHY_AFTER if error.retriable else 1)
 
     def is_refused(self, error: Problem | None) -> bool:
-        """Whether this error of jobs is why workers may not write the table, which is a problem of its own."""
+        """Whether this error of a job is the reason why workers cannot write to the table, which is another kind of
+        problem."""
         refused = self.snapshot.not_writable if self.snapshot else None
         return error is not None and refused is not None and error.type == refused.type
 
     @property
     def is_readable(self) -> bool:
-        """Whether there is a snapshot that counts."""
+        """Whether there is a snapshot, and it is current."""
         return self.snapshot is not None and not self.is_unreadable
 
 
 @dataclass(frozen=True)
 class Backlog:
-    """The jobs of one worker group that nothing but a free worker keeps from starting."""
+    """The jobs of one worker group that could start if a worker were free."""
 
     group: str
     jobs: int
@@ -97,7 +98,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class BlockedDelivery:
-    """The first delivery of a webhook that was tried in vain and waits for its next attempt."""
+    """The first delivery of a webhook that has failed and waits for its next attempt."""
 
     delivery_id: str
     event_type: str

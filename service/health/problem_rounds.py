@@ -1,4 +1,4 @@
-"""The rounds that keep the open problems up to date, and announce which have opened and which are resolved."""
+"""Periodic rounds that update the open problems, and announce which have opened and which are resolved."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _Part = TypeVar("_Part")
 
 @dataclass(frozen=True)
 class Round:
-    """Numbers of problems: found, and announced as opened or resolved. None was found if another replica had a round
-    just before."""
+    """Numbers of problems that were found, and announced as opened or resolved. All are zero if another replica has
+    just run a round."""
 
     found: int = 0
     opened: int = 0
@@ -47,7 +47,7 @@ class Round:
 
 
 def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedelta, cache: ProblemCache) -> Round:
-    """Runs a round; every replica may do so. `cache` does the work, and remembers what it finds. Raises
+    """Runs a round, on any replica. `cache` finds the problems and keeps the result. Raises
     DatabaseUnavailableError."""
     began = clock()
     least = every / 2

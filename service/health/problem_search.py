@@ -32,9 +32,9 @@ _Part = TypeVar("_Part")
 def look(
     engine: Engine, now: datetime, table_id: str | None = None, *, snapshots: KnownSnapshots | None = None
 ) -> tuple[Found, Sequence[TableFacts]]:
-    """Returns what is found in the whole installation or about one table, and the tables that could be read. Failures
-    to read or compute cost only the problems in question. `snapshots` are those of the last look, and are updated.
-    Raises DatabaseUnavailableError."""
+    """Returns the problems of the whole installation or of one table, and the tables that could be read. If something
+    cannot be read or computed, only its own problems are missing. `snapshots` are those of the last search, and are
+    updated. Raises DatabaseUnavailableError."""
     failed: set[ProblemKind] = set()
 
     def part(read: Callable[[Connection], _Part], kinds: Iterable[ProblemKind]) -> _Part | None:
@@ -73,8 +73,8 @@ def _found(facts: Facts, now: datetime, unread: Collection[str], failed: Collect
 def _tables(
     engine: Engine, now: datetime, table_id: str | None, snapshots: KnownSnapshots | None
 ) -> tuple[list[TableFacts], set[str]]:
-    """Returns the facts of all tables or of one. If they cannot be read together, each is read alone; the ids of those
-    that fail come second."""
+    """Returns the facts of all tables or of one, and the ids of the tables that could not be read. If a single query
+    for all fails, each table is read alone."""
     try:
         with reading(engine) as connection:
             return table_store.facts(connection, now, table_id, snapshots=snapshots), set()

@@ -1,7 +1,5 @@
-"""Store of the open problems: what the last round found, with the little that the next one needs.
-
-The listings here cost the same for one table as for thousands, and are as old as the last round.
-"""
+"""Store of the open problems that the last round found, with the state that the next round needs. Reading them costs
+the same for one table as for thousands; they are as old as the last round."""
 
 from __future__ import annotations
 
@@ -52,12 +50,12 @@ class Known:
     seen_at: datetime
     missed: int  # Rounds in a row that have not found it.
     is_announced: bool
-    resolved_at: datetime | None  # When it was over; only its event is missing then.
+    resolved_at: datetime | None  # When the problem ended; then only its event has not been published.
 
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
-    """Returns whether a round that began at `began` may write: no round has written that began later, or less than
-    `least` before. Rounds wait here for each other, so that one of them sees each change."""
+    """Returns whether a round that began at `began` may write: no round that began later, or less than `least` earlier,
+    has written. Concurrent rounds wait here for each other, so that only one of them handles each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
@@ -207,7 +205,8 @@ def _open_problem(row: sa.Row[Any]) -> OpenProblem:
         detail=data["detail"],
         consequence=data["consequence"],
         remedy=data["remedy"],
-        # Absent if an earlier version of the service has stored it: a round writes it again within minutes.
+        # The command is missing if an earlier version of the service has stored the problem. A round adds it within
+        # minutes.
         command=data.get("command", ""),
         evidence=data["evidence"],
         action=Action(**data["action"]) if data["action"] else None,

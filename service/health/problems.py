@@ -57,7 +57,7 @@ OF_TABLES: Mapping[_OfTable, Collection[ProblemKind]] = {
     fleet.awaited_locks: {ProblemKind.LOCK_AWAITED},
     locks.held_long: {ProblemKind.LOCK_HELD_LONG},
 }
-"""Functions that find problems of one table, with the kinds that each finds."""
+"""Functions that find problems of one table, each with the kinds that it finds."""
 
 OF_THE_REST: Mapping[_OfAll, Collection[ProblemKind]] = {
     fleet.groups_without_worker: {ProblemKind.GROUP_WITHOUT_WORKER},
@@ -73,7 +73,7 @@ OF_THE_REST: Mapping[_OfAll, Collection[ProblemKind]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has found."""
+    """The result of a search."""
 
     problems: Sequence[HealthProblem]  # The most serious first, among equals the oldest.
     not_computed: NotComputed = field(default_factory=NotComputed)
@@ -108,7 +108,7 @@ class Listed:
 
 
 def found_in(facts: Facts, now: datetime) -> Found:
-    """Returns all problems. A computation that fails costs only its own problems, of one table or other object."""
+    """Returns all problems. If a computation fails, only its own problems of one table or other object are missing."""
     found: list[HealthProblem] = []
     of_tables: set[tuple[str, ProblemKind]] = set()
     at_all: set[ProblemKind] = set()
@@ -137,8 +137,8 @@ def found_in(facts: Facts, now: datetime) -> Found:
 
 
 def page(found: Iterable[HealthProblem], wanted: Wanted, *, limit: int, cursor: str | None = None) -> Listed:
-    """Returns a page of `found`, which are in the order of `found_in`. A problem that begins or ends between two pages
-    neither repeats nor hides others. Raises ParamsInvalidError."""
+    """Returns a page of `found`, which are in the order of `found_in`. If a problem begins or ends between two
+    requests, no other problem is repeated or skipped. Raises ParamsInvalidError."""
     selected = [problem for problem in found if wanted.selects(problem)]
     counts = Counter(problem.severity for problem in selected)
     rest = selected

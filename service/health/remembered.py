@@ -1,7 +1,5 @@
-"""Results that take long to compute, as they were a few seconds ago.
-
-Each process computes a result once for all callers, and answers meanwhile with the last one.
-"""
+"""A cache for results that take long to compute. Each process computes a result once for all callers, and returns the
+previous one meanwhile."""
 
 from __future__ import annotations
 
@@ -22,16 +20,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 2.0
-# A computation that took no longer is made before the answer.
+# If the last computation took no longer than this, the caller waits for a new result.
 _AT_ONCE_SECONDS = 0.1
-# A longer computation begins after the answers of now, which it would slow down.
+# A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
 _AFTER_SECONDS = 0.3
 # Largest part of the time that goes into computing.
 _SHARE = 0.1
 MOST_AGE = timedelta(minutes=1)
-"""No answer is older, so that a caller who comes once sees what is wrong now."""
+"""No result that is older is returned, so that even a single call shows the current problems."""
 
-# Number of tables up to which computing takes moments.
+# Up to this number of tables, computing takes well under a second.
 _FEW = 500
 
 _Value = TypeVar("_Value")
@@ -54,8 +52,8 @@ class Remembered(Generic[_Value]):
         self._took = 0.0
 
     def latest(self, engine: Engine, clock: Clock) -> _Value:
-        """Returns the last value if it is not older than MOST_AGE, and computes it anew for the next call, or for this
-        one where that takes moments. Raises DatabaseUnavailableError."""
+        """Returns the last value if it is not older than MOST_AGE, and computes a new one for the next call; or for
+        this call, if that is fast. Raises DatabaseUnavailableError."""
         last = self._last
         if last is None or not timedelta(0) <= clock() - last[1] <= MOST_AGE:
             with self._computing:
@@ -77,7 +75,7 @@ class Remembered(Generic[_Value]):
         return last[0]
 
     def now(self, engine: Engine, clock: Clock) -> _Value:
-        """Returns the value of now; if there are many tables, the latest. Raises DatabaseUnavailableError."""
+        """Returns a new value; if there are many tables, the latest one. Raises DatabaseUnavailableError."""
         last = self._last
         is_small = last is not None and self._tables(last[0]) <= _FEW
         return self.anew(engine, clock) if is_small else self.latest(engine, clock)

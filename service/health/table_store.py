@@ -36,7 +36,7 @@ _j = schema.jobs
 _FAILED = _j.c.state == sa.literal_column(f"'{JobState.FAILED.value}'")
 
 MOST_FAILED = 5000
-"""Failed jobs that are looked at, the newest."""
+"""Maximum number of failed jobs to read, the newest first."""
 
 
 def ids(connection: Connection) -> list[str]:
@@ -47,7 +47,7 @@ def ids(connection: Connection) -> list[str]:
 def facts(
     connection: Connection, now: datetime, table_id: str | None = None, *, snapshots: KnownSnapshots | None = None
 ) -> list[TableFacts]:
-    """Returns the facts of all tables, or of one if it is registered. `snapshots` are those that are known already
+    """Returns the facts of all tables, or of one if it is registered. `snapshots` are those that were read before
     (`snapshot_store.every`)."""
     query = sa.select(_t.c.id, _t.c.name, _t.c.base_path)
     rows = connection.execute(query if table_id is None else query.where(_t.c.id == table_id)).all()
@@ -87,13 +87,14 @@ def facts(
             lock=locks.get(row.id),
         )
         for row in rows
-        # A table that was registered a moment ago may have no watch in this view of the database.
+        # A table that has just been registered may have no watch in this transaction's view of the database.
         if row.id in watches
     ]
 
 
 def _policies(connection: Connection, names: dict[str, str], table_id: str | None) -> dict[str, Policy]:
-    """Merges the levels once for all tables without settings of their own that match the same patterns."""
+    """Returns the policies by table id. Tables without settings of their own that match the same patterns share one
+    merged policy."""
     patterns = policy_store.every(connection)
     levels = policy_store.of_tables(connection, table_id)
     merged: dict[tuple[str, ...], Policy] = {}
@@ -111,7 +112,8 @@ def _policies(connection: Connection, names: dict[str, str], table_id: str | Non
 
 
 def _failures(connection: Connection, now: datetime, table_id: str | None) -> dict[str, list[Failures]]:
-    """Leaves out refused jobs of a person, who has the reason; nobody sees the refused jobs of policies."""
+    """Returns the failures by table id. Refused jobs that a person submitted are left out, because that person has seen
+    the reason."""
     since = now - 2 * FAILURES_SHOWN_FOR
     is_told = sa.and_(_j.c.reason.is_(None), _j.c.result["refusals"].as_string().is_not(None))
     failed = (

@@ -1,4 +1,5 @@
-"""Problems that show on a table's timeline: incidents, dead writers, plans that nobody executes, its length."""
+"""Problems that a table's timeline shows: incidents, dead writers, plans that nobody executes, and too many
+instants."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ DEAD_WRITER = Definition(
 )
 
 DEAD_AFTER = timedelta(hours=1)
-"""Time without a heartbeat. Writers send one every minute, and the table's next writer cleans up after a dead one."""
+"""Time without a heartbeat from which this is a problem. Writers send one every minute, and the table's next writer
+usually rolls back a dead one."""
 
 PLAN_STUCK = Definition(
     ProblemKind.PLAN_STUCK,
@@ -66,7 +68,7 @@ _NAMED = 5
 
 
 def incidents(table: TableFacts, _now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each kind of incident."""
+    """Yields one problem for each kind of incident."""
     by_kind = defaultdict(list)
     for each in table.incidents:
         by_kind[each.kind].append(each)
@@ -98,7 +100,7 @@ def _resolving(table: TableFacts, kind: IncidentKind, instants: list[str]) -> St
         return start(table.id, "Repair", JobKind.REPAIR, {"instants": instants[:1000]})
     if kind is IncidentKind.LATE_FILES:
         return clean(table.id, table.policy.cleaning)
-    # The incident's text says how to repair it; the next diagnosis closes it.
+    # The incident's text says how to repair the damage; the next diagnosis then closes the incident.
     return diagnose(table.id)
 
 
@@ -125,7 +127,7 @@ def dead_writer(table: TableFacts, now: datetime) -> HealthProblem | None:
 
 
 def stuck_plans(table: TableFacts, now: datetime) -> Iterator[HealthProblem]:
-    """Yields one for each table service. The policy says after which time a plan counts as stuck."""
+    """Yields one problem for each table service. The policy says from which age a plan counts as stuck."""
     if table.snapshot is None or not table.is_readable:
         return
     policy = table.policy

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.contract import Problem
 from jobs.format.stale_writes import Doubt
 from jobs.kinds.registry import KINDS
+from jobs.spec import Spec
 from service.model.record import Record
 
 if TYPE_CHECKING:
@@ -95,21 +96,39 @@ _DOUBTS = {
 
 @dataclass(frozen=True)
 class Incident(Record):
-    """`instant` caused it, with the operation type `operation`. `details` are figures of its kind, as JSON.
+    """A fault that was found on a table."""
 
-    `because` is the reason why it was closed, as a sentence.
-    """
-
-    id: str
-    table_id: str
-    kind: IncidentKind
-    instant: str
-    state: IncidentState
+    id: Annotated[str, Spec("Id of the incident", examples=("inc_8c1d0e5f2a7b4963",))]
+    table_id: Annotated[str, Spec(examples=("tbl_0f3c2a9d5e7b1c44",))]
+    kind: Annotated[
+        IncidentKind,
+        Spec(
+            "`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis", examples=("stale-write",)
+        ),
+    ]
+    instant: Annotated[
+        str,
+        Spec(
+            "The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC",
+            examples=("20260101120000000",),
+        ),
+    ]
+    state: Annotated[
+        IncidentState, Spec("`suspected`: only the rows can prove it; a repair checks them", examples=("open",))
+    ]
     opened_at: datetime
-    operation: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    operation: Annotated[str | None, Spec("Hudi's WriteOperationType of that commit", examples=("UPSERT_PREPPED",))] = (
+        None
+    )
+    details: Annotated[
+        Mapping[str, Any],
+        Spec("Figures that depend on the kind", examples=({"rows": 173, "file_groups": 1, "partitions": 1},)),
+    ] = field(default_factory=dict)
     closed_at: datetime | None = None
-    because: str | None = None
+    because: Annotated[
+        str | None,
+        Spec("Why it was closed, and by whom if by hand", examples=("20260101120030000 brought its rows over",)),
+    ] = None
 
     @property
     def is_unresolved(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from service.lake.pending import read_pending
 from service.lake.storage import open_storage
 from service.lake.table_config import read_table_config
-from service.lake.timeline import timeline_files, timeline_of
+from service.lake.timeline import read_timeline, timeline_files, timeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +27,26 @@ class ActiveTimeline:
     starts_at: str
     pending: tuple[Pending, ...]
     completed: tuple[Instant, ...]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The requested times of the completed instants of an active timeline, and `starts_at` as of `ActiveTimeline`."""
+
+    starts_at: str
+    instants: frozenset[str]
+
+
+def read_completed(
+    base_path: str, storage_options: Mapping[str, str], allowed_roots: Sequence[str] | None = None
+) -> Completed:
+    """Reads less than `read_active_timeline`, and raises the same errors."""
+    storage = open_storage(base_path, storage_options, allowed_roots)
+    timeline = read_timeline(storage, read_table_config(storage))
+    return Completed(
+        timeline.instants[0].requested_time if timeline.instants else "",
+        frozenset(instant.requested_time for instant in timeline.instants if instant.is_completed),
+    )
 
 
 def read_active_timeline(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import Annotated
 
-if TYPE_CHECKING:
-    from datetime import datetime
+from jobs.spec import Spec, Told
 
 COMPACTION = "COMPACT"
 CLUSTERING = "CLUSTER"
@@ -22,39 +22,38 @@ SERVICE_OPERATIONS = (COMPACTION, "LOG_COMPACT", CLUSTERING, BUCKET_RESCALE, "IN
 
 
 @dataclass(frozen=True)
-class Commit:
+class Commit(Told):
     """Times of instants are Hudi's own strings (see `service.lake.instant`); `seen_at` is the service's clock.
 
-    `action` is the action at completion: a compaction is a `commit`, a clustering a `replacecommit`. `completed_at` is
-    the completion time as a datetime; before table version 8, whose timelines do not record it, the modification time
-    of the instant's file. `operation` is Hudi's `WriteOperationType` (UPSERT, COMPACT, CLUSTER, BUCKET_RESCALE ...),
-    None if the action has none. `rows_written` counts the inserts and updates in the instant's files, `bytes_written`
-    is the size of those files; both are None if the action writes no data. `partitions` are the paths that the instant
-    touched; `file_groups` counts the file groups that it wrote or replaced. `schema_changed` compares with the last
-    commit before it that had a schema. `is_news` is false if the instant had completed when the table was registered:
-    no event is published for it. `id` orders commits by discovery, and the commits of one table by completion; 0 before
-    the commit is stored.
+    `completed_at` is, before table version 8, the modification time of the instant's file. `operation` is Hudi's
+    `WriteOperationType`. `rows_written` counts inserts and updates; it and `bytes_written` are None if the action
+    writes no data. `schema_changed` compares with the last commit before it that had a schema. No event is published
+    unless `is_news`. `id` also orders the commits of one table by completion; it is 0 before the commit is stored.
     """
 
     table_id: str
-    requested_time: str
-    action: str
-    completion_time: str | None
-    seen_at: datetime
-    completed_at: datetime
-    operation: str | None = None
-    rows_written: int | None = None
-    rows_deleted: int | None = None
-    bytes_written: int | None = None
-    partitions: tuple[str, ...] = ()
-    file_groups: int = 0
-    schema_changed: bool = False
-    is_news: bool = True
-    id: int = 0
+    requested_time: Annotated[str, Spec(examples=("20260101120000000",))]
+    action: Annotated[str, Spec("The completed action: a compaction is a `commit`", examples=("deltacommit",))]
+    completion_time: Annotated[str | None, Spec("Null before table version 8, whose timelines do not contain it")]
+    seen_at: Annotated[datetime, Spec("When a poll saw it", examples=("2026-01-01T12:00:05Z",))]
+    completed_at: Annotated[datetime, Spec("When it completed", examples=("2026-01-01T12:00:03Z",))]
+    operation: Annotated[str | None, Spec(examples=("UPSERT",))] = None
+    rows_written: Annotated[int | None, Spec("Rows that it wrote", examples=(1000,))] = None
+    rows_deleted: Annotated[int | None, Spec("Rows that it deleted", examples=(0,))] = None
+    bytes_written: Annotated[int | None, Spec("Bytes that it wrote", examples=(1048576,))] = None
+    partitions: Annotated[tuple[str, ...], Spec("Partitions that it touched", examples=(["region=eu"],))] = ()
+    file_groups: Annotated[int, Spec("File groups that it touched", examples=(4,))] = 0
+    schema_changed: Annotated[
+        bool, Spec("Whether the schema differs from that of the commit before", examples=(False,))
+    ] = False
+    is_news: Annotated[bool, Spec("False for instants from before the registration")] = True
+    id: Annotated[
+        int, Spec("Number of the commit; grows in the order in which commits were seen", examples=(4711,))
+    ] = 0
 
     @property
     def ingests(self) -> bool:
-        """True if a writer, not a table service, made the commit and it changed anything: an idle Flink job makes an
-        empty commit at each checkpoint."""
+        """Returns whether a writer, not a table service, made the commit, and it changed anything. An idle Flink job
+        makes an empty commit at each checkpoint."""
         is_from_writer = self.action in WRITING_ACTIONS and self.operation not in SERVICE_OPERATIONS
         return is_from_writer and self.file_groups > 0

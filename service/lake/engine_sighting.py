@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.contract import JsonMapped, WriterEngine
+from jobs.spec import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +31,12 @@ class Sighting(JsonMapped):
 
     first_seen: datetime
     last_seen: datetime
-    instant: str | None
-    evidence: str
+    instant: Annotated[
+        str | None, Spec("The latest instant with evidence; null if the evidence is in the table itself")
+    ]
+    evidence: Annotated[
+        str, Spec("What shows that the engine writes the table", examples=("flink checkpoint in the commit",))
+    ]
 
 
 Sightings = Mapping[WriterEngine, Sighting]

@@ -104,7 +104,8 @@ class _Group:
 
 @dataclass(frozen=True)
 class Listed:
-    """`freed_*`: committed files that are in no latest slice. `groups` are all file ids that have committed files."""
+    """`freed_*` count committed files that are in no latest slice. `groups` are all file ids that have committed
+    files."""
 
     slices: tuple[FileSlice, ...] = ()
     freed_files: int = 0
@@ -130,8 +131,9 @@ def latest_slices(path: str, files: Iterable[Entry], visibility: Visibility, rep
         # Two files of one instant come from different tasks; the greater name wins.
         instant, base = max(group.bases, key=lambda each: (each[0], each[1].name), default=("", None))
         logs = [entry for log, entry in group.logs if visibility.belongs_to(log, instant)]
-        latest = {entry.name for entry in logs} | ({base.name} if base else set())
-        freed += [entry for _, entry in every if entry.name not in latest]
+        latest = {entry.path for entry in logs} | ({base.path} if base else set())
+        if len(latest) < len(every):
+            freed += [entry for _, entry in every if entry.path not in latest]
         slices.append(
             FileSlice(
                 partition_path=path,
@@ -151,10 +153,11 @@ def _committed(files: Iterable[Entry], visibility: Visibility) -> dict[str, _Gro
     for entry in files:
         if entry.is_folder:
             continue
-        if (log := parse_log_file_name(entry.name)) is not None:
+        name = entry.name
+        if (log := parse_log_file_name(name)) is not None:
             if visibility.is_log_committed(log.instant):
                 groups.setdefault(log.file_id, _Group()).logs.append((log.instant, entry))
-        elif (base := parse_base_file_name(entry.name)) is not None and visibility.is_committed(base.instant):
+        elif (base := parse_base_file_name(name)) is not None and visibility.is_committed(base.instant):
             groups.setdefault(base.file_id, _Group()).bases.append((base.instant, entry))
     return groups
 
@@ -165,7 +168,7 @@ def read_snapshot(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     Raises StorageError.
     """
     visibility = Visibility.of(timeline, config.timeline_layout)
-    # The files are listed later: those of a replacecommit that is archived in between are gone by then.
+    # The files are listed later. Files of a replacecommit that is archived in between are missing then.
     replaced = _replaced(storage, config, timeline)
     files = files_by_partition(storage)
     return tuple(
@@ -182,7 +185,7 @@ def _replaced(storage: Storage, config: TableConfig, timeline: Timeline) -> dict
         if instant.is_completed and instant.action == "replacecommit":
             try:
                 metadata = read_metadata(storage, config, instant)
-            except PathNotFoundError:  # archived since
+            except PathNotFoundError:  # It was archived since.
                 continue
             for path, file_ids in metadata.replaced.items():
                 found[path].update(file_ids)

@@ -9,7 +9,7 @@ from jobs.format.bucket_rules import BucketRulesError
 from jobs.format.hashing_config import BASELINE, FOLDER, SUFFIX, DamagedConfigError, HashingConfig, file_name
 from service.lake.history import is_archived
 from service.lake.storage import MAX_CONFIG_BYTES
-from service.model.storage_errors import StorageError
+from service.model.storage_errors import FileDamagedError
 from service.model.table_errors import TableUnsupportedError
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ _MAX_CONFIGS = 10_000
 
 @dataclass(frozen=True)
 class HashingConfigs:
-    """The config in force, if any, the instants of those that no commit stands behind, and of those before it."""
+    """The config in force, if there is one; the instants of the configs that no commit stands behind; and the instants
+    of the configs before it."""
 
     in_force: HashingConfig | None = None
     dangling: tuple[str, ...] = ()
@@ -31,11 +32,11 @@ class HashingConfigs:
 
 
 def read_hashing_configs(storage: Storage, config: TableConfig, timeline: Timeline) -> HashingConfigs:
-    """The latest config whose instant has completed, as Hudi's `getHashingConfigToLoad` finds it (1.2), but stricter.
-
-    Hudi takes each config for committed whose instant is not a pending replacecommit. So one left behind by a rollback
-    counts for its writers, though no data was ever rescaled to it: those are dangling here, and never in force.
-    `unusable`: the folder is there without a committed config, and every Hudi client fails on the table.
+    """Finds the latest config whose instant has completed, as Hudi's `getHashingConfigToLoad` (1.2) does, but is
+    stricter. Hudi takes each config for committed whose instant is not a pending replacecommit. So a config that a
+    rollback left behind counts for Hudi's writers, though no data was ever rescaled to it. Here such configs are
+    dangling, and never in force. `unusable`: the folder is there without a committed config, and every Hudi client
+    fails on the table.
     """
     if not storage.exists(FOLDER):
         return HashingConfigs()
@@ -61,6 +62,6 @@ def read_hashing_config(storage: Storage, instant: str) -> HashingConfig:
     try:
         return HashingConfig.from_json(instant, storage.read(path, most=MAX_CONFIG_BYTES))
     except DamagedConfigError as error:
-        raise StorageError(f"{storage.base_path}/{path} is damaged: {error}") from error
+        raise FileDamagedError(f"{storage.base_path}/{path} is damaged: {error}") from error
     except BucketRulesError as error:
         raise TableUnsupportedError(str(error)) from error

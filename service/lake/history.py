@@ -15,7 +15,7 @@ import msgspec
 from service.lake.instant import Instant, InstantState
 from service.lake.instant_metadata import Name
 from service.lake.parquet_file import opened
-from service.model.storage_errors import StorageError
+from service.model.storage_errors import FileDamagedError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,7 @@ def _row(row: dict[str, Any], path: str) -> _Row:
     try:
         return msgspec.convert(row, _Row)
     except msgspec.ValidationError as error:
-        raise StorageError(f"{path} is damaged: {error}") from error
+        raise FileDamagedError(f"{path} is damaged: {error}") from error
 
 
 def _files(storage: Storage, config: TableConfig) -> Iterator[tuple[str, str, Entry]]:

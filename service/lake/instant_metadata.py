@@ -19,7 +19,7 @@ from service.lake.avro_file import MAGIC, first_record
 from service.lake.commit import WRITING_ACTIONS
 from service.lake.storage import MAX_METADATA_BYTES
 from service.lake.timeline import file_name_of
-from service.model.storage_errors import StorageError
+from service.model.storage_errors import FileDamagedError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -161,7 +161,7 @@ def decode(content: bytes, kind: type[Record], where: str) -> Record:
             return msgspec.convert(first_record(content), kind, strict=False)
         return msgspec.json.decode(content, type=kind, strict=False)
     except Exception as error:  # fastavro raises many types on damaged files
-        raise StorageError(f"{where} is damaged: {type(error).__name__}: {error}") from error
+        raise FileDamagedError(f"{where} is damaged: {type(error).__name__}: {error}") from error
 
 
 def _of_commit(record: CommitRecord, where: str) -> InstantMetadata:
@@ -251,7 +251,7 @@ def _shape(schema: Any) -> Any:
 def _possible(total: int, where: str) -> int:
     """Returns the total. Raises StorageError if it is more than any table has."""
     if total >= _MAX_COUNT:
-        raise StorageError(f"{where} is damaged: its counts sum up to {total}")
+        raise FileDamagedError(f"{where} is damaged: its counts sum up to {total}")
     return total
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.lake.storage import MAX_METADATA_BYTES
-from service.model.storage_errors import StorageError
+from service.model.storage_errors import FileDamagedError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,10 @@ def opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
         if int.from_bytes(source.read(4), "little") > MAX_METADATA_BYTES:
             raise StorageError(f"{where} has a footer of more than {MAX_METADATA_BYTES} bytes")
         source.seek(0)
-        file = pq.ParquetFile(source)
-        if file.metadata.num_columns > _MAX_COLUMNS:
-            raise StorageError(f"{where} has more than {_MAX_COLUMNS} columns")
-        yield file
+        try:
+            file = pq.ParquetFile(source)
+            if file.metadata.num_columns > _MAX_COLUMNS:
+                raise StorageError(f"{where} has more than {_MAX_COLUMNS} columns")
+            yield file
+        except pa.ArrowInvalid as error:
+            raise FileDamagedError(f"{where} is damaged: {error}") from error

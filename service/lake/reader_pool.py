@@ -40,6 +40,8 @@ _MAX_REPLY_BYTES = 256 * _MIB
 # A child that has ever used more ends after its call.
 _MAX_KEPT_BYTES = 512 * _MIB
 _START_SECONDS = 60.0
+# New objects after which the interpreter looks for cycles of them.
+_COLLECTED_AFTER = 50_000
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 _forks = multiprocessing.get_context("forkserver")
@@ -179,10 +181,10 @@ class _Child:
             target=_serve, args=(theirs, limits, level, current_format()), name="reader", daemon=True
         )
         process.start()
-        # Otherwise the end of the child would not end the wait for its reply.
+        # Without this the end of the child would not end the wait for its reply.
         theirs.close()
         child = cls(process, ours)
-        # Not part of the time of a call: on a busy machine a fork takes seconds.
+        # A fork is not part of the time of a call: on a busy machine it takes seconds.
         try:
             child.receive(_START_SECONDS)
         except BaseException:
@@ -191,7 +193,7 @@ class _Child:
         return child
 
     def call(self, work: tuple[Any, ...], seconds: float) -> Any:
-        with contextlib.suppress(OSError):  # it has ended, which the next line tells
+        with contextlib.suppress(OSError):  # The child has ended, as the next line tells.
             self.connection.send(work)
         return self.receive(seconds)
 
@@ -224,12 +226,15 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(limits.niceness)
-    # Not the address space, of which each thread reserves a part that it never uses: many processors, many threads.
+    # The address space is not limited: each thread reserves a part that it never uses, and many processors mean many
+    # threads.
     resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     configure(log_format, log_level)
-    logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))  # logs each request to HDFS otherwise
+    logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))  # It would log each request to HDFS.
     gc.freeze()
+    # What a table consists of has no cycles, and is given away as a whole.
+    gc.set_threshold(_COLLECTED_AFTER, 20, 50)
     with contextlib.suppress(EOFError, OSError):
         connection.send_bytes(_reply(None))  # ready
         while True:
@@ -242,7 +247,7 @@ def _answer(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         return _reply(function(*args, **kwargs))
     except GroundskeeperError as error:
         return _reply(error)
-    except Exception as error:  # a table may trip over any line of a parser
+    except Exception as error:  # A table may make any line of a parser fail.
         log.exception("A table could not be read")
         return _reply(StorageError(f"The table could not be read: {type(error).__name__}: {error}"[:1000]))
 

@@ -30,8 +30,8 @@ _NUMBER_OF_NODE = re.compile(r"\d{10}$")
 
 @dataclass(frozen=True)
 class ServerLock:
-    """What a server says of a lock. `holder` is None if nobody holds it. A lock that stays the same (`id`) for
-    `expires_after` has ended: its holder would have renewed it."""
+    """The state of a lock as its server tells it. `holder` is None if nobody holds it. A lock that stays the same
+    (`id`) for `expires_after` has ended: its holder would have renewed it."""
 
     holder: str | None = None
     id: str | None = None
@@ -66,7 +66,7 @@ def _of_zookeeper(lock: TableLock, lock_hosts: Collection[str]) -> ServerLock:
     except ValueError as error:
         raise UnreadableLockError(f"{error}.") from error
     _require_permitted(servers, lock_hosts)
-    # What follows the servers is a folder of all paths (`ConnectStringParser`).
+    # The text after the servers is a folder above all paths (`ConnectStringParser`).
     root = url.partition("/")[2].strip("/")
     folder = "/" + "/".join(part.strip("/") for part in (root, base, key) if part.strip("/"))
     try:
@@ -126,7 +126,8 @@ def _of_dynamodb(lock: TableLock, lock_hosts: Collection[str], now: datetime) ->
 
 
 def _credentials(lock: TableLock) -> Credentials:
-    """Returns the credentials of the lock, or else of the service's environment. A machine's role is the worker's."""
+    """Returns the credentials of the lock, or else of the service's environment. The role of a machine is not asked
+    for: a worker's machine has another one."""
     own = [lock.options.get(f"hoodie.aws.{name}") for name in ("access.key", "secret.key", "session.token")]
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     access_key, secret_key, token = own if own[0] else [os.environ.get(name) for name in names]

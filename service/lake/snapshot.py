@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Annotated, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from service.lake.backlog import Cycle
-    from service.lake.table import TableType
-    from service.lake.table_lock import SeenLock
+from jobs.spec import Spec, Told
+from service.lake.backlog import Cycle
+from service.lake.table import TableType
+from service.lake.table_lock import SeenLock
 
 _MIB = 1024**2
 SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024))
@@ -19,31 +18,32 @@ SIZE_BOUNDS = tuple(mib * _MIB for mib in (1, 4, 16, 32, 64, 128, 256, 512, 1024
 
 
 @dataclass(frozen=True)
-class Since:
+class Since(Told):
     """Commits since the last run of a table service was requested, or all commits if there was no run.
 
-    `commits` counts writers' completed instants (commit, deltacommit, replacecommit of ingestion), `bytes_written` is
-    what they wrote; `at` is the completion of that last run on the table's timeline, None without one.
+    `commits` counts writers' completed instants: commit, deltacommit, and replacecommit of ingestion.
     """
 
-    commits: int = 0
-    bytes_written: int = 0
-    at: datetime | None = None
+    commits: Annotated[int, Spec("Commits of writers", examples=(3,))] = 0
+    bytes_written: Annotated[int, Spec("Bytes that they wrote", examples=(3145728,))] = 0
+    at: Annotated[
+        datetime | None, Spec("When the last run completed; null if there was none", examples=("2026-01-01T11:00:00Z",))
+    ] = None
 
 
 @dataclass(frozen=True)
-class Pending:
+class Pending(Told):
     """A requested or inflight instant. `heartbeat_at` is None if its writer sends no heartbeats.
 
     `is_plan`: a compaction, log compaction or clustering that anyone has scheduled and that can be executed.
     """
 
     requested_time: str
-    action: str
-    state: str
+    action: Annotated[str, Spec("Action of the instant", examples=("deltacommit",))]
+    state: Annotated[str, Spec("`REQUESTED` or `INFLIGHT`", examples=("INFLIGHT",))]
     requested_at: datetime | None
-    heartbeat_at: datetime | None = None
-    is_plan: bool = False
+    heartbeat_at: Annotated[datetime | None, Spec("Last heartbeat of its writer, if it sends any")] = None
+    is_plan: Annotated[bool, Spec("A compaction or clustering that is scheduled and can be executed")] = False
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class PartitionState:
 
     @property
     def place(self) -> str:
-        """The partition in a sentence."""
+        """Returns the words for the partition in a sentence."""
         return f"partition {self.path}" if self.path else "the table"
 
 
@@ -151,7 +151,7 @@ class NotWritable:
 
 
 @dataclass(frozen=True)
-class TableSnapshot:
+class TableSnapshot(Told):
     """The result of one poll of a table. `first_commit_at` is None until something is committed.
 
     `num_buckets` is the number of the table as a whole (0 without a simple bucket index); partitions may have their
@@ -171,18 +171,22 @@ class TableSnapshot:
 
     table_id: str
     taken_at: datetime
-    table_type: TableType
+    table_type: Annotated[TableType, Spec("Type of the table", examples=("MERGE_ON_READ",))]
     partitions: tuple[PartitionState, ...] = ()
     pending: tuple[Pending, ...] = ()
-    last_commit: str | None = None
-    last_commit_at: datetime | None = None
-    first_commit_at: datetime | None = None
+    last_commit: Annotated[
+        str | None, Spec("The last instant that wrote rows; null without any", examples=("20260101120000000",))
+    ] = None
+    last_commit_at: Annotated[datetime | None, Spec("When it completed", examples=("2026-01-01T12:00:03Z",))] = None
+    first_commit_at: Annotated[
+        datetime | None, Spec("When the first known one completed", examples=("2025-12-01T12:00:03Z",))
+    ] = None
     since_compaction: Since = Since()
     since_cleaning: Since = Since()
     since_clustering: Since = Since()
     num_buckets: int = 0
-    small_file_bytes: int = 0
-    timeline_commits: int = 0
+    small_file_bytes: Annotated[int, Spec("Base files below this size count as small", examples=(104857600,))] = 0
+    timeline_commits: Annotated[int, Spec("Completed commits on the active timeline, which archival shortens")] = 0
     totals: Totals = Totals()
     large: PartitionState | None = None
     skewed: PartitionState | None = None

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -28,8 +31,6 @@ from service.model.storage_errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from datetime import datetime
-
 
 _HINT = "Remove this from GROUNDSKEEPER_STORAGE_OPTIONS. Set access keys, or credentials in the environment."
 
@@ -41,7 +42,7 @@ _REFUSED: Mapping[Refusal | None, type[StorageError]] = {
 }
 """What refuses a reader. The others refuse only writes."""
 
-# So says Arrow of it.
+# Arrow says so if there is no reason.
 _WITHOUT_REASON = "No response body"
 
 MAX_METADATA_BYTES = 64 * 1024 * 1024
@@ -49,6 +50,7 @@ MAX_METADATA_BYTES = 64 * 1024 * 1024
 
 MAX_CONFIG_BYTES = 1024 * 1024
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PART_BYTES = 64 * 1024
 
 MAX_LISTED = 3_000_000
@@ -86,20 +88,38 @@ class Storage:
         """Returns the files and folders below `path`; an empty list if it does not exist.
 
         Raises StorageError for more than `most`, and PathOutsideTableError if a folder in it is a link out of the
-        table: Arrow lists what is behind.
+        table.
         """
-        with self._translated_errors(path):
-            selector = fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive)
-            infos = self.filesystem.get_file_info(selector)
-        if len(infos) > most:
-            raise StorageError(f"{self.base_path}/{path} has more than {most} files")
         start = len(self.root.rstrip("/")) + 1
-        if recursive and is_local(self.base_path):
-            for info in infos:
-                if info.type == fs.FileType.Directory and os.path.islink(info.path):  # noqa: PTH114 - of each folder
-                    self._at(info.path[start:])
         with self._translated_errors(path):
-            return [_entry(info, start) for info in infos]
+            if is_local(self.base_path):
+                found = list(islice(self._listed(self._at(path), start, recursive=recursive), most + 1))
+            else:
+                selector = fs.FileSelector(self._at(path), allow_not_found=True, recursive=recursive)
+                found = [_entry(info, start) for info in self.filesystem.get_file_info(selector)]
+        if len(found) > most:
+            raise StorageError(f"{self.base_path}/{path} has more than {most} files")
+        return found
+
+    def _listed(self, folder: str, start: int, *, recursive: bool) -> Iterator[Entry]:
+        """Yields what is in a local folder. Arrow takes several times as long to tell the same: a link is what it leads
+        to, and left out if that is nothing."""
+        try:
+            inside = os.scandir(folder)
+        except FileNotFoundError:
+            return
+        with inside:
+            for each in inside:
+                try:
+                    status = each.stat()
+                except FileNotFoundError:
+                    continue
+                each.name.encode()  # raises UnicodeError
+                is_folder, path = S_ISDIR(status.st_mode), each.path[start:]
+                size = status.st_size if S_ISREG(status.st_mode) else 0
+                yield Entry(path, size, is_folder, _EPOCH + timedelta(microseconds=status.st_mtime_ns // 1000))
+                if is_folder and recursive:
+                    yield from self._listed(self._at(path) if each.is_symlink() else each.path, start, recursive=True)
 
     def names(self, path: str) -> Sequence[str]:
         """Returns the names in the folder `path` at the lowest cost; polls use this. Raises PathNotFoundError."""
@@ -138,7 +158,8 @@ class Storage:
         return _translated_errors(self.base_path, path, self._reason)
 
     def _reason(self, refusal: Refusal | None, said: str) -> Refusal | None:
-        """S3 gives no reason in its answer to a request for a head; it does in that to a listing."""
+        """Returns the reason of an error. S3 gives none in its answer to a HEAD request, but does so in its answer to a
+        listing."""
         if refusal is not Refusal.DENIED or is_local(self.base_path) or _WITHOUT_REASON not in said:
             return refusal
         try:

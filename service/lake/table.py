@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
 from jobs.contract import JsonMapped
+from jobs.spec import Spec
 
 
 class TableType(StrEnum):
@@ -28,53 +30,49 @@ class BucketIndexKind(StrEnum):
 class BucketLayout(JsonMapped):
     """The bucket index that the file groups indicate.
 
-    `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` counts the sampled
-    record keys that were found in the bucket that the registered index computes for them (0: there was nothing to
-    check, or there is no index). `fixed_file_ids`: the file ids are those of non-blocking concurrency control, the same
-    in each partition. `hashing_config` is the instant of the hashing config in force: the config, not the writers'
-    options, sets each partition's number of buckets.
+    `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` are the same in each
+    partition. A `hashing_config`, not the writers' options, sets each partition's number of buckets.
     """
 
-    kind: BucketIndexKind
+    kind: Annotated[BucketIndexKind, Spec("What the names of the files indicate", examples=("simple",))]
     file_groups: int = 0
-    highest_bucket: int | None = None
-    keys_checked: int = 0
-    fixed_file_ids: bool = False
-    hashing_config: str | None = None
+    highest_bucket: Annotated[int | None, Spec("Highest number of a bucket; null without files", examples=(3,))] = None
+    keys_checked: Annotated[int, Spec("Sampled record keys that were found in their buckets", examples=(40,))] = 0
+    fixed_file_ids: Annotated[bool, Spec("Whether the file ids are those of non-blocking concurrency control")] = False
+    hashing_config: Annotated[str | None, Spec("Instant of the hashing config in force; null without one")] = None
 
 
 @dataclass(frozen=True)
 class Column:
     """A column that is not one of Hudi's meta columns; `type` as Arrow spells it."""
 
-    name: str
-    type: str
+    name: Annotated[str, Spec("Name of the column", examples=("id",))]
+    type: Annotated[str, Spec("Its type, as Arrow spells it", examples=("int64",))]
 
 
 @dataclass(frozen=True)
 class TableProfile(JsonMapped):
     """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
-    `timeline_path` is relative to the base path. `ordering_fields` are called precombine field up to table version 6.
-    `columns` is empty until the table has data. `pending_instants` counts requested and inflight ones. `warnings` are
-    sentences for the owner.
+    `ordering_fields` are called precombine field up to table version 6. `pending_instants` counts requested and
+    inflight ones.
     """
 
-    table_type: TableType
-    table_version: int
-    timeline_layout: int
-    timeline_path: str
-    bucket_layout: BucketLayout
-    partition_fields: tuple[str, ...] = ()
-    record_key_fields: tuple[str, ...] = ()
-    ordering_fields: tuple[str, ...] = ()
-    key_generator: str | None = None
-    metadata_partitions: tuple[str, ...] = ()
-    base_file_format: str = "PARQUET"
-    populates_meta_fields: bool = True
-    drops_partition_columns: bool = False
-    hive_style_partitioning: bool = False
-    url_encoded_partitions: bool = False
-    columns: tuple[Column, ...] = field(default=())
-    pending_instants: int = 0
-    warnings: tuple[str, ...] = ()
+    table_type: Annotated[TableType, Spec("Type of the table", examples=("MERGE_ON_READ",))]
+    table_version: Annotated[int, Spec("Version of the table", examples=(9,))]
+    timeline_layout: Annotated[int, Spec("1, or 2 from table version 8 on", examples=(2,))]
+    timeline_path: Annotated[str, Spec("Folder of the timeline below the base path", examples=(".hoodie/timeline",))]
+    bucket_layout: Annotated[BucketLayout, Spec("The bucket index that the file groups indicate")]
+    partition_fields: Annotated[tuple[str, ...], Spec("Fields of the partition path", examples=(["region"],))] = ()
+    record_key_fields: Annotated[tuple[str, ...], Spec("Fields of the record key", examples=(["id"],))] = ()
+    ordering_fields: Annotated[tuple[str, ...], Spec("Fields that order rows of a key", examples=(["ts"],))] = ()
+    key_generator: Annotated[str | None, Spec("Class or type of the key generator; null if not stored")] = None
+    metadata_partitions: Annotated[tuple[str, ...], Spec("Parts of the metadata table", examples=(["files"],))] = ()
+    base_file_format: Annotated[str, Spec("Format of the base files", examples=("PARQUET",))] = "PARQUET"
+    populates_meta_fields: Annotated[bool, Spec("Whether rows have Hudi's meta columns")] = True
+    drops_partition_columns: Annotated[bool, Spec("Whether files lack the partition columns")] = False
+    hive_style_partitioning: Annotated[bool, Spec("Whether paths are like `region=eu`", examples=(True,))] = False
+    url_encoded_partitions: Annotated[bool, Spec("Whether paths are URL-encoded")] = False
+    columns: Annotated[tuple[Column, ...], Spec("Columns besides Hudi's; empty until the table has data")] = ()
+    pending_instants: Annotated[int, Spec("Instants that had not completed", examples=(0,))] = 0
+    warnings: Annotated[tuple[str, ...], Spec("Sentences for the owner", examples=([],))] = ()

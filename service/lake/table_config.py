@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobs.format.clock_frame import ClockFrame, Stamped, frame_of
 from jobs.format.instants import moment
@@ -62,6 +62,26 @@ class TableConfig:
     @property
     def version(self) -> int:
         return int(self.properties["hoodie.table.version"])
+
+    def profile(self, pending_instants: int) -> dict[str, Any]:
+        """Returns the members of a `TableProfile` that do not take its data files to tell."""
+        return {
+            "table_type": self.table_type,
+            "table_version": self.version,
+            "timeline_layout": self.timeline_layout,
+            "timeline_path": self.timeline_path,
+            "partition_fields": self.partition_fields,
+            "record_key_fields": self.fields("hoodie.table.recordkey.fields"),
+            "ordering_fields": self.ordering_fields,
+            "key_generator": self.key_generator,
+            "metadata_partitions": self.fields("hoodie.table.metadata.partitions"),
+            "base_file_format": self.base_file_format,
+            "populates_meta_fields": self.flag("hoodie.populate.meta.fields", default=True),
+            "drops_partition_columns": self.flag("hoodie.datasource.write.drop.partition.columns"),
+            "hive_style_partitioning": self.flag("hoodie.datasource.write.hive_style_partitioning"),
+            "url_encoded_partitions": self.flag("hoodie.datasource.write.partitionpath.urlencode"),
+            "pending_instants": pending_instants,
+        }
 
     @property
     def timeline_layout(self) -> int:

@@ -9,11 +9,12 @@ import os
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from jobs.contract import Table
 from jobs.format.lock_file import Signature, StorageLock
 from jobs.format.lock_providers import file_of, is_in_a_file, seconds_to_expiry
+from jobs.spec import Spec, Told
 from jobs.storage.location import is_local
 from service.lake.location import canonical
 from service.lake.server_lock import UnreadableLockError, read_server_lock
@@ -37,23 +38,37 @@ _NOT_ATOMIC = ("s3a:", "gs:", "abfss:")
 
 
 @dataclass(frozen=True)
-class LockFile:
+class LockFile(Told):
     """The lock as its file or its server shows it.
 
-    `id` is another one as soon as another holder has the lock, or the same one has taken it again. `since` is when it
-    was taken; of a lock in the storage None, because its holder writes it again and again. `ends_at` is when it ends
-    unless its holder renews it, None if it never does. `job_id` is set if a worker of Groundskeeper signed it. `detail`
-    says why the state is unknown, `is_silent` that its server does not answer. A lock that keeps its `id` for
-    `expires_after` has ended.
+    `since` is None for a lock in the storage, because its holder writes it again and again. `job_id` is set if a worker
+    of Groundskeeper signed it. `detail` says why the state is unknown, `is_silent` that its server does not answer. A
+    lock that keeps its `id` for `expires_after` has ended.
     """
 
-    state: LockState
-    path: str | None = None
-    id: str | None = None
-    since: datetime | None = None
-    holder: str | None = None
+    state: Annotated[
+        LockState, Spec("`unknown`: the service has no client for this provider. A dry run of a job asks by a worker")
+    ]
+    path: Annotated[str | None, Spec("File of the lock", examples=("/data/trips/.hoodie/lock",))] = None
+    id: Annotated[
+        str | None,
+        Spec(
+            "Another one as soon as another holder has the lock, or the same one took it again",
+            examples=("5d41402abc4b2a76",),
+        ),
+    ] = None
+    since: Annotated[datetime | None, Spec("Time at which it was taken; null if that is not known")] = None
+    holder: Annotated[
+        str | None,
+        Spec(
+            "Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does",
+            examples=("a writer that Hudi's lock file does not name",),
+        ),
+    ] = None
     job_id: str | None = None
-    ends_at: datetime | None = None
+    ends_at: Annotated[
+        datetime | None, Spec("Time at which it ends unless its holder renews it; null: never, or not known")
+    ] = None
     detail: str = ""
     is_silent: bool = False
     expires_after: timedelta | None = None
@@ -61,8 +76,8 @@ class LockFile:
 
 @dataclass(frozen=True)
 class SeenLock:
-    """A lock that a poll found held. `since` is when it was taken; of a lock in the storage when a poll first saw this
-    holder."""
+    """A lock that a poll found held. `since` is when it was taken; for a lock in the storage it is when a poll first
+    saw this holder."""
 
     since: datetime
     holder: str
@@ -102,8 +117,8 @@ def seen_lock(
     *,
     before: SeenLock | None,
 ) -> SeenLock | None:
-    """Returns the lock if it has been held for a minute. For polls: it costs one request if the lock is a file, and
-    none otherwise; a lock that cannot be read is as it was `before`. `storage` is that of the table."""
+    """Returns the lock if it has been held for a minute. A poll can afford this: it costs one request if the lock is a
+    file, and none otherwise. A lock that cannot be read counts as it was `before`. `storage` is that of the table."""
     place = file_of(lock, storage.base_path)
     if place is None or (is_in_a_file(lock.provider) and place[0].startswith(_NOT_ATOMIC)):
         return None
@@ -262,8 +277,8 @@ def _is(storage: Storage, name: str, expected: str) -> bool:
 
 
 def _is_moved(storage: Storage, name: str, aside: str) -> bool:
-    """Moves the file away; returns False if it is gone. HDFS refuses a rename without a reason, and does so to one that
-    is repeated because the answer to the first was lost."""
+    """Moves the file away; returns False if it is gone. HDFS gives no reason when it refuses a rename. It also refuses
+    one that is repeated because the answer to the first was lost."""
     try:
         storage.filesystem.move(f"{storage.root}/{name}", f"{storage.root}/{aside}")
     except OSError:
@@ -283,7 +298,7 @@ def _put_back(storage: Storage, aside: str, name: str) -> None:
         storage.filesystem.move(source, target)
         return
     try:
-        os.link(source, target)  # a rename would replace the lock of another
+        os.link(source, target)  # A rename would replace the lock of another.
     except FileExistsError as error:
         raise StorageError(
             f"{target} changed hands twice while it was to be removed: two may hold it now.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from service.lake.instant import Instant, InstantState
@@ -29,8 +30,10 @@ _FILE_NAME = re.compile(
     r"(?P<requested>\d+)(_(?P<completion>\d+))?\.(?P<action>\w+)(\.(?P<state>requested|inflight))?", re.ASCII
 )
 _MAX_DIGITS = 32
+_REMEMBERED = 4096
 MAX_FILES = 100_000
 """Limit of the files in the folder of the timeline; Hudi archives instants beyond some dozens."""
+_STATES = {state.value: state for state in InstantState}
 _PROGRESS = {InstantState.REQUESTED: 0, InstantState.INFLIGHT: 1, InstantState.COMPLETED: 2}
 
 
@@ -71,6 +74,7 @@ def timeline_of(file_names: Iterable[str]) -> Timeline:
     return Timeline(tuple(sorted(found.values())))
 
 
+@lru_cache(_REMEMBERED)
 def parse_instant(file_name: str) -> Instant | None:
     """Returns the instant of a timeline file, None for any other file.
 
@@ -88,7 +92,7 @@ def parse_instant(file_name: str) -> Instant | None:
     if action not in _ACTIONS:
         return None
     if state is not None:
-        return Instant(match["requested"], action, InstantState(state))
+        return Instant(match["requested"], action, _STATES[state])
     return Instant(match["requested"], action, InstantState.COMPLETED, match["completion"])
 
 

@@ -128,7 +128,7 @@ def connected(servers: Sequence[tuple[str, int]], seconds: float) -> Iterator[Se
         if left <= 0:
             break
         try:
-            # Each of those that are left may take its share.
+            # Each of the servers that are left may take its share of the time.
             share = left / (len(servers) - number)
             connection = socket.create_connection((host, port), share)
         except OSError as failure:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import TABLE_LOCKED
+from jobs.spec import Spec, Told
 from service.locks.errors import (
     LockEndsError,
     LockFreeError,
@@ -22,7 +24,7 @@ from service.queue.job import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from service.lake.snapshot import Pending
     from service.lake.table_lock import LockFile
@@ -32,13 +34,15 @@ _LOCK = "the table's lock"
 
 
 @dataclass(frozen=True)
-class Writer:
+class Writer(Told):
     """A heartbeat file. `job_id` is set if the instant is one of a job of this service. Hudi's writers in single-writer
     mode send no heartbeats, so that there is none does not prove that no writer is alive."""
 
-    instant: str
-    heartbeat_at: datetime
-    job_id: str | None = None
+    instant: Annotated[str, Spec("Instant of the write", examples=("20260101120000000",))]
+    heartbeat_at: Annotated[datetime, Spec("Time of the last one")]
+    job_id: Annotated[
+        str | None, Spec("The job of this service whose instant it is", examples=("job_4be1c0d2f6a89b37",))
+    ] = None
 
     def is_alive(self, now: datetime) -> bool:
         return now - self.heartbeat_at < SILENT_AFTER

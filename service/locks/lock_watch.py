@@ -25,10 +25,10 @@ from service.model.lock_state import LockState
 from service.model.storage_errors import ReadersBusyError, ReadTimedOutError
 from service.model.table_errors import TableNotFoundError
 from service.queue import breaker_store, held_store, job_store, lease_store, lock_sighting_store, queue_statistics
-from service.queue.lock_sighting import LockSighting
+from service.queue.lock_sighting import PATIENCE, LockSighting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -97,6 +97,8 @@ class LockWatch:
         self._permissions = permissions
         # Threads of the pool share it: each reads and writes one item at a time.
         self._silent: dict[tuple[tuple[str, int], ...], tuple[datetime, LockFile]] = {}
+        self._early: set[str] = set()
+        self._waiting: set[str] = set()
         self.pool: BoundedPool[LockSighting] = BoundedPool(
             self._look, keys=lambda sighting: (sighting.table_id,), size=config.at_once
         )
@@ -106,7 +108,8 @@ class LockWatch:
         now = self._clock()
         with reading(self._engine) as connection:
             watched = lock_sighting_store.watched(connection)
-            wanted = _wanted(connection, now, watched)
+            waiting = held_store.waiting_for_lock(connection)
+            wanted = _wanted(connection, waiting, now, watched) | self._one_of_each_server(connection, waiting.keys())
             is_due = bool(wanted - watched) or lock_sighting_store.is_any_due(connection, now)
         if not is_due and wanted == watched:
             return Looked(len(wanted))
@@ -124,14 +127,27 @@ class LockWatch:
             self.pool.add(sighting)
         return Looked(len(wanted), len(due))
 
+    def _one_of_each_server(self, connection: Connection, waiting: Set[str]) -> set[str]:
+        """Returns tables that have begun to wait, one of each lock server: whether it is silent is known before a job
+        has its turn."""
+        new, self._waiting = waiting - self._waiting, set(waiting)
+        if new and self._config.lock_hosts:
+            of_servers = {_servers(lock): table_id for table_id, lock in table_store.locks(connection, new).items()}
+            of_servers.pop((), None)
+            self._early.update(of_servers.values())
+        self._early &= waiting
+        return set(self._early)
+
     def _look(self, before: LockSighting) -> None:
         table_id, now = before.table_id, self._clock()
         try:
             with reading(self._engine) as connection:
                 table = table_store.get(connection, table_id)
             found = self._read(table, now)
-            if found is None:
-                return
+            if found is not None:
+                self._early.discard(table_id)
+            if found is None or (found.state is before.state is LockState.FREE):
+                return  # The claim has already set the time of the next look.
             with writing(self._engine) as connection:
                 sighting = _sighting(connection, before, found, now)
                 rest = self._config.every
@@ -193,9 +209,8 @@ def _servers(lock: TableLock) -> tuple[tuple[str, int], ...]:
         return ()
 
 
-def _wanted(connection: Connection, now: datetime, watched: set[str]) -> set[str]:
+def _wanted(connection: Connection, waiting: Mapping[str, str | None], now: datetime, watched: set[str]) -> set[str]:
     """Returns the tables whose locks matter now: only of those that have a waiting job that takes the lock."""
-    waiting = held_store.waiting_for_lock(connection)
     if not waiting:
         return set()
     first = {
@@ -221,15 +236,20 @@ def _sighting(connection: Connection, before: LockSighting, found: LockFile, now
     is_held = state is LockState.HELD
     same = is_held and before.state is LockState.HELD and before.holder == found.holder
     errors = held_store.waiting_for_lock(connection, before.table_id)
+    since: datetime | None = None
+    if is_held:
+        since = found.since or (before.since if same else now)
+    elif found.is_silent:
+        since = (before.since if before.state is LockState.UNKNOWN else None) or now
     # A server that the service cannot reach may be within reach of the worker, unless that has just failed, too.
-    is_away = found.is_silent and errors.get(before.table_id) == LOCK_UNAVAILABLE
+    is_away = found.is_silent and (errors.get(before.table_id) == LOCK_UNAVAILABLE or now - (since or now) < PATIENCE)
     return LockSighting(
         table_id=before.table_id,
         state=state,
         holds_back=is_held or is_away,
         looked_at=now,
         holder=found.holder if is_held else None,
-        since=(found.since or (before.since if same else now)) if is_held else None,
+        since=since,
         detail=found.detail,
         token=found.id if token_since else None,
         token_since=token_since,

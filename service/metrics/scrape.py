@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -15,9 +13,11 @@ from prometheus_client.registry import Collector
 from service.metrics import database_metrics
 from service.metrics.database_state import Reader
 from service.model.errors import GroundskeeperError
+from service.model.paced import Paced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from concurrent.futures import Future
 
     from prometheus_client import Metric
     from sqlalchemy import Engine
@@ -29,38 +29,26 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_REST_SECONDS = 1.0
-
 
 class Scrapes:
-    """Makes the text in a thread of its own, so that scrapes take no thread from calls, and one at a time. It may be
-    called from any thread."""
+    """Makes the text for all who scrape at the same time. It may be called from any thread."""
 
     def __init__(self, engine: Engine, clock: Clock, process: ProcessMetrics, forecaster: Forecaster) -> None:
         self._reader = Reader(engine, clock, forecaster)
         self._process = process
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
-        self._guard = threading.Lock()
-        self._latest: Future[bytes] | None = None
-        self._stands_until = 0.0
+        self._text = Paced(self._make, "metrics")
 
     def latest(self) -> Future[bytes]:
         """Returns the text of the last second, or a new one. Without the database it has only what the process itself
         measures, and `groundskeeper_database_up` is 0."""
-        with self._guard:
-            if self._latest is None or (self._latest.done() and time.monotonic() >= self._stands_until):
-                self._latest = self._thread.submit(self._make)
-            return self._latest
+        return self._text.latest()
 
     def _make(self) -> bytes:
         started = time.monotonic()
-        try:
-            reading = self._read()
-            registry = CollectorRegistry()
-            registry.register(_Found(reading, time.monotonic() - started))
-            return generate_latest(self._process.registry) + generate_latest(registry)
-        finally:
-            self._stands_until = time.monotonic() + _REST_SECONDS
+        reading = self._read()
+        registry = CollectorRegistry()
+        registry.register(_Found(reading, time.monotonic() - started))
+        return generate_latest(self._process.registry) + generate_latest(registry)
 
     def _read(self) -> Reading | None:
         try:

@@ -119,7 +119,7 @@ class ParamsInvalidError(InvalidError):
 
     type = "params-invalid"
     title = "A value in this request is missing, unknown or out of range"
-    hint = "See `errors`; the API documentation at /docs lists the parameters of each call."
+    hint = "The API documentation, at /docs of the service, lists the members and parameters of each call."
     why = (
         "A member of the body, a parameter of the query, a header or a part of the path is missing, has a wrong type,"
         " or is out of range. A name that is not known is refused as well, since a misspelt filter would select"

@@ -10,9 +10,10 @@ import dataclasses
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from jobs.contract import JsonMapped
+from jobs.spec import Spec
 from service.model.flink_restart import FlinkRestart
 
 
@@ -42,21 +43,30 @@ class FlinkStop:
 
 @dataclass(frozen=True)
 class HandOver(JsonMapped):
-    """State of a hand-over. `since` is when the state began; `by` is who stopped the writers; `detail` is a sentence
-    about the current status. `restart` is how Flink has to be started afterwards.
+    """State of a hand-over. `since` is when the state began. Until `claimed_until` no other replica continues it."""
 
-    After `deadline` the job fails without having changed anything. Until `claimed_until` no other replica continues it.
-    """
-
-    state: HandOverState
+    state: Annotated[
+        HandOverState,
+        Spec(
+            "`draining`: a user has to stop the writers; `stopping`: the service is stopping them",
+            examples=("draining",),
+        ),
+    ]
     since: datetime
-    deadline: datetime
-    by: str | None = None
-    savepoint: str | None = None
-    detail: str = ""
+    deadline: Annotated[datetime, Spec("If the writers are not stopped by then, the job fails without any change")]
+    by: Annotated[str | None, Spec("The caller that stopped them, or `groundskeeper`", examples=("groundskeeper",))] = (
+        None
+    )
+    savepoint: Annotated[
+        str | None,
+        Spec("The savepoint with which the Flink job was stopped", examples=("s3://lake/savepoints/savepoint-1f2e3d",)),
+    ] = None
+    detail: Annotated[str, Spec("What is waited for, or what came of it", examples=("Waits for orders-ingest.",))] = ""
     flink: FlinkStop | None = None
     claimed_until: datetime | None = None
-    restart: FlinkRestart = FlinkRestart.FROM_SAVEPOINT
+    restart: Annotated[FlinkRestart, Spec("How Flink has to be started afterwards", examples=("from-savepoint",))] = (
+        FlinkRestart.FROM_SAVEPOINT
+    )
 
     def evolve(self, **changes: Any) -> HandOver:
         return dataclasses.replace(self, **changes)

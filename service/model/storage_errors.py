@@ -12,7 +12,7 @@ class PathNotFoundError(InvalidError):
     title = "The path does not exist, or the service cannot read it"
     hint = "Check the spelling, and that the service has the storage options to read it."
     why = (
-        "The path leads to nothing, or the account of the service may not list what is above it: some storages answer"
+        "The path does not exist, or the account of the service may not list the folder above it: some storages answer"
         " both cases alike."
     )
     example = "/data/trips does not exist"
@@ -83,14 +83,22 @@ class PollFailedError(StorageError):
     example = "KeyError"
 
 
+class FileDamagedError(StorageError):
+    type = table_errors.DamagedFileError.type
+    title = "A file of the table is damaged"
+    hint = (
+        "Run a diagnosis, which names each damaged file of the timeline and the job that cures it. Or put the file back"
+        " from a copy; the next poll finds it."
+    )
+    why = table_errors.DamagedFileError.why
+    example = "/data/trips/.hoodie/timeline/20260101120000000_20260101120001000.deltacommit is damaged: EOFError"
+
+
 class ReadersBusyError(GroundskeeperError):
     type = "too-many-reads"
     title = "Too many tables are being read at this moment"
     hint = "Try again in a moment. If it lasts, look for tables on storage that does not answer."
-    why = (
-        "Tables are read by a limited number of processes. All of them are taken, and as many calls wait already as may"
-        " wait."
-    )
+    why = "Tables are read by a limited number of processes. All of them are busy, and the queue for them is full."
     example = "Too many tables are being read at this moment"
 
 

@@ -37,8 +37,8 @@ class CallbackUnknownTableError(NotFoundError):
 
 class SnapshotNotTakenError(NotFoundError):
     type = "snapshot-not-taken"
-    title = "The table has not been polled yet"
-    hint = "The first poll follows the registration within moments; `detail` says if it fails."
+    title = "No poll of the table has succeeded yet"
+    hint = "The first poll follows the registration within moments. `groundskeeper problems` has what polls fail for."
     why = (
         "The state of a table is that of its last successful poll, and there has been none yet: the table was"
         " registered a moment ago, or every poll has failed since."

@@ -85,7 +85,8 @@ class Observed:
 
 
 class Observer:
-    """Notifies after each poll that found something or failed, outside any transaction."""
+    """Notifies after each poll that found something or failed, outside any transaction. `on_new_schema` is told of
+    tables whose columns have changed."""
 
     def __init__(
         self,
@@ -99,7 +100,9 @@ class Observer:
         quiet: FindQuiet,
         glance: Callable[[str], str],
         notifier: Notifier,
+        on_new_schema: Callable[[str], None] = lambda _table_id: None,
     ) -> None:
+        self._on_new_schema = on_new_schema
         self._glance = glance
         self._failed_as: dict[str, _Failed] = {}
         self._engine = engine
@@ -205,6 +208,8 @@ class Observer:
                 self._count(changed=1, commits=len(result.commits)) if result.changed else self._count(unchanged=1)
                 if result.changed or watch.failures:
                     self._notifier.notify()
+                if any(commit.schema_changed for commit in result.commits):
+                    self._on_new_schema(watch.table_id)
             except TableNotFoundError:
                 self._failed_as.pop(watch.table_id, None)  # The table was unregistered meanwhile.
             except DatabaseUnavailableError as error:

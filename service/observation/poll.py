@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from service.catalog.registration import Registration
     from service.catalog.watch import Watch
     from service.model.clock import Clock
 
@@ -72,8 +73,11 @@ def _record(engine: Engine, polled: ChangedTable, seen_at: datetime) -> PollResu
     with writing(engine) as connection:
         before = watch_store.get(connection, watch.table_id, for_update=True)
         stored = snapshot_store.find(connection, watch.table_id)
-        if _is_overtaken(connection, polled, before, stored):
+        table = table_store.get(connection, watch.table_id)
+        if _is_overtaken(table, polled, before, stored):
             return PollResult(watch.table_id)
+        if table.profile and (profile := {**table.profile, **polled.profile}) != table.profile:
+            table_store.set_profile(connection, watch.table_id, profile)
         added = commit_store.record(connection, polled.commits, seen_at)
         snapshot = TableSnapshot(
             table_id=watch.table_id,
@@ -157,14 +161,14 @@ def _save_seen(engine: Engine, watch: Watch, found: UnchangedTable, now: datetim
             snapshot_store.save(connection, dataclasses.replace(stored, snapshot=snapshot))
 
 
-def _is_overtaken(connection: Connection, polled: ChangedTable, before: Watch, stored: Stored | None) -> bool:
+def _is_overtaken(table: Registration, polled: ChangedTable, before: Watch, stored: Stored | None) -> bool:
     """Returns whether a later poll has been recorded, or the table was changed or its snapshot deleted meanwhile.
 
     `before` is the table's watch, locked, so that none of that happens until the end of the transaction.
     """
     if before.looked_at and polled.watch.looked_at and before.looked_at > polled.watch.looked_at:
         return True
-    if table_store.get(connection, polled.watch.table_id).index != polled.index:
+    if table.index != polled.index:
         return True
     return polled.files.listed is not None and stored is None
 

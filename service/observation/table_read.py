@@ -15,6 +15,8 @@ from functools import cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from jobs.format.appearance import appearances, inversions
 from jobs.storage.permissions import Permissions
 from service.catalog import snapshot_store
@@ -85,6 +87,7 @@ class ChangedTable:
     vanished: tuple[str, ...] = ()  # Known commits that are not on the timeline (`vanished_commits`).
     undone: tuple[str, ...] = ()  # Known commits that were undone (`vanished_commits`).
     clock: Mapping[str, Any] = field(default_factory=dict)  # The writers' clock (`ClockFrame.to_json`).
+    profile: Mapping[str, Any] = field(default_factory=dict)  # Members of the table's profile, as JSON.
 
 
 @dataclass(frozen=True)
@@ -262,6 +265,7 @@ def _changed(engine: Engine, storage: Storage, table_id: str, small_file_bytes: 
         vanished=vanished,
         undone=undone,
         clock=config.frame.to_json(),
+        profile=msgspec.json.decode(msgspec.json.encode(config.profile(len(pending)))),
     )
 
 

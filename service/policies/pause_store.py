@@ -20,8 +20,8 @@ _GET_LOCKED = _GET.with_for_update()
 
 
 def pause_of(connection: Connection, *, for_update: bool = False) -> Pause | None:
-    """Returns the current pause, or None. `for_update` keeps other replicas from starting jobs by policy and from
-    pausing them until the transaction ends."""
+    """Returns the current pause, or None. If `for_update` is set, no other replica starts jobs of policies, or sets a
+    pause, until the transaction ends."""
     row = connection.execute(_GET_LOCKED if for_update else _GET).one()
     return Pause(row.paused_since, row.paused_by, row.reason or "") if row.paused_since else None
 

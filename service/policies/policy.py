@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import time
+from datetime import datetime, time
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP
+from jobs.spec import Spec, Told
 from service.policies.settings import (
     ArchivalSettings,
     AuditSettings,
@@ -25,14 +27,12 @@ from service.policies.settings import (
     SyncSettings,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 MOST_TIMEOUT_SECONDS = 7 * 86_400
 """Longest time limit of an attempt that a job or a policy may set."""
+
+PRIORITY = Spec("Jobs with a higher value are handed out first", ge=-100, le=100)
 
 GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
 """Pattern of the name of a worker group."""
@@ -40,7 +40,8 @@ GROUP_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,23}$"
 
 @dataclass(frozen=True)
 class Window:
-    """A period in which jobs may start, in the policy's time zone. `days` are those on which it opens, all if empty.
+    """A period in which jobs may start, in the policy's time zone. `days` are the days on which the window opens; empty
+    means every day.
 
     An `end` that is not after `start` is on the next day.
     """
@@ -59,16 +60,23 @@ class Window:
 
 @dataclass(frozen=True)
 class Policy:
-    """A complete policy. Queued jobs with a higher `priority` are leased first. Without `windows` jobs may start at any
-    time. Only workers of `worker_group` get the table's jobs. `timeout_seconds` limits an attempt of a job that has no
-    limit of its own, None leaves that to the service's setting."""
+    """A complete policy."""
 
-    paused: bool = False
-    priority: int = 0
-    worker_group: str = DEFAULT_GROUP
-    timeout_seconds: int | None = None
-    time_zone: str = "UTC"
-    windows: tuple[Window, ...] = ()
+    paused: Annotated[bool, Spec("No job starts automatically; running jobs go on")] = False
+    priority: Annotated[int, PRIORITY] = 0
+    worker_group: Annotated[
+        str, Spec("Only workers of this group get the table's jobs, including submitted ones", pattern=GROUP_PATTERN)
+    ] = DEFAULT_GROUP
+    timeout_seconds: Annotated[
+        int | None,
+        Spec(
+            "Time limit of one attempt of a job, unless the job sets its own; null: that of the service",
+            ge=1,
+            le=MOST_TIMEOUT_SECONDS,
+        ),
+    ] = None
+    time_zone: Annotated[str, Spec("Time zone of the windows and of the cron expressions")] = "UTC"
+    windows: Annotated[tuple[Window, ...], Spec("When jobs may start; empty: at any time", max_length=50)] = ()
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     cleaning: CleaningSettings = field(default_factory=CleaningSettings)
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
@@ -106,17 +114,19 @@ SECTIONS: Mapping[str, type[Any]] = {
 
 
 @dataclass(frozen=True)
-class PatternPolicy:
+class PatternPolicy(Told):
     """The settings for all tables whose name matches a glob. `settings` has only the members that were set.
 
     If several patterns match, the one with the higher `precedence` wins, then the one with more literal characters.
     """
 
-    pattern: str
-    settings: Mapping[str, Any]
+    pattern: Annotated[str, Spec(examples=("orders_*",))]
+    settings: Annotated[
+        Mapping[str, Any], Spec("The members that were sent", examples=({"compaction": {"commits": 10}},))
+    ]
     created_at: datetime
     updated_at: datetime
-    precedence: int = 0
+    precedence: Annotated[int, Spec("If two patterns match, the higher value wins", examples=(0,))] = 0
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ _WILD = re.compile(r"\[[^\]]*\]|[*?]")
 @dataclass(frozen=True)
 class Effective:
     """The effective policy of a table. `sources` maps each setting, such as `compaction.commits`, to its level:
-    `default`, `pattern <glob>` or `table`. `changed_at` is the last change of these levels, None if only the defaults
-    apply."""
+    `default`, `pattern <glob>` or `table`. `changed_at` is the time of the last change of these levels, or None if only
+    the defaults apply."""
 
     policy: Policy
     sources: Mapping[str, str]
@@ -49,8 +49,8 @@ def effective(patterns: Iterable[PatternPolicy], name: str, table: TableLevel | 
 
 @lru_cache(maxsize=256)
 def _merged(levels: Sequence[tuple[str, bytes]]) -> tuple[Policy, Mapping[str, str]]:
-    """Returns the policy of these levels, from the weakest to the strongest, and the sources of its settings. It is
-    kept, because most tables have the same levels, and each decision needs it."""
+    """Returns the policy of these levels, from the weakest to the strongest, and the sources of its settings. The
+    result is cached, because most tables have the same levels, and each decision needs it."""
     merged = Policy().to_json()
     sources = dict.fromkeys(_flat(merged), DEFAULT)
     for source, encoded in levels:
@@ -65,7 +65,8 @@ def _merged(levels: Sequence[tuple[str, bytes]]) -> tuple[Policy, Mapping[str, s
 
 
 def _strength(pattern: PatternPolicy) -> tuple[int, int, str]:
-    """Returns the sort key of a pattern; the last one wins. The pattern itself only makes the order deterministic."""
+    """Returns the sort key of a pattern; the pattern with the greatest key wins. The pattern itself is part of the key
+    only to make the order deterministic."""
     return pattern.precedence, len(_WILD.sub("", pattern.pattern)), pattern.pattern
 
 

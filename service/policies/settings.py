@@ -1,8 +1,6 @@
-"""The settings of a table's upkeep, one class for each kind of job that a policy decides about.
-
-The values here are defaults; patterns of names and single tables override them. A setting with the name of a parameter
-of the job is that parameter: the bounds are those of the declaration in `jobs.kinds`.
-"""
+"""The settings of a policy, one class for each kind of job that it decides about. The values here are the defaults;
+patterns of names and single tables override them. A setting with the name of a parameter of the job is passed on as
+that parameter, with the bounds of its declaration in `jobs.kinds`."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ MIB = 1024**2
 GIB = 1024**3
 
 
-# The defaults of the jobs' parameters; what is required has any value.
+# Instances with the defaults of the jobs' parameters. The values of required parameters are not used.
 _ARCHIVAL, _CLEANING, _CLUSTERING = ArchivalParams(), CleaningParams(), ClusteringParams()
 _EXPANSION, _TTL = BucketExpansionParams(factor=2), PartitionTtlParams(days_retain=1)
 _SYNC = SyncParams(metastore_uris="")
@@ -63,7 +61,7 @@ class Mode(StrEnum):
 
 
 class CronExpression:
-    """Metadata of a text: five fields, which match at least one time."""
+    """Metadata of a text that is a cron expression: five fields that match at least one time."""
 
 
 Enabled = Annotated[bool, Spec("Whether jobs of this kind start automatically")]
@@ -96,8 +94,8 @@ class Section:
     params: ClassVar[type[Parameters]]
 
     def job_params(self, **more: Any) -> dict[str, Any]:
-        """Returns the parameters of a job by these settings and `more`, in JSON: with the defaults of the job, without
-        what is None or empty."""
+        """Returns the parameters of a job as JSON, by these settings, `more` and the defaults of the job. None and
+        empty values are left out."""
         shared = {name: getattr(self, name) for name in self.params.__struct_fields__ if hasattr(self, name)}
         given = {name: value for name, value in {**shared, **more}.items() if value not in (None, ())}
         params: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.params(**given)))
@@ -107,7 +105,7 @@ class Section:
 @dataclass(frozen=True)
 class CompactionSettings(Section):
     """A plan that has been pending for `stale_plan_seconds` is executed by a job if its runner is proved dead. Work
-    that the limits leave is due at once."""
+    that a job left because of its limits is due at once."""
 
     params = CompactionParams
 
@@ -130,7 +128,7 @@ class CompactionSettings(Section):
 
 @dataclass(frozen=True)
 class CleaningSettings(Section):
-    """A consumer that has been silent for `consumer_hours` is not waited for any more, by cleaning and archival."""
+    """Cleaning and archival keep nothing for a consumer that has not reported for `consumer_hours`."""
 
     params = CleaningParams
 
@@ -149,7 +147,8 @@ class CleaningSettings(Section):
 
 @dataclass(frozen=True)
 class ClusteringSettings(Section):
-    """`small_file_share` and `unsorted_bytes` count separately, and not at all if they are None or `cron` is given."""
+    """`small_file_share` and `unsorted_bytes` are separate triggers. A trigger that is None is off, and with `cron`
+    both are."""
 
     params = ClusteringParams
 
@@ -175,8 +174,7 @@ class ClusteringSettings(Section):
 
 @dataclass(frozen=True)
 class RescaleSettings(Section):
-    """The settings of both changes of the number of buckets. If `cron` is given, sizes are only checked at its
-    times."""
+    """Settings that bucket expansion and contraction share. If `cron` is set, sizes are checked only at its times."""
 
     params = RescaleParams
 
@@ -203,8 +201,8 @@ class ExpansionSettings(RescaleSettings):
 
 @dataclass(frozen=True)
 class ContractionSettings(RescaleSettings):
-    """Contracts where the average bucket has less than `min_bucket_bytes`, base file and log files together. Off by
-    default: a partition that is still being filled is small as well."""
+    """Contracts partitions whose average bucket has less than `min_bucket_bytes`, base file and log files together. Off
+    by default, because a partition that is still being filled is small as well."""
 
     params = BucketContractionParams
 
@@ -216,7 +214,7 @@ class ContractionSettings(RescaleSettings):
 
 @dataclass(frozen=True)
 class RepairSettings(Section):
-    """Settings of the repair of rows that are astray (`service.incidents.incident`)."""
+    """Settings of the repair of stale writes (`service.incidents.incident`)."""
 
     params = RepairParams
 
@@ -239,7 +237,7 @@ class RollbackSettings(Section):
 
 @dataclass(frozen=True)
 class ArchivalSettings(Section):
-    """Off by default, because a writer of Hudi archives by itself unless it was told not to."""
+    """Off by default, because Hudi's writers archive by themselves by default."""
 
     params = ArchivalParams
 
@@ -270,7 +268,7 @@ class PartitionTtlSettings(Section):
 
 @dataclass(frozen=True)
 class CheckSettings(Section):
-    """Settings of the jobs that look for faults, with the rows or without."""
+    """Settings of the jobs that look for damages, optionally in all rows."""
 
     enabled: Enabled = False
     seconds: Seconds = 86_400
@@ -281,7 +279,7 @@ class CheckSettings(Section):
 
 @dataclass(frozen=True)
 class DiagnosisSettings(CheckSettings):
-    """Looks for damages every `seconds`. Off by default: each one lists all folders of the table in the storage, which
+    """Looks for damages every `seconds`. Off by default, because each diagnosis lists all folders of the table, which
     an object store charges for, and takes a worker's slot."""
 
     params = DiagnosisParams
@@ -289,8 +287,8 @@ class DiagnosisSettings(CheckSettings):
 
 @dataclass(frozen=True)
 class AuditSettings(CheckSettings):
-    """Proves the table every `seconds`. On by default without rows: a listing of the storage is compared with what the
-    commits and the metadata table say."""
+    """Audits the table every `seconds`. The default audit reads no rows: it compares a listing of the storage with the
+    commits and the metadata table."""
 
     params = AuditParams
 
@@ -299,7 +297,7 @@ class AuditSettings(CheckSettings):
 
 @dataclass(frozen=True)
 class SyncSettings(Section):
-    """Syncs after each commit, or with `cron` at these times."""
+    """Syncs after each commit; with `cron` at the times of the expression."""
 
     params = SyncParams
 

@@ -1,7 +1,8 @@
-"""Maintenance windows: whether jobs may start now, and if not, when they may.
+"""Maintenance windows: when jobs of a policy may start.
 
-Windows are in local time. A time that daylight saving skips in spring counts as the moment of the jump, a time that
-occurs twice in autumn as the first of both; so a window that lies entirely in the skipped hour does not open that day.
+Windows are in local time. A time that daylight saving skips in spring counts as the moment of the change, and a time
+that occurs twice in autumn as its first occurrence. So a window that lies entirely in the skipped hour does not open
+that day.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def closes_at(windows: Sequence[Window], time_zone: str, now: datetime) -> datetime | None:
-    """Returns when the open window closes, the latest of several; None when all are closed."""
+    """Returns when the open window closes; the latest time if several are open, None if none is."""
     return max((end for start, end in _around(windows, time_zone, now) if start <= now < end), default=None)
 
 

@@ -1,18 +1,17 @@
-"""The breaker of a table and a kind of job: failing work waits, so that it takes few slots from other tables.
-
-A breaker is closed while the last attempt succeeded. A failed attempt opens it: the next one waits until all failing
-work of the worker group together gets a tenth of its slots. Then the breaker is half open for one attempt, which closes
-or opens it again.
-"""
+"""The breaker of a table and a kind of job delays failing work, so that it takes few slots from other tables. A breaker
+is closed if the last attempt succeeded. A failed attempt opens it: the next attempt waits so long that all failing work
+of the worker group gets a tenth of its slots. Then the breaker is half open for one attempt, which closes or opens it
+again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from jobs.contract import JobKind, Problem
+from jobs.spec import Spec
 from service.model.formatting import count, duration
 from service.model.record import Record
 from service.queue.job import AttemptOutcome
@@ -21,23 +20,23 @@ if TYPE_CHECKING:
     from service.queue.job import Job
 
 SHARE = 10
-"""Failing work gets one of so many slot-seconds."""
+"""Failing work gets one in this number of slot-seconds."""
 
 MOST = timedelta(hours=1)
 IDLE = timedelta(minutes=1)
-"""The longest pause while others wait for a slot, and the one after a first failure while nobody does."""
+"""The longest pause if other jobs wait for a slot, and the pause after a first failure if none does."""
 
 _DOUBLED = 5
 """The most doublings, after which `IDLE` reaches half of `MOST`."""
 
 REMEMBERED = timedelta(hours=24)
-"""After so long without a further attempt earlier failures say nothing about the table."""
+"""Failures are forgotten after this time without a further attempt."""
 
 COUNTED = timedelta(hours=2)
-"""Breakers count as failing work for so long after the last failure: longer than any pause."""
+"""Time after the last failure for which a breaker counts as failing work. It is longer than any pause."""
 
 NOT_ITS_FAULT = frozenset({"no-executors"})
-"""Types of errors of a worker that say nothing about the table."""
+"""Types of errors of a worker that are not the table's fault."""
 
 
 class BreakerState(StrEnum):
@@ -54,25 +53,25 @@ class Breaker(Record):
     table_id: str
     kind: JobKind
     worker_group: str
-    failures: int  # Failed attempts in a row.
-    seconds: float  # The time for which they had a slot.
-    since: datetime  # The end of the first of them.
-    failed_at: datetime  # The end of the last of them.
-    next_try_at: datetime
-    error: Problem | None = None  # The error of the last of them.
+    failures: Annotated[int, Spec("Failed attempts in a row", examples=(2,))]
+    seconds: float  # Total time for which these attempts had a slot.
+    since: Annotated[datetime, Spec("End of the first failed attempt")]
+    failed_at: datetime  # The end of the last failed attempt.
+    next_try_at: Annotated[datetime, Spec("When an attempt may start again")]
+    error: Problem | None = None  # The error of the last failed attempt.
 
     def state(self, now: datetime) -> BreakerState:
         return BreakerState.OPEN if now < self.next_try_at else BreakerState.HALF_OPEN
 
     def put_off(self, pressure: Pressure) -> datetime:
-        """Returns when the next attempt may start, given how many others fail now. An attempt that was allowed before
-        its time may start (`next_try_at` is then the time of the failure)."""
+        """Returns when the next attempt may start, given how many other tables fail now. An attempt that somebody has
+        requested may start at once (`next_try_at` is then the time of the failure)."""
         if self.next_try_at <= self.failed_at or not pressure.others_wait:
             return self.next_try_at
         return max(self.next_try_at, self.failed_at + _pause(self.seconds / self.failures, self.failures, pressure))
 
     def sentence(self, now: datetime) -> str:
-        """Returns what has failed, and when it is tried again, without a full stop."""
+        """Returns a sentence without a full stop about the failures and the next attempt."""
         name = self.kind.value.replace("_", " ")
         wait = f", next try in {duration(self.next_try_at - now)}" if now < self.next_try_at else ""
         return (
@@ -86,11 +85,11 @@ class Pressure:
 
     failing: int = 0  # Breakers that are not closed, without the one in question.
     slots: int = 1  # Slots of living workers.
-    others_wait: bool = True  # Whether any job of the group is due.
+    others_wait: bool = True  # Whether any job of the group is due, or others have needed all slots of late.
 
 
 def counts_as_failure(outcome: AttemptOutcome, error: Problem | None, *, refused: bool) -> bool:
-    """Returns whether an attempt speaks against its table. One that was refused has found out that it must not run."""
+    """Returns whether an attempt counts as a failure of its table. A refused attempt does not."""
     is_bad = outcome in (AttemptOutcome.FAILED, AttemptOutcome.UNKNOWN, AttemptOutcome.LOST)
     return is_bad and not refused and not (error and error.type in NOT_ITS_FAULT)
 
@@ -104,17 +103,17 @@ def after_failure(
     pressure: Pressure,
     now: datetime,
 ) -> Breaker:
-    """Returns the breaker after a failed attempt of `job`, which is as it was leased."""
+    """Returns the breaker after a failed attempt. `job` is in its state at the lease."""
     if before is not None and now - before.failed_at > REMEMBERED:
         before = None
     seconds = slot_seconds(job, now)
     failures = (before.failures if before else 0) + 1
     pause = _pause(seconds, failures, pressure)
     if outcome is AttemptOutcome.LOST and not pressure.others_wait:
-        # What it has left behind is found at once.
+        # The next attempt may start at once, to find what this one has left behind.
         pause = timedelta()
     elif outcome is AttemptOutcome.LOST and before is None:
-        # A worker is lost once in a while, and it was not the table's fault.
+        # Workers are lost occasionally, which is usually not the table's fault.
         pause = min(pause, IDLE)
     return Breaker(
         table_id=job.table_id,
@@ -135,8 +134,8 @@ def slot_seconds(job: Job, now: datetime) -> float:
 
 
 def _pause(seconds: float, failures: int, pressure: Pressure) -> timedelta:
-    """Returns the pause with which `failing` tables that fail like this one get a tenth of the slots together. Each
-    further failure in a row doubles it, because the next attempt will hardly succeed."""
+    """Returns the pause with which `failing` tables like this one get a tenth of the slots together. Each further
+    failure in a row doubles the pause, because the next attempt is unlikely to succeed."""
     tries = SHARE * (pressure.failing + 1) / max(pressure.slots, 1)
     longer = 2 ** min(failures - 1, _DOUBLED)
     pause = min(seconds * max(tries - 1, 0.0) * longer, MOST.total_seconds())

@@ -22,11 +22,26 @@ if TYPE_CHECKING:
 _b = schema.breakers
 _j = schema.jobs
 _t = schema.turns
-# Every decision executes this statement, so it is built once.
+# Every decision or job executes these statements, so they are built once.
 _MENDED_AT = sa.select(_t.c.mended_at).where(_t.c.table_id == sa.bindparam("of_table"))
+_OF_TABLES = sa.select(_b).where(
+    _b.c.table_id.in_(sa.bindparam("of_tables", expanding=True)), _b.c.failed_at > sa.bindparam("failed_after")
+)
+_REMOVE = (
+    _b.delete()
+    .where(_b.c.table_id == sa.bindparam("of_table"), _b.c.kind == sa.bindparam("of_kind"))
+    .returning(_b.c.worker_group, _b.c.error)
+)
+_OPEN = (
+    _b.update()
+    .where(_b.c.table_id == sa.bindparam("of_table"), _b.c.next_try_at > _b.c.failed_at)
+    .values(next_try_at=_b.c.failed_at)
+    .returning(_b.c.kind)
+)
+_OPEN_KIND = _OPEN.where(_b.c.kind == sa.bindparam("of_kind"))
 
 _ALIKE = 20
-"""The most breakers that are half opened because a table that failed in the same way has succeeded."""
+"""Maximum number of breakers that are half opened because another table with the same error has succeeded."""
 
 
 def find(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> Breaker | None:
@@ -37,8 +52,8 @@ def of_tables(connection: Connection, table_ids: Collection[str], now: datetime)
     """Returns the breakers of these tables that are not closed, by table id and kind."""
     if not table_ids:
         return {}
-    query = sa.select(_b).where(_b.c.table_id.in_(list(table_ids)), _b.c.failed_at > now - REMEMBERED)
-    return {(row.table_id, JobKind(row.kind)): Breaker.of_row(row) for row in connection.execute(query)}
+    rows = connection.execute(_OF_TABLES, {"of_tables": list(table_ids), "failed_after": now - REMEMBERED})
+    return {(row.table_id, JobKind(row.kind)): Breaker.of_row(row) for row in rows}
 
 
 def every(connection: Connection, now: datetime, table_id: str | None = None) -> list[Breaker]:
@@ -65,10 +80,8 @@ def record(connection: Connection, breaker: Breaker) -> None:
 
 def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -> None:
     """Closes the breaker, because an attempt has succeeded. Tables of the group that failed with the same error are
-    tried again at once: what was wrong may have been wrong with all of them."""
-    removed = connection.execute(
-        _b.delete().where(_b.c.table_id == table_id, _b.c.kind == kind.value).returning(_b.c.worker_group, _b.c.error)
-    ).one_or_none()
+    retried at once, because they may have had the same cause."""
+    removed = connection.execute(_REMOVE, {"of_table": table_id, "of_kind": kind.value}).one_or_none()
     if removed is None or removed.error is None:
         return
     alike = sa.select(_b).where(
@@ -80,22 +93,20 @@ def close(connection: Connection, table_id: str, kind: JobKind, now: datetime) -
 
 
 def half_open(connection: Connection, table_id: str, now: datetime, *, kind: JobKind | None = None) -> None:
-    """Lets the next attempt start now, of one kind of job or of all, and makes the jobs due that wait for it.
+    """Lets the next attempt of one kind of job or of all start now, and makes the jobs due that wait for it.
 
-    The next attempt gets the time of the failure, which says that somebody asked for it (`Breaker.put_off`).
+    `next_try_at` becomes the time of the failure, which marks the attempt as requested (`Breaker.put_off`).
     """
-    is_open = [_b.c.table_id == table_id, _b.c.next_try_at > _b.c.failed_at]
-    if kind is not None:
-        is_open.append(_b.c.kind == kind.value)
-    opened = _b.update().where(*is_open).values(next_try_at=_b.c.failed_at).returning(_b.c.kind)
-    kinds = connection.execute(opened).scalars().all()
+    which = {"of_table": table_id} if kind is None else {"of_table": table_id, "of_kind": kind.value}
+    kinds = connection.execute(_OPEN if kind is None else _OPEN_KIND, which).scalars().all()
     if kinds:
         is_waiting = (_j.c.table_id == table_id, _j.c.state == JobState.QUEUED.value, _j.c.not_before > now)
         connection.execute(_j.update().where(*is_waiting, _j.c.kind.in_(kinds)).values(not_before=now))
 
 
 def mended(connection: Connection, table_id: str, now: datetime) -> None:
-    """Half opens all breakers of a table that has changed, and makes policies forget the failures of earlier jobs."""
+    """Half opens all breakers of a table that was repaired or changed, and makes policies forget the failures of
+    earlier jobs."""
     half_open(connection, table_id, now)
     upsert(connection, _t, {"table_id": table_id}, {"mended_at": now})
     decision_times.wake(connection, table_id, now)

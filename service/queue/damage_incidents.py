@@ -1,5 +1,5 @@
-"""Incidents of what a diagnosis, an audit or the checks after a job find: one for each type of damage, open until a
-later check no longer finds it."""
+"""Incidents for damages that a diagnosis, an audit or the checks after a job find: one for each type of damage, open
+until a later check no longer finds it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
     table's own index, an audit, or one that has replaced file groups.
 
     A damage counts as gone only if the check that had found it was made again. An incident that a user has closed is
-    opened again only if the damage is no longer the same.
+    opened again only if the damage has changed.
     """
     details, examines = result.details, KINDS[job.kind].examines
     examined = Examination.parse(details) if examines else KindResult.parse(details).audit
@@ -51,7 +51,7 @@ def of_report(connection: Connection, job: Job, result: Result, now: datetime) -
 
 
 def _incident(job: Job, finding: DamageFound, number: int, now: datetime) -> Incident:
-    # No commit is known as the cause. Each damage of a table has an instant of its own, in the form of Hudi's.
+    # The causing commit is unknown, so each damage gets a made-up instant of its own.
     at = now + timedelta(milliseconds=number)
     return Incident(
         id=tracker.new_id(),

@@ -1,9 +1,11 @@
-"""The demand of each worker group: what is queued for it and what it has, in numbers for an external scaler."""
+"""The demand of each worker group: its queued jobs and its workers, as numbers for an external scaler."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.spec import Spec, Told
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -17,23 +19,25 @@ class Queued:
     """The queued jobs of one group."""
 
     jobs: int = 0
-    startable: int = 0  # Jobs that a free slot would take at once; a table has one job that writes it at a time.
-    bytes: int = 0  # The size of the tables of startable jobs, each once; tables that were never listed count as 0.
+    startable: int = 0  # Jobs that a free slot would take at once. Only one writing job of each table counts.
+    bytes: int = (
+        0  # Total size of the tables of startable jobs, counted once each. Tables that were never listed count as 0.
+    )
     oldest: datetime | None = None  # When the oldest startable job became due.
 
 
 @dataclass(frozen=True)
-class Demand:
-    """What a group has to do, and the workers that it has."""
+class Demand(Told):
+    """The queued jobs and the workers of a group."""
 
-    queued: int = 0
-    startable: int = 0
-    bytes: int = 0
-    oldest_seconds: float = 0.0
-    running: int = 0
-    workers: int = 0  # Workers that are ready.
-    waiting_workers: int = 0  # Workers that wait for Spark or its executors.
-    slots: int = 0  # Slots of ready workers.
+    queued: Annotated[int, Spec("Queued jobs, also those that nothing can start yet")] = 0
+    startable: Annotated[int, Spec("Queued jobs that a free slot would take at once")] = 0
+    bytes: Annotated[int, Spec("Size of the tables of startable jobs, of each table once")] = 0
+    oldest_seconds: Annotated[float, Spec("How long the oldest startable job has been due")] = 0.0
+    running: Annotated[int, Spec("Jobs that workers hold")] = 0
+    workers: Annotated[int, Spec("Ready workers that were seen within a minute")] = 0
+    waiting_workers: Annotated[int, Spec("Workers that start Spark, or wait for a first executor")] = 0
+    slots: Annotated[int, Spec("Slots of the ready workers")] = 0
 
 
 def demand(

@@ -10,6 +10,7 @@ from service.db import schema
 from service.queue import lock_sighting_store
 from service.queue.demand import Queued
 from service.queue.job import HELD, JobState
+from service.queue.lock_sighting import FRESH
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,7 +52,7 @@ def queued(connection: Connection, now: datetime) -> dict[str, Queued]:
             _j.c.not_before <= now,
             sa.not_(_j.c.waits_for_writers),
             sa.not_(_j.c.mutating & _j.c.table_id.in_(busy)),
-            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))),
+            sa.not_(_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now - FRESH))),
         )
         .group_by(_j.c.worker_group, _j.c.table_id)
         .subquery()

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _DEFAULT_SECONDS = 30.0
-# Weight of a table's last job in the mean of its jobs: the last four of them are three quarters of it.
+# Weight of a table's last job in the mean of its jobs. The last four jobs have three quarters of the weight.
 _LAST = 0.3
 # Number of older jobs that count.
 _MOST = 4
-# A table of another size tells nothing if it is more than so many times doubled or halved.
+# Tables are comparable if their sizes differ by at most this number of doublings.
 _DOUBLINGS = 3
 
 
 class Basis(StrEnum):
-    """What an expected duration was learned from. All but the first are guesses."""
+    """The source of an expected duration. All but the first are guesses."""
 
     TABLE = "table"
     SIZE = "size"
@@ -51,7 +51,8 @@ class _Mean:
 
 
 class Durations:
-    """Means by table, by size of the tables, and of all tables, each of one kind; dry runs count apart.
+    """Mean durations for each kind of job: by table, by size of the tables, and of all tables. Dry runs have separate
+    means.
 
     `sizes` are bytes, by table id. A table that is not among them has no known size.
     """
@@ -63,14 +64,14 @@ class Durations:
         self._of_kinds: defaultdict[tuple[str, bool], _Mean] = defaultdict(_Mean)
 
     def learn(self, table_id: str, kind: str, *, dry_run: bool, seconds: float) -> None:
-        """Takes in a job that has ended after all others."""
+        """Adds a job that has ended after all others."""
         of_table = self._of_tables[kind, dry_run]
         mean, number = of_table.get(table_id, (seconds, 0))
         of_table[table_id] = mean + _LAST * (seconds - mean), number + 1
         self._learn_at_large(table_id, kind, dry_run=dry_run, seconds=seconds)
 
     def learn_older(self, table_id: str, kind: str, *, dry_run: bool, seconds: float) -> None:
-        """Takes in a job that has ended before all others."""
+        """Adds a job that has ended before all others."""
         of_table = self._of_tables[kind, dry_run]
         mean, number = of_table.get(table_id, (0.0, 0))
         if number < _MOST:

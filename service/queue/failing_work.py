@@ -26,10 +26,8 @@ def next_try_at(
     refused: bool = False,
     now: datetime,
 ) -> datetime:
-    """Closes or opens the breaker of the table and the kind after an attempt, and returns when the next one may start.
-
-    `job` is as it was leased, and still held. Dry runs, which only people ask for, change nothing.
-    """
+    """Closes or opens the breaker of the table and the kind after an attempt, and returns when the next attempt may
+    start. `job` is in its state at the lease, and still held. Dry runs, which only people request, change nothing."""
     if job.dry_run:
         return now
     if outcome is AttemptOutcome.SUCCEEDED:
@@ -49,8 +47,8 @@ def next_try_at(
 
 
 def put_off(connection: Connection, job: Job, now: datetime) -> datetime | None:
-    """Returns until when a due attempt waits because more tables fail than when its time was set; None if it may start.
-    The wait is a minute at most, since others may not wait for a slot any more then."""
+    """Returns until when a due attempt has to wait because more tables fail now than when its time was set; None if it
+    may start. The wait is at most a minute, because then other jobs may no longer wait for a slot."""
     breaker = None if job.dry_run else breaker_store.find(connection, job.table_id, job.kind, now)
     if breaker is None:
         return None
@@ -60,8 +58,18 @@ def put_off(connection: Connection, job: Job, now: datetime) -> datetime | None:
 
 def _pressure(connection: Connection, job: Job, now: datetime) -> Pressure:
     alive = [each for each in worker_store.every(connection) if each.is_alive(now)]
+    slots = sum(each.info.slots or 1 for each in alive if each.info.group == job.worker_group)
+    is_any_due = lease_store.is_any_due(connection, now, job.worker_group, without=job.id)
     return Pressure(
         failing=breaker_store.failing(connection, job.worker_group, now, without=(job.table_id, job.kind)),
-        slots=sum(each.info.slots or 1 for each in alive if each.info.group == job.worker_group),
-        others_wait=lease_store.is_any_due(connection, now, job.worker_group, without=job.id),
+        slots=slots,
+        others_wait=is_any_due or _others_need_all(connection, job, slots, now),
     )
+
+
+def _others_need_all(connection: Connection, job: Job, slots: int, now: datetime) -> bool:
+    """Returns whether all slots are needed, by the last minute, though nobody waits at this moment: others would soon
+    wait for the one that an attempt keeps for long."""
+    since = now - IDLE
+    spent = lease_store.slot_seconds_of_others(connection, job.worker_group, since, now, without=job.table_id)
+    return spent > max(slots - 1, 0) * IDLE.total_seconds()

@@ -1,8 +1,6 @@
-"""Looks ahead: when the queued jobs of a worker group start, and how many slots they need.
-
-The forecast plays the leases through in memory, in the order of `turn`, with the expected durations. A queue of 10 000
-jobs takes tens of milliseconds.
-"""
+"""Forecasts when the queued jobs of a worker group start, and how many slots they need. The forecast simulates the
+leases in memory, in the order of `turn`, with the expected durations. A queue of 10 000 jobs takes tens of
+milliseconds."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_EXACT = 200
 
 _Ready = tuple[tuple[float, ...], str, int, float]
-"""The turn of a job that is due, its id, its number, and since when it is due."""
+"""The sort key of a due job, its id, its number, and since when it is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,8 @@ class HeldSlot:
     table_id: str
     mutating: bool
     left: float  # Seconds until its end.
-    is_here: bool = True  # Whether it takes one of the slots in question, or only keeps other jobs from its table.
+    is_here: bool = True  # Whether it takes one of the forecast's slots, or only blocks its table for other jobs.
+    is_last: bool = False  # Whether a policy has started it.
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Course:
     """The expected course of the jobs."""
 
     starts: dict[str, float] = field(default_factory=dict)  # Seconds from now, of the jobs that start.
-    wait: float = 0.0  # Longest wait for a slot, when the table is free; infinite if a job never starts.
+    wait: float = 0.0  # Longest wait for a slot while the table is free; infinite if a job never starts.
 
 
 def course(
@@ -51,10 +50,9 @@ def course(
     spare: int = 0,
     most_wait: float = inf,
 ) -> Course:
-    """Returns the course of these jobs with so many slots, of which those that are `held` here are taken at first.
+    """Returns the course of these jobs with this number of slots; the jobs that are `held` here take slots at first.
 
-    While all are taken, `spare` slots take the jobs that are not last of their priority; of the held jobs, those that
-    exceed `slots` are in them.
+    Jobs of policies (`is_last`) get no more than `slots`; submitted jobs also get the `spare` slots.
 
     The course ends as soon as a job has waited longer than `most_wait`.
     """
@@ -62,11 +60,9 @@ def course(
     slots_used = dict(used)
     busy = {each.table_id: each.left for each in held if each.mutating}
     here = [each for each in held if each.is_here]
-    in_spare = min(spare, max(0, len(here) - slots))
-    in_slots = len(here) - in_spare
-    ends = [(each.left, each.table_id, each.mutating, each.left, n >= in_slots) for n, each in enumerate(here)]
+    ends = [(each.left, each.table_id, each.mutating, each.left, each.is_last) for each in here]
     heapq.heapify(ends)
-    free, spare_free = slots - in_slots, spare - in_spare
+    free, own = slots + spare - len(here), sum(each.is_last for each in here)
     later = [(job.due, number) for number, job in enumerate(jobs)]
     heapq.heapify(later)
     ready: list[_Ready] = []
@@ -92,13 +88,15 @@ def course(
 
     def next_ready() -> list[_Ready]:
         if free <= 0:
-            return ready if spare_free > 0 else []
+            return []
+        if own >= slots:
+            return ready
         return min(filter(None, (ready, ready_last)), key=lambda heap: heap[0], default=ready)
 
     while True:
         while ends and ends[0][0] <= now:
-            at, table_id, is_freed, rest, is_spare = heapq.heappop(ends)
-            free, spare_free = free + (not is_spare), spare_free + is_spare
+            at, table_id, is_freed, rest, is_last = heapq.heappop(ends)
+            free, own = free + 1, own - is_last
             charge(table_id, rest, at)
             if is_freed:
                 release(table_id, at)
@@ -115,21 +113,20 @@ def course(
                 blocked[job.table_id].append(number)
                 continue
             if turn(job, slots_used.get(job.table_id, NEVER)) != key:
-                # The job's table had its turn in the meantime.
+                # The job's table has run another job meanwhile, so its turn has changed.
                 push(number, since)
                 continue
             found.starts[job.id] = now
             found.wait = max(found.wait, now - since)
-            is_spare = free <= 0
-            free, spare_free = free - (not is_spare), spare_free - is_spare
+            free, own = free - 1, own + job.is_last
             charge(job.table_id, AT_LEAST, now)
             if job.mutating:
                 busy[job.table_id] = now + job.seconds
-            heapq.heappush(ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST, is_spare))
+            heapq.heappush(ends, (now + job.seconds, job.table_id, job.mutating, job.seconds - AT_LEAST, job.is_last))
         if found.wait > most_wait:
             return found
         times = [queue[0][0] for queue in (ends, elsewhere) if queue]
-        if later and (free > 0 or spare_free > 0):
+        if later and free > 0:
             times.append(later[0][0])
         if not times:
             break
@@ -140,9 +137,9 @@ def course(
 
 
 def wanted_slots(jobs: Sequence[Candidate], held: Sequence[HeldSlot], used: Mapping[str, float], *, goal: float) -> int:
-    """Returns the least number of slots with which no due job waits for a slot longer than `goal` seconds, and at least
-    the jobs that are held here. The number is an upper bound if the queue is long: all slots work before a job starts,
-    so with n slots it starts after the n-th part of the work at the latest."""
+    """Returns the smallest number of slots with which no due job waits for a slot longer than `goal` seconds, but at
+    least the number of jobs that are held here. If the queue is long the number is an upper bound: with n slots each
+    job starts at the latest after the n-th part of the work."""
     due = [job for job in jobs if job.due <= 0.0]
     taken = sum(each.is_here for each in held)
     if not due:

@@ -1,4 +1,4 @@
-"""The outlook of one process, computed on request, but only once for all callers within a moment."""
+"""The outlook as one process computes it: on request, but only once for concurrent callers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from service.model.clock import Clock
 
-# Largest part of the time that goes into computing.
+# Largest share of the time to spend on computing.
 _SHARE = 0.05
 _FRESH_SECONDS = 1.0
 _MOST_AGE = timedelta(seconds=10)
-# An answer about a shorter queue knows a job that has just been submitted.
+# The outlook of a shorter queue always includes a job that has just been submitted.
 _SHORT = 200
 _MEASURE_SECONDS = 3600.0
 
@@ -43,8 +43,9 @@ class Forecaster:
     def outlook(
         self, engine: Engine, clock: Clock, job_ids: Collection[str] = (), *, is_scaled: bool = False
     ) -> Outlook:
-        """Returns the last outlook, or a new one if that is due. The outlook of a short queue is also new if it does
-        not know one of these active jobs, or if workers are scaled by it. Raises DatabaseUnavailableError."""
+        """Returns the last outlook, or a new one if it is due. If the queue is short, a new one is also made if the
+        last one does not have all of these active jobs, or if an external scaler uses it. Raises
+        DatabaseUnavailableError."""
         asked = time.monotonic()
         if not self._stands(clock(), job_ids, is_scaled=is_scaled):
             with self._computing:

@@ -1,4 +1,4 @@
-"""Holds back further attempts of jobs of policies during pauses and outside of maintenance windows."""
+"""Delays further attempts of jobs of policies during pauses and outside of maintenance windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WINDOW = "the next maintenance window"
 
 LOOK_AGAIN = timedelta(seconds=15)
-"""Time until the next look: a pause ends when somebody ends it, and a policy may be changed at any time."""
+"""Time until the next check, because a pause may end, and a policy may be changed, at any time."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,8 @@ class HeldBack:
 
 
 def held_back(connection: Connection, job: Job, table: Registration, now: datetime) -> HeldBack | None:
-    """Returns why a queued job that is due must not be tried again now; None if it may.
-
-    Jobs that a person or an orchestrator submitted go on, and so does one for which writers were stopped.
-    """
+    """Returns why a due job must not be retried now; None if it may. Submitted jobs may always be retried, and so may a
+    job for which writers were stopped."""
     if job.reason is None or job.attempt == 0 or job.hand_over is not None:
         return None
     return standstill(pause_store.pause_of(connection), effective_of(connection, table).policy, now)
@@ -53,7 +51,7 @@ def standstill(pause: Pause | None, policy: Policy, now: datetime) -> HeldBack |
 
 
 def is_window(because: str) -> bool:
-    """Returns whether a job is held back by its maintenance windows; otherwise it is by a pause."""
+    """Returns whether a job is held back by its maintenance windows, not by a pause."""
     return because.startswith(_WINDOW)
 
 

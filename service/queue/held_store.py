@@ -20,31 +20,32 @@ if TYPE_CHECKING:
 _j = schema.jobs
 
 _OF_LOCK = (TABLE_LOCKED, LOCK_UNAVAILABLE)
-# Written out, not bound: SQLite uses a partial index only where it sees that the condition holds.
+# A literal, not a parameter: only then does SQLite use the partial index.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_WAITING = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error")).where(
+    _IS_QUEUED,
+    _j.c.mutating,
+    sa.not_(_j.c.waits_for_writers),
+    _j.c.table_id.not_in(sa.select(_j.c.table_id).where(_IS_HELD, _j.c.mutating)),
+)
 
 
 def hold(connection: Connection, job_id: str, *, until: datetime, because: str | None = None) -> None:
-    """Holds a queued job back, which the caller has locked. `because` is None if its breaker says why."""
+    """Delays a queued job, which the caller has locked. `because` is None if its breaker has the reason."""
     connection.execute(_j.update().where(_j.c.id == job_id).values(not_before=until, held_back=because))
 
 
 def release(connection: Connection, now: datetime) -> None:
-    """Makes the jobs due that were held back: those that must wait all the same are held again."""
+    """Makes the jobs due that were held back. Jobs that still have to wait are held back again."""
     is_held_back = sa.and_(_IS_QUEUED, _j.c.held_back.is_not(None))
     connection.execute(_j.update().where(is_held_back, _j.c.not_before > now).values(not_before=now))
 
 
 def waiting_for_lock(connection: Connection, table_id: str | None = None) -> dict[str, str | None]:
-    """Returns the tables with a queued job that takes the table's lock while no worker holds such a job, each with the
-    type of the error of the job's last attempt; an error of the lock comes before any other."""
-    busy = sa.select(_j.c.table_id).where(
-        _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]), _j.c.mutating
-    )
-    is_wanted = [_IS_QUEUED, _j.c.mutating, sa.not_(_j.c.waits_for_writers), _j.c.table_id.not_in(busy)]
-    if table_id is not None:
-        is_wanted.append(_j.c.table_id == table_id)
-    query = sa.select(_j.c.table_id, _j.c.error["type"].as_string().label("error")).where(*is_wanted)
+    """Returns the tables with a queued job that takes the table's lock, if no worker holds such a job, each with the
+    error type of the job's last attempt. If there are several types, one of the lock is preferred."""
+    query = _WAITING if table_id is None else _WAITING.where(_j.c.table_id == table_id)
     found: dict[str, str | None] = {}
     for row in connection.execute(query):
         if row.error in _OF_LOCK or row.table_id not in found:

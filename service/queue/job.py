@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.contract import DEFAULT_GROUP, JobKind, Problem, Progress, WorkOrder
 from jobs.kinds.registry import KINDS
 from jobs.kinds.results import KindResult
+from jobs.spec import Spec
 from jobs.trace_context import of_job
 from service.model.hand_over import HandOver, HandOverState
 from service.model.record import Record
@@ -99,7 +100,7 @@ class Attempt(Record):
     worker_id: str
     started_at: datetime
     ended_at: datetime | None = None
-    outcome: AttemptOutcome | None = None
+    outcome: Annotated[AttemptOutcome | None, Spec("How it ended; null until then", examples=("succeeded",))] = None
     error: Problem | None = None
 
 
@@ -130,33 +131,49 @@ NOBODY = Holder()
 class Job(Record):
     """A job."""
 
-    id: str
+    id: Annotated[str, Spec("Id of the job", examples=("job_4be1c0d2f6a89b37",))]
     table_id: str
     kind: JobKind
     created_at: datetime
-    not_before: datetime
-    params: Mapping[str, Any] = field(default_factory=dict)
+    not_before: Annotated[datetime, Spec("No worker gets it earlier", examples=("2026-01-01T12:00:00Z",))]
+    params: Annotated[
+        Mapping[str, Any],
+        Spec("Parameters of the kind, with all defaults", examples=({"limit_bytes": 10_737_418_240},)),
+    ] = field(default_factory=dict)
     dry_run: bool = False
-    state: JobState = JobState.QUEUED
-    attempt: int = 0  # Number of leases; 0 before the first.
-    max_attempts: int = 3
-    lease_deadline: datetime | None = None
+    state: Annotated[
+        JobState,
+        Spec(
+            "`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell",
+            examples=("succeeded",),
+        ),
+    ] = JobState.QUEUED
+    attempt: Annotated[int, Spec("Number of leases so far")] = 0
+    max_attempts: Annotated[int, Spec("Attempts after which the job fails", examples=(3,))] = 3
+    lease_deadline: Annotated[datetime | None, Spec("When the lease expires without a heartbeat")] = None
     worker_id: str | None = None
     lease_token: str | None = None
     progress: Progress | None = None
-    instants: tuple[str, ...] = ()  # Instants of all attempts, in order of arrival.
-    result: Mapping[str, Any] | None = None
+    instants: Annotated[tuple[str, ...], Spec("Instants that its attempts created on the table's timeline")] = ()
+    result: Annotated[Mapping[str, Any] | None, Spec("Measured values; for a dry run, the plan", examples=({},))] = None
     error: Problem | None = None  # Error of the last attempt: stays until the job succeeds.
-    cancel_requested: bool = False
+    cancel_requested: Annotated[bool, Spec("Whether somebody has asked to cancel it", examples=(False,))] = False
     idempotency_key: str | None = None
-    priority: int = 0  # Jobs with a higher one are leased first.
-    worker_group: str = DEFAULT_GROUP  # Only its workers get the job.
-    timeout_seconds: int | None = None  # Limit of each attempt; None leaves that to the setting of the service.
-    requested_by: str | None = None
-    retry_of: str | None = None  # Id of the job that it repeats, which may have been deleted.
+    priority: Annotated[int, Spec("Jobs with a higher one start first", examples=(0,))] = 0
+    worker_group: Annotated[str, Spec("Only workers of this group get the job")] = DEFAULT_GROUP
+    timeout_seconds: Annotated[int | None, Spec("Time limit of one attempt; null: the service's setting")] = None
+    requested_by: Annotated[
+        str | None, Spec("The caller that submitted it, or `policy`", examples=("ada (4f0c9d2b71aa)",))
+    ] = None
+    retry_of: Annotated[str | None, Spec("The job that it repeats; that may have been deleted")] = None
     traceparent: str | None = None  # The trace that it belongs to (W3C Trace Context).
-    reason: str | None = None  # Why the service submitted the job; None if a person did.
-    leased_at: datetime | None = None
+    reason: Annotated[
+        str | None,
+        Spec("The reason, if a policy submitted it", examples=("6 commits since the last compaction, threshold 5",)),
+    ] = None
+    leased_at: Annotated[
+        datetime | None, Spec("When a worker last took it; null before", examples=("2026-01-01T12:00:00Z",))
+    ] = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     waits_for_writers: bool = False  # Queued, but no worker gets it until its `hand_over` says that they have stopped.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from jobs.contract import LogLevel
+from jobs.contract import MOST_LOG_LINES, LogLevel
 from service.db import schema
 from service.db.page import not_a_cursor
 
@@ -100,6 +100,11 @@ def page(
     shown = rows[:limit]
     position = f"{shown[-1].attempt}.{shown[-1].number}" if shown else cursor or f"{after[0]}.{after[1]}"
     return LogPage([_line(row) for row in shown], position, position if len(rows) > limit else None)
+
+
+def whole(connection: Connection, job_id: str, level: LogLevel = LogLevel.DEBUG) -> LogPage:
+    """Returns all lines of this level and above: they are few enough, since each counts for its bytes."""
+    return page(connection, job_id, limit=MOST_BYTES // _BYTES_OF_LINE + MOST_LOG_LINES, level=level)
 
 
 def _line(row: sa.Row[Any]) -> StoredLine:

@@ -29,7 +29,9 @@ _j = schema.jobs
 _a = schema.job_attempts
 
 _ANY: tuple[str | None, ...] = (None,)
-# Every decision executes these statements, so they are built once.
+# Every decision or job executes these statements, so they are built once.
+_GET = sa.select(_j).where(_j.c.id == sa.bindparam("of_job"))
+_GET_LOCKED = _GET.with_for_update()
 _RECENT = (
     sa.select(_j)
     .where(_j.c.table_id == sa.bindparam("of_table"), sa.not_(_j.c.dry_run))
@@ -54,7 +56,7 @@ def submit(connection: Connection, job: Job) -> Job:
     for _ in range(3):
         try:
             with connection.begin_nested():
-                connection.execute(_j.insert().values(**_new_values(job)))
+                connection.execute(_j.insert(), _new_values(job))
         except IntegrityError as error:
             broken = violated(error)
             if broken == FOREIGN_KEY:
@@ -74,8 +76,7 @@ def submit(connection: Connection, job: Job) -> Job:
 
 def get(connection: Connection, job_id: str, *, for_update: bool = False) -> Job:
     """Raises JobNotFoundError."""
-    query = sa.select(_j).where(_j.c.id == job_id)
-    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
+    row = connection.execute(_GET_LOCKED if for_update else _GET, {"of_job": job_id}).one_or_none()
     if row is None:
         raise JobNotFoundError(f"There is no job {job_id}.")
     return Job.of_row(row)
@@ -108,7 +109,7 @@ def page(
     if table_id is not None:
         conditions.append(_j.c.table_id == table_id)
     newest = (_j.c.created_at.desc(), _j.c.id.desc())
-    # Each pair takes one step in an index, however rare its jobs are among the others.
+    # Each pair of kind and state is a query of its own, which reads only its own jobs by an index.
     pairs = [
         sa.select(_j.c.id)
         .where(*conditions, *([_j.c.kind == kind] if kind else []), *([_j.c.state == state] if state else []))
@@ -143,8 +144,8 @@ def count_active(connection: Connection) -> Counter[tuple[JobKind, str]]:
 def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id: str | None = None) -> list[str]:
     """Cancels the jobs that the service submitted by itself and that no worker has leased yet, on one table or on all.
 
-    Returns their ids. A job that is being leased at this moment is skipped. So is one with a hand-over: it counts as
-    begun.
+    Returns their ids. A job that is being leased at this moment is skipped. A job with a hand-over is skipped too,
+    because it counts as begun.
     """
     query = sa.select(_j.c.id).where(
         _j.c.state == JobState.QUEUED.value,
@@ -161,8 +162,8 @@ def withdraw(connection: Connection, *, error: Problem, now: datetime, table_id:
 
 
 def active_retry(connection: Connection, job_id: str) -> Job | None:
-    """Returns the active job that repeats this one, if there is one. This one is locked, so that two calls at once find
-    each other's job. Raises JobNotFoundError."""
+    """Returns the active job that repeats this job, if there is one. Locks this job, so that concurrent calls find each
+    other's new job. Raises JobNotFoundError."""
     get(connection, job_id, for_update=True)
     query = sa.select(_j).where(_j.c.retry_of == job_id, is_active()).order_by(_j.c.created_at).limit(1)
     row = connection.execute(query).one_or_none()

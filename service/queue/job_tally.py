@@ -33,7 +33,7 @@ WRITTEN_BYTES = "service_written_bytes"
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
 """Upper bounds in seconds."""
 
-# The member of the result that has the bytes read, for kinds with another name of it.
+# The member of the result with the bytes read, for kinds in which it has another name.
 _READ = {JobKind.COMPACTION: "bytes", JobKind.AUDIT: "bytes"}
 _KINDS = {COMPACTION: JobKind.COMPACTION, CLUSTERING: JobKind.CLUSTERING, BUCKET_RESCALE: JobKind.BUCKET_EXPANSION}
 # No attempt can read or write more: the report of a broken worker must not spoil a counter for ever.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NEVER = float("-inf")
-"""The use of slots of a table that never had one (`service.queue.slot_use`)."""
+"""The slot use of a table that has never had a slot (`service.queue.slot_use`)."""
 
 
 @dataclass(slots=True)
@@ -19,10 +19,10 @@ class Candidate:
     due: float  # When it may be leased at the earliest.
     mutating: bool  # Workers hold only one such job of a table at a time.
     seconds: float
-    is_last: bool = False  # Whether it goes after others of its priority, because a policy has started it.
+    is_last: bool = False  # Whether it starts after other jobs of its priority, because a policy has submitted it.
 
 
 def turn(job: Candidate, used: float) -> tuple[float, ...]:
-    """Returns the sort key of due jobs: the least goes first, among equal ones the least id. `used` is how the table
-    has used slots (`service.queue.slot_use`)."""
+    """Returns the sort key of due jobs: the smallest one starts first, among equal ones the smallest id. `used` is the
+    slot use of the table (`service.queue.slot_use`)."""
     return (-job.priority, job.is_last, used, job.created)

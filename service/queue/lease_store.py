@@ -3,6 +3,8 @@ changes."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -14,6 +16,7 @@ from service.model.job_errors import LeaseLostError
 from service.queue import lock_sighting_store, slot_use
 from service.queue.breaker import slot_seconds
 from service.queue.job import HELD, NOBODY, AttemptOutcome, Holder, Job, JobState
+from service.queue.lock_sighting import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -33,8 +36,8 @@ def is_any_due(
 ) -> bool:
     """Returns whether `take` would find a job, other than `without`. No write lock is taken, because workers poll every
     second."""
-    query = _due(now, group, only_submitted=only_submitted).with_only_columns(_j.c.id).limit(1)
-    found = connection.execute(query if without is None else query.where(_j.c.id != without))
+    query = _any_due(only_submitted)
+    found = connection.execute(query if without is None else query.where(_j.c.id != without), _due_now(now, group))
     return found.first() is not None
 
 
@@ -62,15 +65,13 @@ def take(
     held jobs is violated, and the query is repeated.
     """
     passed_over: list[str] = []
-    may_be_taken = _due(now, group, only_submitted=only_submitted)
+    first = _first_due(only_submitted, requested_first)
     while True:
-        due = in_turn(may_be_taken, requested_first=requested_first).with_only_columns(_j.c.id)
-        query = due.where(_j.c.id.not_in(passed_over)).limit(1).with_for_update(skip_locked=True, of=_j)
-        # Only ids are sorted, since thousands of jobs may be due.
-        found = connection.execute(query).scalar_one_or_none()
+        query = first.where(_j.c.id.not_in(passed_over)) if passed_over else first
+        found = connection.execute(query, _due_now(now, group)).scalar_one_or_none()
         if found is None:
             return None
-        job = Job.of_row(connection.execute(sa.select(_j).where(_j.c.id == found)).one())
+        job = Job.of_row(connection.execute(_OF_ID, {"of_job": found}).one())
         if not may_start(job):
             passed_over.append(job.id)
             continue
@@ -112,10 +113,23 @@ def take(
         return taken
 
 
+def slot_seconds_of_others(
+    connection: Connection, group: str, since: datetime, now: datetime, *, without: str
+) -> float:
+    """Returns for how long since then jobs of other tables than `without` have had slots of this worker group. Only the
+    last attempt of each job counts."""
+    taken = sa.select(_j.c.leased_at, _j.c.finished_at).where(
+        _j.c.worker_group == group, _j.c.table_id != without, _j.c.leased_at.is_not(None)
+    )
+    rows = [*connection.execute(taken.where(_j.c.finished_at > since)), *connection.execute(taken.where(_IS_HELD))]
+    each = [(row.finished_at or now) - max(row.leased_at, since) for row in rows]
+    return sum(each, timedelta()).total_seconds()
+
+
 def next_due(connection: Connection, now: datetime, group: str, limit: int) -> list[Job]:
     """Returns the jobs that write their tables and would be leased next, whether their locks are free or not."""
-    query = in_turn(_due(now, group, locked_out=True)).where(_j.c.mutating).limit(limit)
-    return [Job.of_row(row) for row in connection.execute(query)]
+    rows = connection.execute(_NEXT_DUE, {**_due_now(now, group), "most": limit})
+    return [Job.of_row(row) for row in rows]
 
 
 def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOBODY) -> Job:
@@ -123,7 +137,7 @@ def held(connection: Connection, job_id: str, attempt: int, holder: Holder = NOB
 
     Raises LeaseLostError, also for a holder that the lease does not belong to.
     """
-    row = connection.execute(sa.select(_j).where(*_fence(job_id, attempt)).with_for_update()).one_or_none()
+    row = connection.execute(_HELD, {"of_job": job_id, "of_attempt": attempt}).one_or_none()
     job = Job.of_row(row) if row is not None else None
     if job is None or not job.is_leased_to(holder):
         raise LeaseLostError(f"Attempt {attempt} does not hold job {job_id}.")
@@ -196,23 +210,21 @@ def put_back(
 
 def on_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, list[Job]]:
     """Returns the jobs that workers hold, dry runs included, by table id, the earliest taken first."""
-    query = sa.select(_j).where(_j.c.table_id.in_(list(table_ids)), _is_held()).order_by(_j.c.leased_at)
     found: dict[str, list[Job]] = {table_id: [] for table_id in table_ids}
-    for job in map(Job.of_row, connection.execute(query)):
+    for job in map(Job.of_row, connection.execute(_ON_TABLES, {"of_tables": list(table_ids)})):
         found[job.table_id].append(job)
     return found
 
 
 def is_any_run_out(connection: Connection, now: datetime) -> bool:
-    query = sa.select(_j.c.id).where(_is_held(), _j.c.lease_deadline < now).limit(1)
-    return connection.execute(query).first() is not None
+    return connection.execute(_ANY_RUN_OUT, {"now": now}).first() is not None
 
 
 def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
     """Locks and returns held jobs whose deadline has passed; skips those that another replica has locked."""
     query = (
         sa.select(_j)
-        .where(_is_held(), _j.c.lease_deadline < now)
+        .where(_IS_HELD, _j.c.lease_deadline < now)
         .order_by(_j.c.lease_deadline)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -220,26 +232,50 @@ def run_out(connection: Connection, now: datetime, limit: int) -> list[Job]:
     return [Job.of_row(row) for row in connection.execute(query)]
 
 
-def _due(now: datetime, group: str, *, locked_out: bool = False, only_submitted: bool = False) -> sa.Select[Any]:
+def give_up(connection: Connection, worker_ids: str, token_id: str, at: datetime) -> int:
+    """Moves the deadlines of a dead worker's jobs to `at`, and returns their number. `worker_ids` is how its id begins;
+    jobs that were leased with another token than this one are not its own."""
+    is_its = sa.or_(_j.c.lease_token.is_(None), _j.c.lease_token == token_id)
+    is_its &= _j.c.worker_id.startswith(worker_ids, autoescape=True)
+    return connection.execute(_j.update().where(_IS_HELD, is_its).values(lease_deadline=at)).rowcount
+
+
+def _due(*, locked_out: bool = False, only_submitted: bool = False) -> sa.Select[Any]:
     """Selects the jobs that a free slot would take, in no order; a spare slot takes `only_submitted` ones.
-    `locked_out` includes jobs whose table's lock others were seen to hold."""
+    `locked_out` includes jobs whose table's lock others were seen to hold. The statement takes `_due_now`."""
     other = schema.jobs.alias("other")
     # Literals, not parameters: only then does SQLite use the small partial index of held jobs.
-    states: sa.BindParameter[str] = sa.bindparam(
-        "held", [state.value for state in HELD], expanding=True, literal_execute=True
-    )
+    states: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{state.value}'") for state in HELD]
     busy = sa.select(other.c.table_id).where(other.c.state.in_(states), other.c.mutating)
     is_blocked = _j.c.mutating & _j.c.table_id.in_(busy)
     if not locked_out:
-        is_blocked = is_blocked | (_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now)))
+        looked_after: sa.BindParameter[datetime] = sa.bindparam("looked_after", type_=schema.UtcDateTime)
+        is_blocked = is_blocked | (_j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(looked_after)))
     due = sa.select(_j).where(
         _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'"),
-        _j.c.not_before <= now,
-        _j.c.worker_group == group,
+        _j.c.not_before <= sa.bindparam("now"),
+        _j.c.worker_group == sa.bindparam("of_group"),
         sa.not_(_j.c.waits_for_writers),
         sa.not_(is_blocked),
     )
     return due.where(_j.c.reason.is_(None)) if only_submitted else due
+
+
+def _due_now(now: datetime, group: str) -> dict[str, Any]:
+    return {"now": now, "of_group": group, "looked_after": now - FRESH}
+
+
+# To build these statements takes far longer than to execute them.
+@cache
+def _any_due(only_submitted: bool) -> sa.Select[Any]:
+    return _due(only_submitted=only_submitted).with_only_columns(_j.c.id).limit(1)
+
+
+@cache
+def _first_due(only_submitted: bool, requested_first: bool) -> sa.Select[Any]:
+    """Only ids are sorted, since thousands of jobs may be due."""
+    due = in_turn(_due(only_submitted=only_submitted), requested_first=requested_first).with_only_columns(_j.c.id)
+    return due.limit(1).with_for_update(skip_locked=True, of=_j)
 
 
 def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[Any]:
@@ -250,16 +286,21 @@ def in_turn(due: sa.Select[Any], *, requested_first: bool = True) -> sa.Select[A
     )
 
 
-def _fence(job_id: str, attempt: int) -> tuple[sa.ColumnElement[bool], ...]:
-    return (_j.c.id == job_id, _j.c.attempt == attempt, _is_held())
-
-
-def _is_held() -> sa.ColumnElement[bool]:
-    return _j.c.state.in_([state.value for state in HELD])
+_IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_OF_ATTEMPT = sa.and_(_j.c.id == sa.bindparam("of_job"), _j.c.attempt == sa.bindparam("of_attempt"), _IS_HELD)
+_OF_ID = sa.select(_j).where(_j.c.id == sa.bindparam("of_job"))
+_HELD = sa.select(_j).where(_IS_OF_ATTEMPT).with_for_update()
+_ON_TABLES = (
+    sa.select(_j).where(_j.c.table_id.in_(sa.bindparam("of_tables", expanding=True)), _IS_HELD).order_by(_j.c.leased_at)
+)
+_WRITE = _j.update().where(_IS_OF_ATTEMPT)
+_ANY_RUN_OUT = sa.select(_j.c.id).where(_IS_HELD, _j.c.lease_deadline < sa.bindparam("now")).limit(1)
+_NEXT_DUE = in_turn(_due(locked_out=True)).where(_j.c.mutating).limit(sa.bindparam("most"))
+_END_ATTEMPT = _a.update().where(_a.c.job_id == sa.bindparam("of_job"), _a.c.attempt == sa.bindparam("of_attempt"))
 
 
 def _write(connection: Connection, job: Job, values: dict[str, Any]) -> None:
-    written = connection.execute(_j.update().where(*_fence(job.id, job.attempt)).values(**values))
+    written = connection.execute(_WRITE, {"of_job": job.id, "of_attempt": job.attempt, **values})
     if written.rowcount == 0:
         raise LeaseLostError(f"Attempt {job.attempt} does not hold job {job.id}.")
 
@@ -267,9 +308,6 @@ def _write(connection: Connection, job: Job, values: dict[str, Any]) -> None:
 def _end_attempt(
     connection: Connection, job: Job, outcome: AttemptOutcome, error: Problem | None, now: datetime
 ) -> None:
-    connection.execute(
-        _a.update()
-        .where(_a.c.job_id == job.id, _a.c.attempt == job.attempt)
-        .values(ended_at=now, outcome=outcome.value, error=error.to_json() if error else None)
-    )
+    ended = {"ended_at": now, "outcome": outcome.value, "error": error.to_json() if error else None}
+    connection.execute(_END_ATTEMPT, {"of_job": job.id, "of_attempt": job.attempt, **ended})
     slot_use.charge(connection, job.table_id, slot_seconds(job, now) - slot_use.AT_LEAST, now)

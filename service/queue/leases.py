@@ -167,7 +167,8 @@ def _work_order(
     declared = table.to_contract(sightings, cipher)
     if declared.lock.wait_seconds is None:
         declared = replace(declared, lock=replace(declared.lock, wait_seconds=config.lock_wait_seconds))
-    return job.work_order(declared, config.timeout_seconds)
+    order = job.work_order(declared, config.timeout_seconds)
+    return replace(order, submitted=config.requested_first and job.reason is None)
 
 
 def heartbeat(

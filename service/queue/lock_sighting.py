@@ -1,4 +1,4 @@
-"""Sightings of the locks of tables, for the jobs that wait for them."""
+"""The last known states of tables' locks, for jobs that wait for them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from service.model.lock_state import LockState
 from service.model.record import Record
 
 FRESH = timedelta(minutes=1)
-"""An older look holds no job back: whoever looks may have died."""
+"""An older check does not hold back jobs, because the checking process may have died."""
+
+
+PATIENCE = timedelta(minutes=1)
+"""A server that does not answer the service holds jobs back for so long before the first attempt. Then a worker tries,
+which may reach a server that the service does not."""
 
 
 @dataclass(frozen=True)
 class LockSighting(Record):
-    """The last look at the lock of a table."""
+    """The state of a table's lock at the last check."""
 
     table_id: str
     state: LockState
     holds_back: bool = False
-    looked_at: datetime | None = None  # When the look began; None before the first one.
+    looked_at: datetime | None = None  # When the check began; None before the first one.
     holder: str | None = None
-    since: datetime | None = None  # When the lock was taken, or else first seen with this holder.
+    since: datetime | None = None  # When the lock was taken, or when this holder or a silent server was first seen.
     detail: str = ""  # Why the state is unknown.
-    token: str | None = None  # Changes as long as a holder is alive, if only that shows the end of a lock.
+    token: str | None = None  # A value that a live holder changes, for locks whose end shows only by that.
     token_since: datetime | None = None  # When this token was seen first.
 
     def is_in_the_way(self, now: datetime) -> bool:
@@ -34,6 +39,6 @@ class LockSighting(Record):
     def held(self, now: datetime) -> str:
         """Returns how long the lock has been held and by whom, as far as known, in the words of `jobs.hudi.lock`."""
         if self.state is not LockState.HELD:
-            return f"whose server does not answer: {self.detail}"
+            return f"whose server does not answer: {self.detail.removesuffix('.')}"
         since = f" for {duration(now - self.since)}" if self.since else ""
         return f"held{since} by {self.holder or 'others'}"

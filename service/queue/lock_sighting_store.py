@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from service.db import schema
 from service.db.upsert import insert
 from service.model.lock_state import LockState
-from service.queue.lock_sighting import FRESH, LockSighting
+from service.queue.lock_sighting import LockSighting
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,11 +22,11 @@ _r = schema.tables
 
 
 def of_tables(connection: Connection, table_ids: Collection[str]) -> dict[str, LockSighting]:
-    """Returns the last sightings, of those tables that are looked at."""
+    """Returns the last sightings of these tables, if their locks are checked."""
     if not table_ids:
         return {}
-    query = sa.select(_l).where(_l.c.table_id.in_(list(table_ids)))
-    return {row.table_id: LockSighting.of_row(row) for row in connection.execute(query)}
+    rows = connection.execute(_OF_TABLES, {"of_tables": list(table_ids)})
+    return {row.table_id: LockSighting.of_row(row) for row in rows}
 
 
 def in_the_way(connection: Connection, table_id: str | None = None) -> dict[str, LockSighting]:
@@ -36,18 +36,18 @@ def in_the_way(connection: Connection, table_id: str | None = None) -> dict[str,
     return {row.table_id: LockSighting.of_row(row) for row in rows}
 
 
-def locked(now: datetime) -> sa.Select[tuple[str]]:
-    """Selects the tables whose locks hold jobs back. A lock that nobody has looked at for a while may be free."""
-    return sa.select(_l.c.table_id).where(_l.c.holds_back, _l.c.looked_at > now - FRESH)
+def locked(looked_after: datetime | sa.BindParameter[datetime]) -> sa.Select[tuple[str]]:
+    """Selects the tables whose locks hold jobs back. A lock that was not checked after `looked_after` may be free."""
+    return sa.select(_l.c.table_id).where(_l.c.holds_back, _l.c.looked_at > looked_after)
 
 
 def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> None:
-    """Begins to look at the locks of these tables; nothing changes for those that are looked at already."""
+    """Begins to check the locks of these tables; those that are checked already stay unchanged."""
     if not table_ids:
         return
     new = {"next_look_at": sa.literal(now, schema.UtcDateTime), "holds_back": sa.false()}
     new["state"] = sa.literal(LockState.UNKNOWN.value)
-    # Only tables that are still there count; their fixed order keeps two replicas from a deadlock.
+    # Only registered tables are inserted, in a fixed order, which prevents deadlocks between replicas.
     registered = sa.select(_r.c.id, *new.values()).where(_r.c.id.in_(list(table_ids))).order_by(_r.c.id)
     rows = insert(connection, _l).from_select(["table_id", *new], registered)
     connection.execute(rows.on_conflict_do_nothing(index_elements=["table_id"]))
@@ -56,7 +56,7 @@ def watch(connection: Connection, table_ids: Collection[str], now: datetime) -> 
 def claim(
     connection: Connection, *, now: datetime, next_look_at: datetime, limit: int, without: Collection[str] = ()
 ) -> list[LockSighting]:
-    """Claims at most `limit` locks that are due for a look, longest due first. Claimed ones are due again at
+    """Claims at most `limit` locks that are due for a check, longest due first. Claimed ones are due again at
     `next_look_at`, so a claim needs no release. Replicas claim different ones."""
     due = (
         sa.select(_l.c.table_id)
@@ -70,20 +70,25 @@ def claim(
 
 
 def record(connection: Connection, sighting: LockSighting, next_look_at: datetime) -> None:
-    """Records what a look has found, unless the table is not looked at any more."""
+    """Records the result of a check, unless the table's lock is no longer checked."""
     found = sighting.to_row("table_id")
     connection.execute(_l.update().where(_l.c.table_id == sighting.table_id).values(next_look_at=next_look_at, **found))
 
 
 def forget(connection: Connection, table_ids: Collection[str]) -> None:
-    """Ends the looks at the locks of these tables."""
+    """Ends the checks of these tables' locks."""
     if table_ids:
         connection.execute(_l.delete().where(_l.c.table_id.in_(list(table_ids))))
 
 
 def watched(connection: Connection) -> set[str]:
-    return set(connection.execute(sa.select(_l.c.table_id)).scalars())
+    return set(connection.execute(_WATCHED).scalars())
 
 
 def is_any_due(connection: Connection, now: datetime) -> bool:
-    return connection.execute(sa.select(_l.c.table_id).where(_l.c.next_look_at <= now).limit(1)).first() is not None
+    return connection.execute(_ANY_DUE, {"now": now}).first() is not None
+
+
+_WATCHED = sa.select(_l.c.table_id)
+_ANY_DUE = _WATCHED.where(_l.c.next_look_at <= sa.bindparam("now")).limit(1)
+_OF_TABLES = sa.select(_l).where(_l.c.table_id.in_(sa.bindparam("of_tables", expanding=True)))

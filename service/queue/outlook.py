@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from service.queue.worker import Worker
 
 _YET = 0.1
-"""A job that takes longer than expected goes on for this part of the time that it has taken."""
+"""A job that takes longer than expected is expected to take this share of its time so far in addition."""
 _FOREVER = float("inf")
 
 
 class HeldBack(StrEnum):
-    """Reasons for which a queued job is not due: it is between two attempts, or waits until the writers have stopped,
-    the table's lock is free, a pause ends, or a maintenance window opens."""
+    """Reasons why a queued job is not due: it is between two attempts, or waits until the writers have stopped, the
+    table's lock is free, a pause ends, or a maintenance window opens."""
 
     NEXT_ATTEMPT = "next_attempt"
     WRITERS = "writers"
@@ -40,11 +40,11 @@ class HeldBack(StrEnum):
 
 @dataclass(slots=True)
 class JobOutlook:
-    """The outlook of a job. Times are seconds from that of the outlook."""
+    """The outlook of a job. Times are seconds after the time of the outlook."""
 
     # None if a worker has the job, if it waits for something without a known end, or if its group has no ready worker.
     start: float | None
-    end: float | None  # None if it is not known.
+    end: float | None  # None if unknown.
     duration: Duration
     held_back: HeldBack | None = None
     is_held: bool = False  # Whether a worker has the job.
@@ -71,11 +71,11 @@ class GroupOutlook:
 
     queued: int = 0
     held_back: Mapping[HeldBack, int] = field(default_factory=dict)
-    guesses: int = 0  # Due jobs whose duration is not known from their own table.
+    guesses: int = 0  # Due jobs whose duration is not learned from their own table.
     slots: int = 0
-    work_seconds: float = 0.0  # What the due jobs take together.
-    wait_seconds: float | None = 0.0  # When the last of them starts; None without a slot.
-    done_seconds: float | None = 0.0  # When the last of them ends; None without a slot.
+    work_seconds: float = 0.0  # Total duration of the due jobs.
+    wait_seconds: float | None = 0.0  # Time until the last due job starts; None without a slot.
+    done_seconds: float | None = 0.0  # Time until the last due job ends; None without a slot.
     wanted_slots: int = 0  # Slots with which no due job waits for a slot longer than the goal.
     goal_seconds: float = 0.0
 
@@ -111,7 +111,7 @@ _WORDS = {
 class Goals:
     """The goals of the queue."""
 
-    seconds: float = 300.0  # For so long jobs may wait for a slot.
+    seconds: float = 300.0  # Longest time that a job should wait for a slot.
     by_group: Mapping[str, float] = field(default_factory=dict)  # The same for single worker groups.
     requested_first: bool = True  # Whether submitted jobs go before those of policies.
 
@@ -127,7 +127,7 @@ class Outlook:
     groups: Mapping[str, GroupOutlook] = field(default_factory=dict)
 
     def group(self, name: str) -> GroupOutlook:
-        """Returns what is expected of a group, also of one that has neither jobs nor workers."""
+        """Returns the outlook of a group, even if it has neither jobs nor workers."""
         return self.groups.get(name) or GroupOutlook(goal_seconds=self.goals.of(name))
 
 
@@ -162,7 +162,10 @@ def outlook(
         by_group[row.worker_group].append(row)
     groups = {}
     for group in {*numbers, *slots, *(each.worker_group for each in held)}:
-        taken = [HeldSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group) for each in held]
+        taken = [
+            HeldSlot(each.table_id, each.mutating, lefts[each.id], each.worker_group == group, each.is_of_policy)
+            for each in held
+        ]
         ours = by_group[group]
         expected_of = {each.id: durations.expected(each.table_id, each.kind, dry_run=each.dry_run) for each in ours}
         candidates = [_candidate(each, expected_of[each.id].seconds, goals, now) for each in ours]
@@ -176,7 +179,7 @@ def outlook(
             if reason is not None:
                 reasons[reason] += 1
         due = [each for each in candidates if each.due <= 0.0]
-        # The jobs that were not read take as long as the others.
+        # Jobs that were not read are assumed to take as long as the others.
         more = numbers.get(group, 0) / len(ours) if ours else 1.0
         known = [(starts[each.id], each.seconds) for each in due if each.id in starts]
         goal = goals.of(group)
@@ -209,7 +212,7 @@ def _held_back(row: QueuedRow, now: datetime) -> HeldBack | None:
         return HeldBack.LOCK
     if row.not_before <= now:
         return None
-    # The job's time is only that of the next look.
+    # `not_before` is only the time of the next check.
     if row.held_back is not None:
         return HeldBack.WINDOW if is_window(row.held_back) else HeldBack.PAUSE
     return HeldBack.NEXT_ATTEMPT

@@ -1,8 +1,9 @@
-"""Reads from the database what a forecast needs: the queue, what workers hold, and what ended jobs have taken."""
+"""Reads the data of a forecast: queued jobs, jobs that workers hold, and the durations of ended jobs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -11,10 +12,9 @@ from service.db import schema
 from service.queue import lock_sighting_store
 from service.queue.durations import Durations
 from service.queue.job import HELD, JobState
+from service.queue.lock_sighting import FRESH
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from sqlalchemy import Connection
 
 _j = schema.jobs
@@ -29,7 +29,32 @@ _AT_ONCE = 4000
 # Literals, not parameters: only then does SQLite use the small partial indexes of queued and of held jobs.
 _IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
 _IS_HELD = _j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD])
+_IS_OF_POLICY = _j.c.reason.is_not(None).label("is_of_policy")
 _OF_JOB = (_j.c.id, _j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.mutating, _j.c.worker_group)
+# Every submission executes these statements, so they are built once.
+_LOCKED = lock_sighting_store.locked(sa.bindparam("looked_after", type_=schema.UtcDateTime))
+_QUEUED: sa.Select[Any] = (
+    sa.select(
+        *(*_OF_JOB, _j.c.priority, _j.c.created_at, _j.c.not_before, _j.c.waits_for_writers),
+        _IS_OF_POLICY,
+        (_j.c.mutating & _j.c.table_id.in_(_LOCKED)).label("is_locked"),
+        _j.c.held_back,
+    )
+    .where(_IS_QUEUED)
+    .order_by(_j.c.priority.desc(), _j.c.created_at, _j.c.id)
+    .limit(MOST_QUEUED)
+)
+_HELD: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at, _IS_OF_POLICY).where(_IS_HELD, _j.c.leased_at.is_not(None))
+_USED = sa.select(_t.c.table_id, _t.c.used).where(
+    _t.c.table_id.in_(sa.select(_j.c.table_id).where(_IS_QUEUED).distinct()), _t.c.used.is_not(None)
+)
+# What a user has cancelled tells nothing.
+_ENDED: sa.Select[Any] = sa.select(_j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.leased_at, _j.c.finished_at).where(
+    _j.c.finished_at.is_not(None),
+    _j.c.leased_at.is_not(None),
+    _j.c.state.in_([JobState.SUCCEEDED.value, JobState.FAILED.value]),
+)
+_ENDED_AFTER = _ENDED.where(_j.c.finished_at > sa.bindparam("after")).order_by(_j.c.finished_at).limit(_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,36 +83,27 @@ class HeldRow:
     mutating: bool
     worker_group: str
     leased_at: datetime
+    is_of_policy: bool = False
 
 
 def queued(connection: Connection, now: datetime) -> list[QueuedRow]:
     """Returns the queued jobs, at most MOST_QUEUED of them, those with the highest priority and the oldest first."""
-    is_locked = _j.c.mutating & _j.c.table_id.in_(lock_sighting_store.locked(now))
-    columns = (
-        *(*_OF_JOB, _j.c.priority, _j.c.created_at, _j.c.not_before, _j.c.waits_for_writers),
-        *(_j.c.reason.is_not(None).label("is_of_policy"), is_locked.label("is_locked"), _j.c.held_back),
-    )
-    order = (_j.c.priority.desc(), _j.c.created_at, _j.c.id)
-    query: sa.Select[Any] = sa.select(*columns).where(_IS_QUEUED).order_by(*order).limit(MOST_QUEUED)
-    return [QueuedRow(*row) for row in connection.execute(query)]
+    return [QueuedRow(*row) for row in connection.execute(_QUEUED, {"looked_after": now - FRESH})]
 
 
 def held(connection: Connection) -> list[HeldRow]:
-    query: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at).where(_IS_HELD, _j.c.leased_at.is_not(None))
-    return [HeldRow(*row) for row in connection.execute(query)]
+    return [HeldRow(*row) for row in connection.execute(_HELD)]
 
 
 def used(connection: Connection) -> dict[str, float]:
-    """Returns how the tables that have queued jobs have used slots (`service.queue.slot_use`)."""
-    tables = sa.select(_j.c.table_id).where(_IS_QUEUED).distinct()
-    query = sa.select(_t.c.table_id, _t.c.used).where(_t.c.table_id.in_(tables), _t.c.used.is_not(None))
-    return {row.table_id: row.used for row in connection.execute(query)}
+    """Returns the slot use of tables with queued jobs (`service.queue.slot_use`)."""
+    return {row.table_id: row.used for row in connection.execute(_USED)}
 
 
 @dataclass
 class Lessons:
-    """What the jobs tell that ended from `since` until `until`, as far as they have been read: both None before the
-    first. Each reading is short, so that none takes long; the oldest jobs come last."""
+    """The durations of jobs that ended from `since` until `until`, as far as they have been read; both are None before
+    the first reading. Each reading is short, and the oldest jobs are read last."""
 
     durations: Durations = field(default_factory=Durations)
     since: datetime | None = None
@@ -95,28 +111,22 @@ class Lessons:
     _read: int = 0
 
     def go_on(self, connection: Connection) -> None:
-        """Takes in the jobs that have ended since, and some thousand older ones until there are MOST_LEARNED."""
+        """Reads the jobs that have ended since the last reading, and some thousand older ones until there are
+        MOST_LEARNED."""
         if self._read:
-            newer = _ended() if self.until is None else _ended().where(_j.c.finished_at > self.until)
-            for row in connection.execute(newer.order_by(_j.c.finished_at).limit(_AT_ONCE)):
+            after = datetime.min.replace(tzinfo=UTC) if self.until is None else self.until
+            for row in connection.execute(_ENDED_AFTER, {"after": after}):
                 self.durations.learn(row.table_id, row.kind, dry_run=row.dry_run, seconds=_seconds(row))
                 self.until = row.finished_at
         if self._read >= MOST_LEARNED:
             return
-        older = _ended() if self.since is None else _ended().where(_j.c.finished_at < self.since)
+        older = _ENDED if self.since is None else _ENDED.where(_j.c.finished_at < self.since)
         rows = connection.execute(older.order_by(_j.c.finished_at.desc()).limit(_AT_ONCE)).all()
         for row in rows:
             self.durations.learn_older(row.table_id, row.kind, dry_run=row.dry_run, seconds=_seconds(row))
         self._read += _AT_ONCE if len(rows) == _AT_ONCE else MOST_LEARNED
         if rows:
             self.since, self.until = rows[-1].finished_at, self.until or rows[0].finished_at
-
-
-def _ended() -> sa.Select[Any]:
-    # What a user has cancelled tells nothing.
-    is_ended = _j.c.state.in_([JobState.SUCCEEDED.value, JobState.FAILED.value])
-    columns = (_j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.leased_at, _j.c.finished_at)
-    return sa.select(*columns).where(_j.c.finished_at.is_not(None), _j.c.leased_at.is_not(None), is_ended)
 
 
 def _seconds(row: sa.Row[Any]) -> float:

@@ -1,4 +1,4 @@
-"""Makes a job wait until the lock of its table is looked at, if the last poll found that lock held."""
+"""Makes a job wait until its table's lock has been checked, if the last poll found that lock held."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 
 def is_in_the_way(connection: Connection, job: Job, now: datetime) -> bool:
-    """Returns whether the job must wait for a look at the lock, which is then due at once.
-
-    A poll sees only locks that have been held for a minute; a table that is looked at needs no poll for it. If a worker
-    of this service has left the lock, the job itself finds out whether it may be removed.
-    """
+    """Returns whether the job must wait for a check of the lock, which is then due at once. A poll reports only locks
+    that have been held for a minute. If the lock of the table is checked already, the poll is ignored. If a worker of
+    this service has left the lock, the job itself decides whether it may be removed."""
     if not mutates(job.kind, dry_run=job.dry_run):
         return False
     seen = watch_store.seen_lock(connection, job.table_id)

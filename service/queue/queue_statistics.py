@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _j = schema.jobs
 
+_IS_QUEUED = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
+_GROUPS = sa.select(_j.c.worker_group).where(_IS_QUEUED, _j.c.not_before <= sa.bindparam("now")).distinct()
+
 
 @dataclass(frozen=True)
 class QueueStatistics:
@@ -30,9 +33,7 @@ class QueueStatistics:
 
 def groups(connection: Connection, now: datetime) -> list[str]:
     """Returns the worker groups that have a job whose time has come."""
-    is_queued = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
-    query = sa.select(_j.c.worker_group).where(is_queued, _j.c.not_before <= now).distinct()
-    return list(connection.execute(query).scalars())
+    return list(connection.execute(_GROUPS, {"now": now}).scalars())
 
 
 def statistics(connection: Connection, now: datetime) -> QueueStatistics:
@@ -44,10 +45,9 @@ def statistics(connection: Connection, now: datetime) -> QueueStatistics:
         is_in = _j.c.state == literals[0] if len(literals) == 1 else _j.c.state.in_(literals)
         query = sa.select(_j.c.kind, _j.c.state, sa.func.count()).where(is_in).group_by(_j.c.kind, _j.c.state)
         active |= {(kind, state): number for kind, state, number in connection.execute(query)}
-    is_queued = _j.c.state == sa.literal_column(f"'{JobState.QUEUED.value}'")
     query = (
         sa.select(_j.c.worker_group, sa.func.min(_j.c.not_before).label("due"))
-        .where(is_queued, _j.c.not_before <= now, sa.not_(_j.c.waits_for_writers))
+        .where(_IS_QUEUED, _j.c.not_before <= now, sa.not_(_j.c.waits_for_writers))
         .group_by(_j.c.worker_group)
     )
     return QueueStatistics(active, {row.worker_group: row.due for row in connection.execute(query)})

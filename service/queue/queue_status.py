@@ -1,5 +1,5 @@
-"""Says what a job waits for. The API, the events, the problems, the dashboard and the command line all show this text,
-after the words "waits for"."""
+"""The text that says what a job waits for. The API, the events, the problems, the dashboard and the command line show
+this text after the words "waits for"."""
 
 from __future__ import annotations
 
@@ -30,12 +30,10 @@ def waits_for(
     lock: LockSighting | None = None,
     breaker: Breaker | None = None,
 ) -> str | None:
-    """Returns what a job waits for; None if it has ended, or goes on.
-
-    A queued job: the first reason that keeps it from being leased, in the order of the checks in `lease_store`. A job
-    that a worker holds: what its step waits for. `of_table` are the held jobs of its table, `workers` all known
-    workers; `lock` is what was seen of the table's lock, `breaker` that of the table and this kind of job.
-    """
+    """Returns what a job waits for; None if it has ended or waits for nothing. For a queued job this is the first
+    reason that prevents its lease, in the order of the checks in `lease_store`; for a held job it is what its step
+    waits for. `of_table` are the held jobs of its table, `workers` all known workers; `lock` is the last sighting of
+    the table's lock, `breaker` the breaker of the table and this kind of job."""
     if job.state in HELD:
         return job.progress.waits_for if job.progress else None
     if job.state is not JobState.QUEUED:
@@ -76,8 +74,8 @@ def waits_for(
 
 
 def awaited_lock(job: Job, lock: LockSighting | None = None, now: datetime | None = None) -> str | None:
-    """Returns the table's lock with its holder, as far as known, if the job waits for it: in its step, or in the queue,
-    where it leaves its worker to others. `lock` is what a look has found that holds the job back."""
+    """Returns the table's lock with its holder, as far as known, if the job waits for it, in its step or in the queue.
+    `lock` is the sighting that holds the job back."""
     if lock is not None and now is not None and job.state is JobState.QUEUED and lock.is_in_the_way(now):
         return f"{_LOCK}, {lock.held(now)}"
     if job.state in HELD:
@@ -90,7 +88,7 @@ def awaited_lock(job: Job, lock: LockSighting | None = None, now: datetime | Non
 
 
 _LOCK = "the table's lock"
-"""The beginning of what a worker reports that waits for the lock (`jobs.hudi.lock`)."""
+"""The beginning of the step of a worker that waits for the lock (`jobs.hudi.lock`)."""
 
 
 def starting_worker(group: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from service.events.database import Database
     from service.events.notifier import Notifier
     from service.events.tally import Count
     from service.model.clock import Clock
@@ -49,7 +51,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
     """Takes back up to 100 jobs. Every replica may run this at any time: each skips jobs that another has locked."""
     now = clock()
     with reading(engine) as connection:
-        # Read first, so that the usual case takes no write lock.
+        # The read comes first, so that the usual case takes no write lock.
         if not lease_store.is_any_run_out(connection, now):
             return Recovered()
     ends: dict[str, JobState] = {}
@@ -61,9 +63,9 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
                     ends[job.id] = _take_back(connection, job, now)
                 counts += job_tally.of_attempt(job, AttemptOutcome.LOST, {}, now)
             except DBAPIError:
-                raise  # It is the database, not the job.
+                raise  # The database failed, not the job.
             except Exception:
-                # A failure with one job must not keep the others from being taken back.
+                # An error with one job must not prevent the recovery of others.
                 log.exception("Job %s could not be taken back", job.id)
         by_state = {state: tuple(job_id for job_id in ends if ends[job_id] is state) for state in set(ends.values())}
         queued, undecided = by_state.pop(JobState.QUEUED, ()), by_state.pop(JobState.UNKNOWN, ())
@@ -78,6 +80,15 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
     job_trace.have_ended(engine, recovered.ended)
     log.warning("Leases expired; %s", recovered)
     return recovered
+
+
+def take_back(database: Database, worker_ids: str, token_id: str) -> None:
+    """Takes back the jobs of a worker that is known to be gone, without waiting until its leases run out. `worker_ids`
+    is how its id begins, and `token_id` the token that it had."""
+    with writing(database.engine) as connection:
+        given_up = lease_store.give_up(connection, worker_ids, token_id, database.clock() - timedelta(seconds=1))
+    if given_up:
+        run_once(database.engine, database.notifier, database.clock)
 
 
 def _take_back(connection: Connection, job: Job, now: datetime) -> JobState:

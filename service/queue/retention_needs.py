@@ -1,4 +1,4 @@
-"""Needs of the service and of consumers, for the work orders of jobs that remove old instants and files."""
+"""Instants and files that the service and consumers still need, for the work orders of jobs that remove old ones."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 
 
 def of_job(connection: Connection, job: Job, now: datetime) -> dict[str, Any]:
-    """Returns parameters that are added to those of the job when a worker leases it; empty for most kinds.
-
-    `consumers` are those that count, each with its last instant. `seen` is the last instant that the service has
-    recorded, and so announced: a commit that is archived before a poll has seen it is announced late, and of table
-    version 6 never. `keep` are limits of `jobs.protocol.archival_limits`: unresolved incidents, which are closed by
-    what the timeline says.
-    """
+    """Returns parameters that are added when a worker leases the job; empty for most kinds. `consumers` are the
+    consumers that have reported recently, each with its last instant. `seen` is the last instant that the service has
+    recorded and announced: a commit that is archived before a poll has seen it is announced late, or never in table
+    version 6. `keep` are limits of `jobs.protocol.archival_limits` for unresolved incidents, which are closed by facts
+    on the timeline."""
     wanted = KINDS[job.kind].by_service()
     if not wanted:
         return {}

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from service.queue.job import Job
 
 
-# A job that waits for a table's lock does nothing and harms nobody; whoever holds it may be found only the next day.
+# Waiting for a table's lock does no harm, and the holder may be found only the next day.
 _LOCKED_FOR = timedelta(hours=24)
-# An attempt waits for seconds only for the lock's server, which may take longer to restart.
+# An attempt waits only seconds for the lock's server, but a restart of the server may take longer.
 _AWAY_FOR = timedelta(minutes=2)
 
 
@@ -36,7 +36,7 @@ class End:
 @dataclass(frozen=True)
 class Retry:
     """The job is queued again and may be leased from `not_before` on. `error` is why the last attempt ended.
-    `counts` says whether that was one of the job's limited attempts."""
+    `counts` says whether it counts towards the limit of attempts."""
 
     not_before: datetime
     error: Problem
@@ -46,15 +46,13 @@ class Retry:
 def after_result(
     job: Job, result: Result, *, now: datetime, backoff: BackOff, rng: Random, contradiction: Problem | None = None
 ) -> End | Retry:
-    """Decides after a reported result. `job` is as leased, so its attempt counts. `contradiction`: why the timeline
-    does not agree with a reported success.
-
-    An unknown outcome is retried, because only an attempt that reads the timeline can find out what happened.
-    """
+    """Decides after a reported result. `job` is in its state at the lease, so `attempt` includes this one.
+    `contradiction` says why the timeline does not agree with a reported success. An unknown outcome is retried, because
+    only another attempt, which reads the timeline, can determine it."""
     match result.outcome:
         case Outcome.SUCCEEDED:
             if contradiction:
-                # Only an instant can be looked up by the next poll.
+                # The next poll can settle the job only if an instant was reported.
                 return End(JobState.UNKNOWN if job.instants else JobState.FAILED, contradiction)
             return End(JobState.SUCCEEDED)
         case Outcome.CANCELLED:
@@ -78,7 +76,7 @@ def after_result(
 
 
 def _counts(job: Job, error: Problem, now: datetime) -> bool:
-    """Returns whether the attempt was one of the job's limited ones: not if all that it did was to wait for a lock."""
+    """Returns whether the attempt counts towards the job's limit. An attempt that only waited for a lock does not."""
     if error.type == TABLE_LOCKED:
         return now - job.created_at > _LOCKED_FOR
     if error.type == LOCK_UNAVAILABLE:
@@ -97,7 +95,7 @@ def after_lost_lease(job: Job, *, now: datetime) -> End | Retry:
 
 
 def _undecided(job: Job, error: Problem) -> End:
-    """Ends a job after its last attempt. Only an instant that was reported can be looked up on the timeline."""
+    """Ends a job after its last attempt. Only a reported instant can be looked up on the timeline."""
     state = JobState.UNKNOWN if job.instants and not job.dry_run else JobState.FAILED
     return End(state, with_leftovers(error, job.instants))
 

@@ -1,9 +1,6 @@
-"""The slot-seconds of each table, for turns that are fair by time and not by number of jobs.
-
-Slot-seconds count half after `HALF_LIFE`. What is stored is the logarithm of their sum, as it would be at a fixed
-moment: so the order of two tables does not depend on the time at which it is asked for, and the database can sort by
-the column ("forward decay").
-"""
+"""The slot-seconds of each table, for a fair order by time instead of by number of jobs. The weight of slot-seconds
+halves with each `HALF_LIFE`. The column has the logarithm of their weighted sum at a fixed moment: so the order of two
+tables does not depend on the time of the query, and the database can sort by the column ("forward decay")."""
 
 from __future__ import annotations
 
@@ -24,9 +21,10 @@ if TYPE_CHECKING:
 HALF_LIFE = timedelta(minutes=10)
 
 AT_LEAST = 1.0
-"""Seconds that every lease costs, at its beginning: a table does not get all free slots at one moment."""
+"""Seconds that every lease costs at its beginning, so that a table does not get all free slots at once."""
 
 _t = schema.turns
+_USED = sa.select(_t.c.used).where(_t.c.table_id == sa.bindparam("of_table"))
 
 
 def used_after(before: float | None, seconds: float, at: float) -> float | None:
@@ -48,5 +46,5 @@ def since(used: float, moment: datetime) -> float:
 
 def charge(connection: Connection, table_id: str, seconds: float, at: datetime) -> None:
     if seconds > 0:
-        before = connection.execute(sa.select(_t.c.used).where(_t.c.table_id == table_id)).scalar_one_or_none()
+        before = connection.execute(_USED, {"of_table": table_id}).scalar_one_or_none()
         upsert(connection, _t, {"table_id": table_id}, {"used": used_after(before, seconds, at.timestamp())})

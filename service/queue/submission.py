@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What is asked for. `params` have been validated by the caller. Without `timeout_seconds` the policy's limit
-    counts. `retry_of` is the job that this one repeats."""
+    """A request for a job. The caller has validated `params`. If `timeout_seconds` is None, the policy's limit applies.
+    `retry_of` is the job that this one repeats."""
 
     table_id: str
     kind: JobKind
@@ -61,14 +61,14 @@ class JobRequest:
 
     @classmethod
     def again(cls, job: Job, **more: Any) -> JobRequest:
-        """Asks for the same as `job`. Raises JobNotRetriableError unless it has failed or was cancelled."""
+        """Returns a request that repeats `job`. Raises JobNotRetriableError unless it has failed or was cancelled."""
         if job.state not in (JobState.FAILED, JobState.CANCELLED):
             raise JobNotRetriableError(f"Job {job.id} is {job.state.value}.")
         same = ("table_id", "kind", "params", "dry_run", "priority", "timeout_seconds")
         return cls(**{name: getattr(job, name) for name in same}, retry_of=job.id, **more)
 
     def job(self, policy: Policy, now: datetime) -> Job:
-        """Returns the job that it would be, with a new id."""
+        """Returns the requested job, with a new id."""
         return Job(
             id=f"job_{secrets.token_hex(8)}",
             table_id=self.table_id,
@@ -120,7 +120,7 @@ def submit(database: Database, permissions: Permissions, asked: JobRequest) -> S
             _refuse_impossible(job, table)
             _refuse_beside_incidents(connection, job)
             if not asked.dry_run:
-                # Whoever submits it may have mended what was wrong.
+                # The caller may have removed the cause of earlier failures.
                 breaker_store.half_open(connection, table_id, now, kind=kind)
             outbox.publish(
                 connection, [job_queued(job, table, now), *wait_for_writers.draining_events(job, table, now)], now=now
@@ -136,7 +136,8 @@ def submit(database: Database, permissions: Permissions, asked: JobRequest) -> S
 
 
 def _refuse_impossible(job: Job, table: Registration) -> None:
-    """A dry run goes to a worker all the same: it lists every reason at once."""
+    """Refuses a job that a worker would certainly refuse. A dry run is not refused, because its result lists all
+    reasons at once."""
     if job.dry_run or job.kind is not JobKind.CLUSTERING:
         return
     if found := refusal(KINDS[job.kind].read(job.params), has_index=table.index is not None):

@@ -25,7 +25,7 @@ WITHDRAWN_BY_INCIDENT = WITHDRAWN.because(
     "Rows of the table are astray, and the job might have removed the files that a repair needs.",
     hint="Submit it again when the table's incidents are closed; the job `repair` closes them.",
 )
-"""Problems of jobs that never began. Such jobs count neither as a failure nor as a turn."""
+"""Errors of jobs that never began. Such jobs count neither as failures nor as runs."""
 
 
 def withdraw_beside_incidents(connection: Connection, table_id: str, now: datetime) -> list[Event]:

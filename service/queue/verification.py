@@ -9,7 +9,7 @@ from jobs.contract import Outcome, Problem
 from jobs.kinds.archival import ArchivalResult
 from service.catalog import table_store
 from service.db.engine import reading
-from service.lake.active_timeline import read_active_timeline
+from service.lake.active_timeline import read_completed
 from service.model.errors import GroundskeeperError
 from service.queue import job_store
 from service.queue.problem_types import INSTANT_NOT_ARCHIVED, INSTANT_NOT_COMPLETED
@@ -36,8 +36,8 @@ def contradiction(
 ) -> Problem | None:
     """Returns the difference between a reported success and the timeline; None if they agree.
 
-    They agree if each reported instant has completed, or is older than the active timeline, and what was archived is
-    gone from there. A table that cannot be read contradicts nothing: the worker has read its timeline itself.
+    They agree if each reported instant has completed or is older than the active timeline, and if archived instants are
+    not on it. A table that cannot be read contradicts nothing, because the worker has read its timeline itself.
     """
     archived = ArchivalResult.parse(result.details).last_archived
     if result.outcome is not Outcome.SUCCEEDED or not (result.instants or archived):
@@ -48,14 +48,13 @@ def contradiction(
             base_path = table_store.get(connection, job.table_id).base_path
         if job.dry_run:
             return None
-        timeline = readers.run(read_active_timeline, base_path, storage_options, allowed_roots)
+        timeline = readers.run(read_completed, base_path, storage_options, allowed_roots)
     except GroundskeeperError as error:
         log.warning("The timeline of the table of job %s could not be read: %s", job_id, error)
         return None
-    completed = {instant.requested_time for instant in timeline.completed}
-    if archived in completed:
+    if archived in timeline.instants:
         return INSTANT_NOT_ARCHIVED.because(f"Still on the timeline: {archived}.")
-    missing = [each for each in result.instants if each >= timeline.starts_at and each not in completed]
+    missing = [each for each in result.instants if each >= timeline.starts_at and each not in timeline.instants]
     if not missing:
         return None
     return INSTANT_NOT_COMPLETED.because(f"Not completed: {', '.join(missing)}.")

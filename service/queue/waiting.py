@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wait:
-    """`what` a job waits for at this moment, None if for nothing. `breaker` is that of its table and kind, if it is
-    queued."""
+    """The reason why a job waits: `what` it waits for now, None if for nothing. `breaker` is the breaker of its table
+    and kind, if the job is queued."""
 
     at: datetime
     what: str | None = None

@@ -23,18 +23,29 @@ if TYPE_CHECKING:
 _w = schema.workers
 _j = schema.jobs
 
+# Every job executes these statements, so they are built once.
+_IS_WORKER = _w.c.id == sa.bindparam("of_worker")
+_FRESH = sa.select(_w.c.state, _w.c.executors).where(_IS_WORKER, _w.c.last_seen > sa.bindparam("seen"))
+_SEEN = _w.update().where(_IS_WORKER, _w.c.last_seen <= sa.bindparam("seen"))
+_EVERY = sa.select(_w).order_by(_w.c.last_seen.desc(), _w.c.id)
+# Literals, not parameters: only then does SQLite use the small partial index of held jobs.
+_HELD = (
+    sa.select(_j.c.worker_id, _j.c.id)
+    .where(_j.c.state.in_([sa.literal_column(f"'{state.value}'") for state in HELD]))
+    .order_by(_j.c.leased_at, _j.c.id)
+)
+
 _PRECISION = timedelta(seconds=5)
 """Accuracy of `last_seen`. It saves writes, because workers call all the time."""
 
 
 _FAILED_FOR = timedelta(minutes=10)
-"""The least time for which a worker that did not start is listed."""
+"""Minimum time for which a worker that did not start is listed."""
 
 
 def is_fresh(connection: Connection, worker_id: str, info: WorkerInfo, now: datetime) -> bool:
     """Returns whether the stored state and `last_seen` are recent enough to skip a write."""
-    query = sa.select(_w.c.state, _w.c.executors).where(_w.c.id == worker_id, _w.c.last_seen > now - _PRECISION)
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_FRESH, {"of_worker": worker_id, "seen": now - _PRECISION}).one_or_none()
     return row is not None and (row.state, row.executors) == (info.state, info.executors)
 
 
@@ -42,7 +53,7 @@ def announce(connection: Connection, worker_id: str, info: WorkerInfo, now: date
     """Stores the worker's description of itself, which it sends with each request for a job, or on its own."""
     values = {**info.to_json(), "last_seen": now}
     if info.state is WorkerState.FAILED:
-        # A supervisor starts it again and again, each time under another name.
+        # A supervisor restarts a failing worker repeatedly, each time under another name.
         failed = (_w.c.group == info.group) & (_w.c.state == WorkerState.FAILED.value)
         connection.execute(_w.delete().where(failed, _w.c.last_seen < now - _FAILED_FOR))
     upsert(connection, _w, {"id": worker_id}, values, only_new={"first_seen": now})
@@ -50,18 +61,14 @@ def announce(connection: Connection, worker_id: str, info: WorkerInfo, now: date
 
 def seen(connection: Connection, worker_id: str, now: datetime) -> None:
     """Updates `last_seen` of a worker that sent a heartbeat."""
-    connection.execute(
-        _w.update().where(_w.c.id == worker_id, _w.c.last_seen <= now - _PRECISION).values(last_seen=now)
-    )
+    connection.execute(_SEEN, {"of_worker": worker_id, "seen": now - _PRECISION, "last_seen": now})
 
 
 def every(connection: Connection) -> list[Worker]:
     """Returns all workers with the jobs that they hold, the most recently seen first."""
     held = defaultdict(list)
-    is_held = _j.c.state.in_([state.value for state in HELD])
-    for row in connection.execute(sa.select(_j.c.worker_id, _j.c.id).where(is_held).order_by(_j.c.leased_at, _j.c.id)):
+    for row in connection.execute(_HELD):
         held[row.worker_id].append(row.id)
-    query = sa.select(_w).order_by(_w.c.last_seen.desc(), _w.c.id)
     return [
         Worker(
             id=row.id,
@@ -70,7 +77,7 @@ def every(connection: Connection) -> list[Worker]:
             last_seen=row.last_seen,
             job_ids=tuple(held[row.id]),
         )
-        for row in connection.execute(query)
+        for row in connection.execute(_EVERY)
     ]
 
 

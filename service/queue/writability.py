@@ -1,4 +1,4 @@
-"""The permission of the workers to write to a table, as the reports of jobs tell."""
+"""Records from the reports of jobs whether workers can write to a table."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from service.queue.job import Job
 
 _REFUSED = frozenset({"storage-access-denied", "storage-read-only"})
-"""Types of errors (`jobs.errors`) with which a job ends to which the storage refused a write."""
+"""Types of errors (`jobs.errors`) of jobs to which the storage refused a write."""
 
 
 def record(connection: Connection, job: Job, result: Result, now: datetime) -> None:
-    """Stores with the table's snapshot what the report of an attempt tells, if anything: the worker tries it before the
-    first job of a table and after a refusal, and a job that has committed something was not refused."""
+    """Stores with the table's snapshot whether the workers can write, if the report of an attempt shows it: a worker
+    tests this before its first job of a table and after a refusal, and a job that has committed was able to write."""
     error = result.error
     is_writing = mutates(job.kind, dry_run=job.dry_run)
     reported = KindResult.parse(result.details).not_writable
@@ -45,6 +45,6 @@ def record(connection: Connection, job: Job, result: Result, now: datetime) -> N
         since = before.since if before else now
         found = NotWritable(problem.type, problem.title, problem.detail, problem.hint, since, job.id)
     else:
-        # What failed because of it may be tried again at once.
+        # Jobs that failed because of it may be retried at once.
         breaker_store.mended(connection, job.table_id, now)
     snapshot_store.save(connection, replace(stored, snapshot=replace(stored.snapshot, not_writable=found)))

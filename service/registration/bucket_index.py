@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,8 @@ CONSISTENT_HASHING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 
 # Without a claim, this many different hash codes must agree: with two buckets, one table in 2^32 passes by chance.
 ENOUGH_KEYS = 32
+# A record key of more fields is tried as a whole only: each field doubles the choices.
+MOST_FIELDS = 5
 # Far more than any table has. A random file id that looks like a bucket's most likely lies above it.
 MOST_BUCKETS = 1_000_000
 
@@ -99,37 +102,63 @@ def verify(claimed: BucketIndex, evidence: Evidence) -> Finding:
 
 
 def detect(evidence: Evidence) -> Finding:
-    """Returns the simple bucket index that the keys prove, with all record key fields as hash fields (Hudi's
-    default)."""
+    """Returns the simple bucket index that the keys prove: with all record key fields as hash fields (Hudi's default)
+    or with some of them. If several choices of fields fit the sampled keys, none is proved."""
     layout = _layout(evidence)
     if layout.kind is not BucketIndexKind.SIMPLE:
         return Finding(layout)
-    fields = evidence.record_key_fields
+    every = evidence.record_key_fields
+    smallest = 1 if len(every) <= MOST_FIELDS else len(every)
+    choices = chain.from_iterable(combinations(every, number) for number in range(len(every), smallest - 1, -1))
+    fitting = [fields for fields in choices if _may_be(fields, evidence)]
+    if len(fitting) > 1:
+        named = "; ".join(", ".join(fields) for fields in fitting)
+        return _unproven(layout, f"several choices of hash fields fit the sampled keys ({named})")
+    return _detect(layout, evidence, fitting[0] if fitting else every)
+
+
+def _may_be(fields: tuple[str, ...], evidence: Evidence) -> bool:
+    """Whether enough keys lie where a hash of these fields puts them, with one number of buckets at least."""
     codes = _codes(evidence.samples, fields)
-    if codes is None or np.unique(np.concatenate([np.empty(0, np.int32), *codes])).size < ENOUGH_KEYS:
+    if codes is None or not _are_enough(codes):
+        return False
+    if (config := evidence.hashing_config) is not None:
+        return not _check(evidence.samples, fields, config.num_buckets_for)[1]
+    return bool(_candidates(codes, evidence))
+
+
+def _are_enough(codes: Sequence[NDArray[np.int32]]) -> bool:
+    return np.unique(np.concatenate([np.empty(0, np.int32), *codes])).size >= ENOUGH_KEYS
+
+
+def _detect(layout: BucketLayout, evidence: Evidence, fields: tuple[str, ...]) -> Finding:
+    codes = _codes(evidence.samples, fields)
+    if codes is None or not _are_enough(codes):
         return _unproven(layout, "there are too few record keys to prove one")
     if evidence.hashing_config is not None:
-        return _detect_by_config(layout, evidence, evidence.hashing_config)
+        return _detect_by_config(layout, evidence, evidence.hashing_config, fields)
     candidates = _candidates(codes, evidence)
     if not candidates:
         return _unproven(layout, f"no number of buckets fits the sampled keys hashed by {', '.join(fields)}")
     if len(candidates) > 1:
         fitting = ", ".join(map(str, candidates[:10]))
         return _unproven(layout, f"several numbers of buckets fit the sampled keys ({fitting})")
-    if candidates == [1] and len(fields) > 1:
+    if candidates == [1] and len(evidence.record_key_fields) > 1:
         return _unproven(layout, "with one bucket the keys do not show which of their fields are hashed")
     index = BucketIndex(candidates[0], fields)
     return Finding(replace(layout, keys_checked=sum(map(len, codes))), index)
 
 
-def _detect_by_config(layout: BucketLayout, evidence: Evidence, config: HashingConfig) -> Finding:
-    checked, mismatched = _check(evidence.samples, evidence.record_key_fields, config.num_buckets_for)
+def _detect_by_config(
+    layout: BucketLayout, evidence: Evidence, config: HashingConfig, fields: tuple[str, ...]
+) -> Finding:
+    checked, mismatched = _check(evidence.samples, fields, config.num_buckets_for)
     if mismatched:
         return _unproven(layout, f"{mismatched} of {checked} sampled keys are not where the hashing config puts them")
     numbers = {config.num_buckets_for(sample.slice.partition_path) for sample in evidence.samples}
     if numbers == {1} and len(evidence.record_key_fields) > 1:
         return _unproven(layout, "with one bucket the keys do not show which of their fields are hashed")
-    index = BucketIndex(config.default_num_buckets, evidence.record_key_fields)
+    index = BucketIndex(config.default_num_buckets, fields)
     return Finding(replace(layout, keys_checked=checked), index)
 
 

@@ -74,24 +74,10 @@ def _profile(
     config: TableConfig, timeline: Timeline, sample: Sample, finding: Finding, warnings: tuple[str, ...]
 ) -> TableProfile:
     return TableProfile(
-        table_type=config.table_type,
-        table_version=config.version,
-        timeline_layout=config.timeline_layout,
-        timeline_path=config.timeline_path,
         bucket_layout=finding.layout,
-        partition_fields=config.partition_fields,
-        record_key_fields=config.fields("hoodie.table.recordkey.fields"),
-        ordering_fields=config.ordering_fields,
-        key_generator=config.key_generator,
-        metadata_partitions=config.fields("hoodie.table.metadata.partitions"),
-        base_file_format=config.base_file_format,
-        populates_meta_fields=config.flag("hoodie.populate.meta.fields", default=True),
-        drops_partition_columns=config.flag("hoodie.datasource.write.drop.partition.columns"),
-        hive_style_partitioning=config.flag("hoodie.datasource.write.hive_style_partitioning"),
-        url_encoded_partitions=config.flag("hoodie.datasource.write.partitionpath.urlencode"),
         columns=sample.columns,
-        pending_instants=len(timeline.pending()),
         warnings=finding.warnings + warnings,
+        **config.profile(len(timeline.pending())),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.contract import Table, TableLock
+from jobs.kinds.registry import KINDS
 from service.catalog import decision_times, snapshot_store, table_secrets, table_store, watch_store
 from service.catalog.registration import Readers, Registration, Writers
 from service.catalog.table_events import table_registered
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from jobs.contract import BucketIndex
+    from jobs.contract import BucketIndex, JobKind
     from service.access.secret_cipher import SecretCipher
     from service.events.database import Database
     from service.lake.examination import Examination
@@ -192,15 +193,24 @@ def seal_stored(engine: Engine, cipher: SecretCipher) -> None:
         log.warning("Secrets of tables (%s) are not encrypted: %s %s", ", ".join(found), error.title, error.hint)
 
 
+def detect_after(engine: Engine, lake: LakeAccess, table_id: str, kind: JobKind) -> None:
+    """Updates what polls do not of the profile after a job of this kind: the columns of a table that had no data, the
+    layout where file groups may be other ones, and the warnings if there were any."""
+    with reading(engine) as connection:
+        profile = table_store.profile_of(connection, table_id)
+    changes_layout = KINDS[kind].stops_flink or KINDS[kind].for_damaged
+    if changes_layout or profile.get("warnings") or not profile.get("columns"):
+        detect_again(engine, lake, table_id)
+
+
 def detect_again(engine: Engine, lake: LakeAccess, table_id: str) -> None:
-    """Updates the profile after a job. Errors are only logged, because no caller waits for the result."""
+    """Updates the profile. Errors are only logged, because no caller waits for the result."""
     try:
         with reading(engine) as connection:
             table = table_store.get(connection, table_id)
         found = lake.examined(table.base_path, table.index, allowed_roots=lake.permissions.roots)
         with writing(engine) as connection:
-            table = table_store.get(connection, table_id, for_update=True)
-            table_store.change(connection, table.evolve(profile=found.profile.to_json()))
+            table_store.set_profile(connection, table_id, found.profile.to_json())
     except GroundskeeperError as error:
         log.warning("Could not examine table %s again: %s %s", table_id, error.title, error.detail)
 

@@ -12,7 +12,9 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from service.access.secret_cipher import SecretCipher, key_from
+from jobs.format.spark_options import is_local
+from jobs.local_process import ids_of_process
+from service.access.secret_cipher import SecretCipher, key_file, key_from
 from service.access.token import Role, issued
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
+    from service.access.token import Token
     from service.runtime.settings import Settings
 
 _OBSERVE_SECONDS = 1.0
@@ -70,7 +73,7 @@ _CLOCK_SECONDS = 10.0
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
-# Looks at locks: so many hang for so long at most.
+# At most so many reads of locks hang at once, each for so long at most.
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
@@ -88,7 +91,7 @@ class Composition:
     notifier: Notifier = field(default_factory=Notifier)
     poll_requests: PollRequests = field(default_factory=PollRequests)
     tasks: TaskHealth = field(default_factory=TaskHealth)
-    rng: random.Random = field(default_factory=random.Random)  # jitter, nothing secret
+    rng: random.Random = field(default_factory=random.Random)  # The numbers are for jitter, and nothing secret.
 
     def __post_init__(self) -> None:
         self._timekeeping = Timekeeping(self.engine)
@@ -103,7 +106,8 @@ class Composition:
         self._readers = ReaderPool(
             _READERS_OF_CALLS, ReaderLimits(seconds=_READ_SECONDS, queued=_QUEUED_CALLS), preload=_READERS_IMPORT
         )
-        # Theirs as well: a lock server that does not answer keeps neither calls nor polls waiting.
+        # Reads of locks have readers of their own too: a lock server that does not answer keeps neither calls nor polls
+        # waiting.
         self._lock_readers = ReaderPool(_LOOKS_AT_ONCE, ReaderLimits(seconds=_LOOK_SECONDS), preload=_READERS_IMPORT)
 
     def daemon(self, listening: socket.socket, on_ready: Callable[[], None]) -> Daemon:
@@ -163,10 +167,12 @@ class Composition:
                     driver_memory=chosen.driver_memory,
                 ),
                 count=chosen.workers,
-                # Always, not only if tokens exist: the first one may be created while the service runs.
+                standbys=chosen.standby_workers,
+                # Workers always get a token, since the first one may be created while the service runs.
                 environment={"GROUNDSKEEPER_WORKER_TOKEN": str(secret)},
                 rng=self.rng,
                 drain_seconds=chosen.drain_seconds,
+                on_lost=self._take_back(context.database, token),
             ),
             dispatch=DispatchThread(
                 self.notifier, self._dispatcher, poll_seconds=chosen.webhook_poll_seconds, tasks=self.tasks
@@ -194,7 +200,9 @@ class Composition:
                 # While the service was down no worker could renew its lease; this gives each the time for a heartbeat.
                 first_after=chosen.lease_seconds / 2,
             ),
-            Tick("observe", _OBSERVE_SECONDS, self._observer().run_once, notified=self.poll_requests.notified),
+            Tick(
+                "observe", _OBSERVE_SECONDS, self._observer(context.lake).run_once, notified=self.poll_requests.notified
+            ),
             Tick("locks", _LOCK_SECONDS, self._lock_watch().run_once),
             Tick("hand-over", _HAND_OVER_SECONDS, self._hand_overs().run_once),
             Tick(
@@ -246,7 +254,7 @@ class Composition:
             permissions=chosen.permissions,
         )
 
-    def _observer(self) -> Observer:
+    def _observer(self, lake: LakeAccess) -> Observer:
         chosen = self.chosen
         reader = IsolatedTableReader(
             self.engine.url.render_as_string(hide_password=False),
@@ -265,6 +273,7 @@ class Composition:
             quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
             glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,
+            on_new_schema=partial(registry.detect_again, self.engine, lake),
         )
 
     def _dispatcher(self, wake: Callable[[], None]) -> Dispatcher:
@@ -300,6 +309,12 @@ class Composition:
         for readers in (self._poll_readers, self._readers, self._lock_readers):
             readers.close()
 
+    def _take_back(self, database: Database, token: Token) -> Callable[[int], None] | None:
+        """Returns what to do when a local worker is gone; nothing on a cluster, where its executors may be at work."""
+        if not is_local(self.chosen.master):
+            return None
+        return lambda process: recovery.take_back(database, ids_of_process(process), token.id)
+
     def _replicas(self) -> ReplicaNotifications | None:
         is_shared = self.engine.dialect.name == "postgresql"
         return ReplicaNotifications(self.engine, self.notifier, self.tasks) if is_shared else None
@@ -310,4 +325,4 @@ class Composition:
         keys, url = self.chosen.secret_keys, self.engine.url
         if keys or url.database is None or self.engine.dialect.name != "sqlite":
             return SecretCipher([key.get_secret_value() for key in keys])
-        return SecretCipher([key_from(Path(url.database).with_suffix(".key"))])
+        return SecretCipher([key_from(key_file(Path(url.database)))])

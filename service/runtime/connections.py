@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Files, database connections, pipes to readers and workers.
+# Descriptors that are left for files, database connections, and pipes to readers and workers.
 _OTHER_DESCRIPTORS = 256
 _ENOUGH_DESCRIPTORS = 65_536
 
@@ -31,9 +31,9 @@ class Admission(Enum):
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """Connections at most: `all`, of one address, and further ones for health checks. Times in seconds, each for the
-    client: to send a head, to send a body, and to read a part of an answer. Trusted proxies, which many clients share,
-    count as no address."""
+    """The most connections: `all` together, those of one address, and further ones for health checks. The times, in
+    seconds, are what a client has to send a head, to send a body, and to read a part of an answer. Trusted proxies,
+    which many clients share, count as no address."""
 
     all: int = 2000
     per_address: int = 500
@@ -53,8 +53,9 @@ class _Client:
 
 
 class Connections:
-    """The open connections. At a limit the one goes that has waited the longest for its client, be it for a head, for a
-    body or for the next request; never one for which the service is at work. Used by the event loop only."""
+    """The open connections. At a limit the connection is closed that has waited the longest for its client: for a head,
+    for a body or for the next request. A connection for which the service is at work stays. Only the event loop uses
+    this."""
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self.limits = limits or ConnectionLimits()
@@ -106,7 +107,7 @@ class Connections:
         longest = next(iter(waiting), None)
         if longest is None:
             return False
-        # Now, not when the event loop tells of the end.
+        # The connection is counted off now, not when the event loop tells of its end.
         self.close(longest)
         longest.abort()
         return True

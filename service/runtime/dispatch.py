@@ -78,5 +78,5 @@ class DispatchThread:
             try:
                 await dispatcher.stop(_STOP_SECONDS)
             except DatabaseUnavailableError as error:
-                # The claims expire, and deliveries whose result was not recorded are sent again.
+                # The claims of abandoned attempts expire, so deliveries whose result was not recorded are sent again.
                 log.warning("webhooks: %s", error)

@@ -88,7 +88,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._is_in_message = False
         self._stop_client_timer()
         if self.cycle.response_complete:
-            # Answered before its end, and uvicorn has stopped to limit the pause after it.
+            # The request was answered before its end, and uvicorn no longer limits the pause after it.
             self._allow_client(self.timeout_keep_alive)
         else:
             self._limiter.work(self)

@@ -8,8 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.local_process import STANDBY
 from service.model.backoff import BackOff
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ log = logging.getLogger(__name__)
 _END_SECONDS = 5.0
 # A worker that lived this long was healthy: its death starts a new count for the back-off.
 _HEALTHY_SECONDS = 60.0
+# Time in which what a dead worker has started ends; if it takes longer, the worker's leases run out.
+_LEFT_SECONDS = 20.0
 # Settings with secrets of the service, which a worker has no use for: it gets those of a table with a job.
 _OF_SERVICE = {
     "GROUNDSKEEPER_DATABASE",
@@ -32,32 +37,42 @@ _OF_SERVICE = {
 
 
 class LocalWorkers:
-    """`count` subprocesses of `command`. A thread for each restarts it with back-off when it dies."""
+    """`count` subprocesses of `command`, and `standbys` more, of which one is called to take over as soon as one of the
+    others has ended. A thread for each process starts it anew when it ends, with back-off if it dies again and again.
+
+    `on_lost` is called with the number of a process when it and all that it has started are gone.
+    """
 
     def __init__(
         self,
         command: list[str],
         *,
         count: int,
+        standbys: int = 0,
         environment: Mapping[str, str],
         rng: Random,
         backoff: BackOff | None = None,
         drain_seconds: float = 10.0,
+        on_lost: Callable[[int], object] | None = None,
     ) -> None:
         self._command = command
-        self._environment = dict(environment)
+        self._environment = {**environment, "GROUNDSKEEPER_PARENT_PID": str(os.getpid()), STANDBY: "1"}
         self._count = count
+        self._processes = count + standbys if count else 0
         self._rng = rng
         self._backoff = backoff or BackOff(first=1.0, most=60.0)
         self._drain_seconds = drain_seconds
+        self._on_lost = on_lost
         self._stopping = threading.Event()
         self._guard = threading.Lock()
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._running: dict[int, subprocess.Popen[bytes]] = {}  # The oldest first.
+        self._called: set[int] = set()
         self._watchers: list[threading.Thread] = []
 
     def start(self, *, on_death: Callable[[str], None]) -> None:
-        """Starts the watchers. `on_death` is called if a watcher cannot go on, say if no process can be started."""
-        for number in range(1, self._count + 1):
+        """Starts the watchers. `on_death` is called if a watcher cannot go on, for example if no process can be
+        started."""
+        for number in range(1, self._processes + 1):
             watcher = threading.Thread(
                 target=self._watch, args=(number, on_death), name=f"worker-{number}", daemon=True
             )
@@ -89,31 +104,72 @@ class LocalWorkers:
                 if self._stopping.is_set():
                     return
                 try:
-                    # A new session: Ctrl-C reaches only the service, which then stops the worker in order.
-                    process = subprocess.Popen(
-                        self._command,
-                        env={**_inherited(), **self._environment, "GROUNDSKEEPER_PARENT_PID": str(os.getpid())},
-                        start_new_session=True,
-                    )
+                    process = self._open()
                 except OSError as error:
                     on_death(f"the local worker cannot be started: {error}")
                     return
                 self._running[number] = process
+                self._call()
             started = time.monotonic()
             code = process.wait()
             with self._guard:
                 self._running.pop(number, None)
+                self._called.discard(number)
                 if self._stopping.is_set():
                     return
+                self._call()
+            if self._on_lost:
+                threading.Thread(target=self._lost, args=(process.pid,), name="lost worker", daemon=True).start()
             if code == 0:
                 log.info("Local worker %d ended by itself; starting a new one", number)
                 deaths = 0
                 continue
             deaths = 1 if time.monotonic() - started > _HEALTHY_SECONDS else deaths + 1
-            pause = self._backoff.delay(deaths, self._rng).total_seconds()
+            pause = self._backoff.delay(deaths - 1, self._rng).total_seconds() if deaths > 1 else 0.0
             log.warning("Local worker %d ended with code %d; restarting it in %.1f s", number, code, pause)
             if self._stopping.wait(pause):
                 return
+
+    def _open(self) -> subprocess.Popen[bytes]:
+        # A new session: Ctrl-C reaches only the service, which then stops the worker in order.
+        return subprocess.Popen(
+            self._command, env={**_inherited(), **self._environment}, stdin=subprocess.PIPE, start_new_session=True
+        )
+
+    def _call(self) -> None:
+        """Calls as many processes as shall take jobs, those first that have had the longest time to start."""
+        for number, process in self._running.items():
+            if len(self._called) >= self._count:
+                return
+            if number not in self._called and process.stdin is not None:
+                self._called.add(number)
+                with suppress(OSError):  # it has just died, which its watcher is about to notice
+                    process.stdin.write(b"\n")
+                    process.stdin.close()
+
+    def _lost(self, process: int) -> None:
+        """Waits until the JVM and all the others are gone that could still write to a table, and tells of it."""
+        end = time.monotonic() + _LEFT_SECONDS
+        while _is_any_left(process) and not self._stopping.wait(0.1):
+            if time.monotonic() > end:
+                return
+        if self._on_lost and not self._stopping.is_set():
+            self._on_lost(process)
+
+
+def _is_any_left(session: int) -> bool:
+    """Returns whether a process of this session runs; also True where there is no /proc to tell."""
+    processes = Path("/proc")
+    if not (processes / "self").exists():
+        return True
+    for entry in processes.iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):  # it has ended
+                # Fields of `stat` behind the name, which is in brackets: state, parent, process group, session.
+                state, _, _, of_session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+                if int(of_session) == session and state != "Z":
+                    return True
+    return False
 
 
 def _inherited() -> dict[str, str]:

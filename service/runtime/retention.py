@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Rows of one transaction: few enough that other transactions do not wait long.
+# One transaction deletes few enough rows that others do not wait long.
 _BATCH_ROWS = 500
 # Each worker process has an id of its own, so most ids never return.
 _WORKERS = timedelta(days=1)
-# More come with a flood of calls only.
+# Only a flood of calls makes more.
 _MOST_REFUSED_CALLS = 10_000
 
 

@@ -152,6 +152,9 @@ class Settings(BaseSettings):
         pattern=GROUP_PATTERN,
         description="A worker gets the jobs of tables whose policy names this group",
     )
+    standby_workers: int = Field(
+        0, ge=0, le=16, description="Local workers that have started and take over at once when another one ends"
+    )
     recycle_jobs: int = Field(200, ge=1, description="A worker is replaced after so many jobs")
     recycle_hours: float = Field(24.0, gt=0, description="... or so many hours")
     drain_seconds: float = Field(

@@ -1,8 +1,8 @@
 """Admission of due jobs: the rules for one table, and the limits for all tables.
 
-A table has at most one active job that writes. Several due jobs go in the order of `DECIDED`, but a kind that has had
-its turn since another one began to wait goes after that one; so each kind gets its turn, however often the others are
-due. Everything that keeps a job from starting is a `Wait` with its reason.
+A table has at most one active job that writes. If several jobs are due, they start in the order of `DECIDED`, but a
+kind that has run since another one began to wait comes after that one. So each kind runs at some time, however often
+the others are due. Everything that prevents a job from starting is a `Wait` with its reason.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from service.scheduling.decision import Admission, Proposal
 
 _POLL_PATIENCE = timedelta(minutes=5)
-"""How long to wait until a poll has seen the result of a successful job. A job that had nothing to do never shows,
-because a poll result is recorded only when something has changed."""
+"""How long to wait until a poll has seen the result of a successful job. A job that had nothing to do is never seen,
+because poll results are recorded only when something has changed."""
 
 _NEVER = JobHistory()
 
@@ -36,8 +36,8 @@ _NEVER = JobHistory()
 class Limits:
     """Maximum numbers of jobs.
 
-    Each limit is nested in the one before. Limits that cross could have capacity at different moments only, and a job
-    could wait for ever.
+    Each limit is nested in the one before. If limits overlapped otherwise, they could have capacity only at different
+    moments, and a job could wait for ever.
     """
 
     active: int = 100  # Active on all tables.
@@ -96,7 +96,7 @@ class Load:
 LIMITED = "limit-reached"
 GROUP_LIMITED = "group-limit-reached"
 KIND_LIMITED = "kind-limit-reached"
-"""Codes of waits for other tables' jobs: any jobs, those of the worker group, those of the kind in the group."""
+"""Codes of waits for other tables' jobs: for any jobs, those of the worker group, or those of the kind in the group."""
 
 ANY_CAPACITY = "*"
 
@@ -117,7 +117,7 @@ class Situation:
     active: Sequence[Job] = ()  # Active jobs without dry runs.
     group: str = DEFAULT_GROUP  # The worker group that runs them.
     paused: str | None = None  # Why nothing may start, as a sentence without a full stop.
-    misplaced_rows: str | None = None  # The rows that are astray, as a sentence without a full stop.
+    misplaced_rows: str | None = None  # The stale writes that are not repaired, as a sentence without a full stop.
     closed_until: datetime | None = None  # When the next maintenance window opens; None while one is open.
     history: Mapping[JobKind, JobHistory] = field(default_factory=dict)
     wanted_since: Mapping[JobKind, datetime] = field(default_factory=dict)
@@ -153,7 +153,7 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     rested_at = history.ended_at + timedelta(seconds=situation.rest.get(kind, 0)) if history.ended_at else None
     if situation.paused:
         return Wait("paused", situation.paused)
-    # A diagnosis or a sync keeps only another one of its kind from starting.
+    # Jobs that do not write, such as a diagnosis, exclude only another one of their kind.
     busy = (job for job in situation.active if job.kind is kind or mutates(job.kind, dry_run=job.dry_run))
     if obstacle := next(busy, None):
         return Wait("table-busy", f"{_name(obstacle.kind)} {obstacle.id} is {obstacle.state.value}")
@@ -187,7 +187,7 @@ def _is_shown(kind: JobKind, history: JobHistory, situation: Situation) -> bool:
 
 
 def _turn(kind: JobKind, due: Sequence[JobKind], situation: Situation) -> tuple[bool, int]:
-    """Returns the sort key of a due kind: kinds that had their turn while another one waited come last."""
+    """Returns the sort key of a due kind: kinds that have run while another one waited come last."""
     asked_at = situation.history.get(kind, _NEVER).asked_at
     others = [situation.wanted_since[other] for other in due if other is not kind and other in situation.wanted_since]
     had_its_turn = asked_at is not None and any(asked_at >= since for since in others)

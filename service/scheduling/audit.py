@@ -1,4 +1,4 @@
-"""Policy of the audit: whether to prove the table now."""
+"""Policy of the audit: whether to audit the table now."""
 
 from __future__ import annotations
 

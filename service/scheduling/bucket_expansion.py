@@ -29,7 +29,7 @@ _UNEVEN = 4
 few keys, and no number of buckets would separate them."""
 
 _MOST_PARTITIONS = 10_000
-"""Beyond this number the job names no partitions and covers the whole table."""
+"""If there are more partitions than this, the job names none and covers the whole table."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

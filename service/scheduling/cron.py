@@ -11,6 +11,15 @@ from cronsim import CronSim, CronSimError
 if TYPE_CHECKING:
     from datetime import datetime
 
+_FIELDS = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31, as many as the month has",
+    "month": "1 to 12, or JAN to DEC",
+    "day-of-week": "0 to 7, or SUN to SAT",
+}
+"""The fields in their order, by the names that the library's errors have, with the values of each."""
+
 
 def next_after(expression: str, time_zone: str, moment: datetime) -> datetime | None:
     """Returns the first time after `moment`, in UTC; None when there is none within decades.
@@ -20,5 +29,15 @@ def next_after(expression: str, time_zone: str, moment: datetime) -> datetime | 
     try:
         found = next(CronSim(expression, moment.astimezone(ZoneInfo(time_zone))), None)
     except CronSimError as error:
-        raise ValueError(f"{error}") from error
+        raise ValueError(_wrong(str(error))) from error
     return found.astimezone(UTC) if found else None
+
+
+def _wrong(said: str) -> str:
+    """Returns the library's error as a sentence about the expression."""
+    named = said.removeprefix("Bad ")
+    if named in _FIELDS:
+        name = named.replace("-", " ")
+        return f"has a wrong {name}: it takes {_FIELDS[named]}, ranges such as 1-3 and steps such as */2"
+    fields = ", ".join(name.replace("-", " ") for name in _FIELDS)
+    return f"must have the five fields of cron, separated by spaces: {fields}"

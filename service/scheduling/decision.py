@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
+from jobs.spec import Spec
 from service.model.record import Record
 
 DECIDED = tuple(
@@ -79,14 +80,18 @@ class Decision(Record):
     has the latest figures."""
 
     kind: JobKind
-    verdict: Verdict
-    code: str
-    because: str
-    first_at: datetime
-    last_at: datetime
-    count: int = 1
-    params: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Annotated[Verdict, Spec("`wait`: the job is due, but something blocks it")]
+    code: Annotated[str, Spec("The reason as a code", examples=("not-yet",))]
+    because: Annotated[
+        str, Spec("The reason as a sentence", examples=("3 commits since the last compaction, threshold 5",))
+    ]
+    first_at: Annotated[datetime, Spec("When it was first made", examples=("2026-01-01T12:00:00Z",))]
+    last_at: Annotated[datetime, Spec("Time of the latest such decision, and of the figures")]
+    count: Annotated[int, Spec("Number of such decisions in a row")] = 1
+    params: Annotated[
+        Mapping[str, Any], Spec("Parameters of the job that was started or suggested", examples=({},))
+    ] = field(default_factory=dict)
     warning: str | None = None
-    wanted_since: datetime | None = None  # When the job became due, across all reasons to wait.
+    wanted_since: Annotated[datetime | None, Spec("Time since which a waiting job has been due")] = None
     job_id: str | None = None  # The job that was started.
     id: int = 0

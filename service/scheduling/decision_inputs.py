@@ -119,7 +119,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
         history=history,
         wanted_since={kind: each.wanted_since for kind, each in before.items() if each.wanted_since},
-        # Plans of writers do not wait for the table's own rhythm.
+        # Delegated plans do not wait for the minimum interval of the policy.
         rest={kind: 0 if asked.get(kind) else getattr(policy, kind.value).min_interval_seconds for kind in DECIDED},
     )
     inputs = PolicyInputs(

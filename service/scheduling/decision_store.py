@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _d = schema.decisions
 
-# What a repetition leaves as it was.
+# Columns that a repetition does not change.
 _KEPT = ("id", "kind", "verdict", "code", "first_at", "count", "wanted_since", "job_id")
 
 # Statements of a decision are built once, because building takes longer than executing. Each kind takes a single step

@@ -75,8 +75,8 @@ def decide(
 ) -> Run | Skip | None:
     """Returns the proposal for the delegated plans of one kind; None if none of them is on the timeline.
 
-    An inflight plan that its process seems to have abandoned goes in a job of its own, which finds out whether that
-    process is dead: the job is refused as a whole if it is not.
+    An inflight plan that its process seems to have abandoned gets a job of its own, which checks whether that process
+    is dead, because the whole job is refused if it is not.
     """
     asked = {plan.instant: plan for plan in plans if not plan.is_metadata and plan.service.kind is kind}
     pending = [replace(item, is_plan=True) for name in sorted(asked) if (item := _pending(asked[name], snapshot))]

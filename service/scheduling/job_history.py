@@ -101,7 +101,7 @@ def withheld_plans(jobs: Iterable[Job], now: datetime) -> frozenset[str]:
 def _is_unfinished(job: Job) -> bool:
     if job.reason is None or not job.params.keys() & _LIMITS:
         return False
-    # The attempt that reports for one that died after its commit does not know what that one left.
+    # An attempt that reports the commit of a dead one does not know what that one has left.
     return job.parsed_result.leaves_work is not False
 
 

@@ -1,4 +1,4 @@
-"""Policy of repair: whether to bring over rows that are astray."""
+"""Policy of repair: whether to recover the rows of stale writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_INSTANTS = 1000
 _AGAIN_AFTER = timedelta(hours=1)
-"""Pause after a successful job: the next one will most likely not repair or clear what this one did not."""
+"""Pause after a successful job, because the next one will most likely not repair more."""
 
 
 def propose(inputs: PolicyInputs) -> Proposal:

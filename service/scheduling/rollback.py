@@ -40,7 +40,7 @@ def decide(
         if each.heartbeat_at
         and each.action in _WRITES
         and not each.is_plan
-        # The next job of their kind continues these, or takes them back.
+        # The next job of their kind continues or undoes these.
         and each.requested_time not in context.own_instants
     )
     after = timedelta(seconds=settings.after_seconds)

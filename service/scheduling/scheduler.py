@@ -210,7 +210,7 @@ def _settle(
         wanted for kind, code in codes.items() if (wanted := capacity_wanted(code, kind, inputs.group_of(kind)))
     }
     if waits_for:
-        # If it waits for several capacities, it wakes for any of them.
+        # A table that waits for several capacities is woken by any of them.
         wanted = waits_for.pop() if len(waits_for) == 1 else ANY_CAPACITY
         decision_times.defer(connection, table_id, next_decision_at=next_decision_at, wanted=wanted)
     else:

@@ -12,6 +12,7 @@ from service.delegation import writer_options as delegation
 from service.lake.table import TableType
 from service.writer_options import flink_notes, spark_notes
 from service.writer_options.known_options import known, table_version_of
+from service.writer_options.statements import creating
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +125,7 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
     match engine:
         case WriterEngine.FLINK:
             options = known({**_table_for_flink(target), **options}, target.hudi_version)
-            return WriterOptions(options, sql={"with": _with(options)}, notes=notes)
+            return WriterOptions(options, sql=_statements(target, engine, {"with": _with(options)}), notes=notes)
         case WriterEngine.SPARK:
             options = known({**_table_for_spark(target), **options}, target.hudi_version)
             return WriterOptions(options, session_conf=_FRESH_SESSION, notes=notes)
@@ -133,7 +134,15 @@ def writer_options(target: Target, engine: WriterEngine, *, callback: Callback, 
             sql = {"set": "\n".join(_set(key, value) for key, value in options.items())}
             if not target.exists:
                 sql["tblproperties"] = _tblproperties(target)
-            return WriterOptions(options, session_conf=_FRESH_SESSION, sql=sql, notes=notes)
+            return WriterOptions(
+                options, session_conf=_FRESH_SESSION, sql=_statements(target, engine, sql), notes=notes
+            )
+
+
+def _statements(target: Target, engine: WriterEngine, sql: dict[str, str]) -> dict[str, str]:
+    """Returns the SQL with the statement that creates the table in a catalog, if there is one."""
+    statement = creating(target, engine, sql.get("with", ""))
+    return {**sql, "create": statement} if statement else sql
 
 
 def _version_of_table(target: Target) -> dict[str, str]:

@@ -35,6 +35,7 @@ class Target:
     record_key_fields: tuple[str, ...] = ()
     ordering_fields: tuple[str, ...] = ()
     partition_fields: tuple[str, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()  # Names and Arrow's types; empty if they are not known.
     index: BucketIndex | None = None  # The index of the registration.
     num_buckets: int = 0  # The current number; 0 without an index.
     lock_provider: str = "filesystem"
@@ -66,6 +67,7 @@ class Target:
             record_key_fields=tuple(profile.get("record_key_fields") or ()),
             ordering_fields=tuple(profile.get("ordering_fields") or ()),
             partition_fields=tuple(profile.get("partition_fields") or ()),
+            columns=tuple((each["name"], each["type"]) for each in profile.get("columns") or ()),
             index=table.index,
             num_buckets=num_buckets,
             lock_provider=table.lock.provider,

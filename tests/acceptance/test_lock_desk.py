@@ -1,4 +1,4 @@
-"""The lock desk beside a real worker: a lock that Hudi left is broken, one that our own worker holds is not."""
+"""Beside a real worker, the lock desk breaks a lock that Hudi left, but not one that our worker holds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def test_a_job_that_waits_for_the_lock_of_a_dead_writer_goes_on_when_it_is_broke
     table = daemon.register(base)
     plan = daemon.wait(daemon.submit(table, "compaction", dry_run=True))
     assert (plan["verdict"], plan["result"]["lock"]["held"]) == ("ready", True)
-    assert plan["result"]["notes"][0].startswith("The table's lock is held for 2 h by a writer that did not sign it")
+    assert plan["result"]["notes"][0].startswith(
+        "The table's lock is held for 2 h by a writer that Hudi's lock file does not name"
+    )
 
     job = daemon.submit(table, "compaction")
     assert daemon.wait(job, waits_for_lock)["state"] == "queued"

@@ -1,4 +1,4 @@
-"""Measures compaction by Arrow against Hudi's own executor, and against the least that writing the output can cost.
+"""Compares compaction by Arrow with Hudi's own executor, and with the minimum cost of writing the output.
 
     python tests/benchmarks/compaction.py [--json]
     python tests/benchmarks/compaction.py --updated 20 --logs 1 --repeat 3
@@ -18,7 +18,7 @@ import os
 import shutil
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HUDI, ARROW, FLOOR = "hudi", "arrow", "floor"
+ZSTD = "zstd"
 WARM_UP_ROWS, WARM_UPS = 40_000, 4
 PREPARED = "tests.benchmarks.prepared_expansion"
 
@@ -57,10 +58,12 @@ class Case:
 
 @dataclass
 class Measured:
-    """One compaction, or the floor. `steps` are seconds of the job's steps."""
+    """The cost of one compaction, or the floor: the cost of only writing its output. `steps` are seconds of the job's
+    steps."""
 
     case: Case
     variant: str
+    of_table: str  # The codec of the table before.
     codec: str
     cost: Cost
     output_bytes: int
@@ -68,11 +71,11 @@ class Measured:
 
     @property
     def key(self) -> str:
-        return f"{self.case.updated}_{self.case.logs}_{self.variant}_{self.codec}"
+        return f"{self.case.updated}_{self.case.logs}_{self.variant}_{self.of_table}_to_{self.codec}"
 
 
 class Bench:
-    """One table with logs, and what is done to copies of it."""
+    """One table with logs, whose copies are compacted."""
 
     def __init__(self, spark: SparkSession, folder: Path, shape: Shape, case: Case) -> None:
         self._spark, self._folder, self._shape, self._case = spark, folder, shape, case
@@ -97,7 +100,7 @@ class Bench:
                 base.rename(self._compacted(codec))
         finally:
             shutil.rmtree(base, ignore_errors=True)
-        return Measured(self._case, engine, codec, cost, size, steps)
+        return Measured(self._case, engine, self._shape.codec, codec, cost, size, steps)
 
     def floor(self, floor: variants.Floor, codec: str) -> Measured:
         """Copies the files that our last compaction wrote."""
@@ -111,14 +114,14 @@ class Bench:
             size = sum(path.stat().st_size for path in target.iterdir())
         finally:
             shutil.rmtree(target)
-        return Measured(self._case, FLOOR, codec, cost, size, {})
+        return Measured(self._case, FLOOR, self._shape.codec, codec, cost, size, {})
 
     def _compacted(self, codec: str) -> Path:
         return self._folder / f"compacted_{codec}"
 
 
 def _make(spark: SparkSession, base: Path, shape: Shape, case: Case) -> None:
-    """Each log file updates another part of the rows that are updated, spread over all of the table."""
+    """Writes the updates: each log file updates another part of the updated rows, spread over the whole table."""
     options = trips.table_options(base, shape) | {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
     rows = trips.rows(spark, shape)
     first = options | {"hoodie.datasource.write.operation": "bulk_insert"}
@@ -135,7 +138,7 @@ def _compact(spark: SparkSession, base: Path, shape: Shape, engine: str, codec: 
     declared = Table(
         str(base), "trips", BucketIndex(shape.buckets, variants.INDEX_FIELDS), writers_hudi_version="1.2.0"
     )
-    # A codec that is asked for may be written at another level than the table's own.
+    # A requested codec may have another level than the table's own.
     params = {"engine": engine} | ({} if codec == shape.codec else {"codec": codec})
     steps = variants.Steps()
     steps.step("opening")
@@ -149,7 +152,9 @@ def _compact(spark: SparkSession, base: Path, shape: Shape, engine: str, codec: 
 def compare(spark: SparkSession, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Measures every variant `options.repeat` times in turn, and returns what `--json` prints."""
     shape = Shape(options.rows, options.columns, options.buckets, options.partitions, options.codec)
-    codecs = list(dict.fromkeys([options.codec, "zstd"]))
+    # Hudi's executor runs in the table's codec, as it would without us.
+    codecs = list(dict.fromkeys([options.codec, ZSTD]))
+    kinds = [(shape, codec) for codec in codecs] + [(replace(shape, codec=ZSTD), ZSTD) for _ in codecs[1:]]
     small = Bench(spark, folder, Shape(WARM_UP_ROWS, shape.columns, 2, 1, shape.codec), Case(20, 2))
     for engine in (HUDI, ARROW) * WARM_UPS:
         small.compact(engine, options.codec)
@@ -157,10 +162,12 @@ def compare(spark: SparkSession, options: argparse.Namespace, folder: Path) -> d
     best: dict[str, Measured] = {}
     try:
         for case in _cases(options):
-            bench = Bench(spark, folder, shape, case)
+            benches = {each: Bench(spark, folder, each, case) for each, _ in kinds}
             for number in range(options.repeat):
-                for codec in codecs:
-                    runs = [bench.compact(engine, codec, checked=number == 0) for engine in (HUDI, ARROW)]
+                for each, codec in kinds:
+                    bench = benches[each]
+                    engines = (HUDI, ARROW) if codec == each.codec else (ARROW,)
+                    runs = [bench.compact(engine, codec, checked=number == 0) for engine in engines]
                     for found in (*runs, bench.floor(floor, codec)):
                         _tell(found)
                         earlier = best.get(found.key)
@@ -168,11 +175,11 @@ def compare(spark: SparkSession, options: argparse.Namespace, folder: Path) -> d
                             best[found.key] = found
     finally:
         floor.close()
-    runs = {
+    details = {
         key: {**asdict(found.cost), "output_bytes": found.output_bytes, "steps": found.steps}
         for key, found in best.items()
     }
-    detailed = {"table": asdict(shape), "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "runs": runs}
+    detailed = {"table": asdict(shape), "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "runs": details}
     return (
         detailed | _ratios(best, options.codec) | {"prepared_expansion_cpu_vs_copy": _prepared(spark, folder, options)}
     )
@@ -185,20 +192,20 @@ def _cases(options: argparse.Namespace) -> list[Case]:
 
 
 def _ratios(best: dict[str, Measured], codec: str) -> dict[str, float]:
-    """How many times as fast as Hudi's executor, over all cases together; what we cost next to the floor."""
+    """Returns the speed relative to Hudi's executor over all cases together, and our cost relative to the floor."""
 
-    def total(variant: str, of: str, *, cpu: bool = False) -> float:
-        costs = [each.cost for each in best.values() if (each.variant, each.codec) == (variant, of)]
+    def total(variant: str, of_table: str, written: str, *, cpu: bool = False) -> float:
+        wanted = (variant, of_table, written)
+        costs = [each.cost for each in best.values() if (each.variant, each.of_table, each.codec) == wanted]
         return sum(cost.cpu_seconds if cpu else cost.seconds for cost in costs)
 
     ours = [each for each in best.values() if each.variant == ARROW]
     ratios = {
-        # Hudi's executor in the table's codec, as it would run without us.
-        "vs_hudi": total(HUDI, codec) / total(ARROW, codec),
-        "vs_hudi_zstd": total(HUDI, codec) / total(ARROW, "zstd"),
-        "vs_hudi_both_zstd": total(HUDI, "zstd") / total(ARROW, "zstd"),
-        "cpu_vs_hudi": total(HUDI, codec, cpu=True) / total(ARROW, codec, cpu=True),
-        "cpu_vs_floor": total(ARROW, codec, cpu=True) / total(FLOOR, codec, cpu=True),
+        "vs_hudi": total(HUDI, codec, codec) / total(ARROW, codec, codec),
+        "vs_hudi_zstd": total(HUDI, codec, codec) / total(ARROW, codec, ZSTD),
+        "vs_hudi_zstd_to_zstd": total(HUDI, ZSTD, ZSTD) / total(ARROW, ZSTD, ZSTD),
+        "cpu_vs_hudi": total(HUDI, codec, codec, cpu=True) / total(ARROW, codec, codec, cpu=True),
+        "cpu_vs_floor": total(ARROW, codec, codec, cpu=True) / total(FLOOR, codec, codec, cpu=True),
         "peak_mib": max(each.cost.peak_bytes.get("worker", 0) for each in ours) / 2**20,
     }
     for name, value in ratios.items():
@@ -207,7 +214,7 @@ def _ratios(best: dict[str, Measured], codec: str) -> dict[str, float]:
 
 
 def _prepared(spark: SparkSession, folder: Path, options: argparse.Namespace) -> float | None:
-    """The expansion of prepared tables has a benchmark of its own, where there is one."""
+    """Measures the expansion of prepared tables by its own benchmark; None if that module does not exist."""
     if options.without_expansion or importlib.util.find_spec(PREPARED) is None:
         return None
     measure = importlib.import_module(PREPARED).prepared_expansion
@@ -217,7 +224,8 @@ def _prepared(spark: SparkSession, folder: Path, options: argparse.Namespace) ->
 def _tell(found: Measured) -> None:
     cost = found.cost
     print(
-        f"{found.case!s:>10} {found.variant:>6} {found.codec:>6} {cost.seconds:8.2f} s {cost.cpu_seconds:8.2f} CPU s"
+        f"{found.case!s:>10} {found.variant:>6} {found.of_table:>5} to {found.codec:<5} {cost.seconds:8.2f} s"
+        f" {cost.cpu_seconds:8.2f} CPU s"
         f" {found.output_bytes / 1e6:8.1f} MB out; CPU s, peak MB: "
         + ", ".join(f"{role} {cpu:.1f} {cost.peak_bytes.get(role, 0) / 1e6:.0f}" for role, cpu in cost.cpu.items())
         + f", load {os.getloadavg()[0]:.1f} {found.steps or ''}",
@@ -255,7 +263,14 @@ def main() -> None:
             shutil.rmtree(folder)
     if options.json:
         print(json.dumps(result))
-    wanted = ("vs_hudi", "vs_hudi_zstd", "cpu_vs_floor", "peak_mib", "prepared_expansion_cpu_vs_copy")
+    wanted = (
+        "vs_hudi",
+        "vs_hudi_zstd",
+        "vs_hudi_zstd_to_zstd",
+        "cpu_vs_floor",
+        "peak_mib",
+        "prepared_expansion_cpu_vs_copy",
+    )
     print(json.dumps({name: result[name] for name in wanted}))
 
 

@@ -1,4 +1,5 @@
-"""What sick tables cost the others: 40 healthy tables with a writer, 8 sick ones, and one slot for all of them.
+"""What sick tables cost the others: 40 healthy tables with a writer, 8 sick ones, and one slot for all of them, with a
+standby for its worker.
 
     python tests/benchmarks/sick_fleet.py [--minutes 15] [--healthy 40] [--lock-hosts] [--json]
 
@@ -53,6 +54,7 @@ SETTINGS = {
     "recover_seconds": "1",
     "problem_seconds": "2",
     "slots": "1",
+    "standby_workers": "1",
     "log_level": "INFO",
 }
 POLICY = {
@@ -93,6 +95,7 @@ class Fleet:
             shutil.copytree(model, base)
             self.ids[daemon.register(base)] = base
         self.kills = threading.Event()
+        self.killed_at: list[datetime] = []
         self.asked: tuple[str, tuple[str, str, Json]] | None = None
         self.sick = [self._sick(name, model) for name in SICKNESSES]
 
@@ -185,10 +188,12 @@ class Fleet:
         while not self.kills.wait(0.2):
             with suppress(Exception):
                 found = self.daemon.call("GET", "/v1/jobs", params={"table_id": sick.id, "state": "running"}).json()
-                running = {(job["id"], job["attempt"]) for job in found["items"]}
-                if running - killed and (worker := self.daemon.worker()):
-                    os.kill(worker, signal.SIGKILL)
-                    killed |= running
+                for job in found["items"]:
+                    if (attempt := (job["id"], job["attempt"])) not in killed:
+                        killed.add(attempt)
+                        # The id of a worker: host, process, and something random.
+                        os.kill(int(job["worker_id"].split("-")[-2]), signal.SIGKILL)
+                        self.killed_at.append(datetime.now(UTC))
 
     def end_kills(self, sick: Sick) -> None:
         self.kills.set()
@@ -350,7 +355,8 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
     end = datetime.now(UTC)
     mended = begun.timestamp() + 0.6 * seconds
     after = 0.0
-    delays = {}
+    delays: dict[str, float] = {}
+    submitted_at: dict[str, float] = {}
     for job in fleet.jobs():
         for attempt in job["attempts"]:
             started = datetime.fromisoformat(attempt["started_at"])
@@ -374,6 +380,7 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
             begins = job["attempts"][0]["started_at"]
             delay = datetime.fromisoformat(begins) - datetime.fromisoformat(job["created_at"])
             delays[job["id"]] = delay.total_seconds()
+            submitted_at[job["id"]] = (datetime.fromisoformat(job["created_at"]) - begun).total_seconds()
     sick_seconds = sum(used.values())
     mean = statistics.mean(lasted) if lasted else 0.0
     return {
@@ -390,6 +397,11 @@ def _measured(fleet: Fleet, seconds: float, begun: datetime, submitted: list[str
         "submitted": len(submitted),
         "submitted_started": len(delays),
         "start_delay_seconds": _spread(list(delays.values())),
+        "slowest_starts": [
+            {"after": round(submitted_at[each], 1), "waited": round(delays[each], 2)}
+            for each in sorted(delays, key=lambda each: -delays[each])[:5]
+        ],
+        "workers_killed_after_seconds": [round((each - begun).total_seconds(), 1) for each in fleet.killed_at],
         "first_attempt_after_seconds": first,
         "named_after_seconds": {sick.name: sick.named for sick in fleet.sick},
         "first_detail": {sick.name: sick.first_detail for sick in fleet.sick},

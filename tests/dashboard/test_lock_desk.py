@@ -1,4 +1,4 @@
-"""The card of a table's lock, which a dead writer has left."""
+"""Tests the card of a table's lock that a dead writer has left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def lock(installation: Installation, page: Page, tmp_path: Path) -> Iterator[Path]:
-    """Held for three hours. The page of its table is open."""
+    """A lock that has been held for three hours. The page of its table is open."""
     table = SmallTable(tmp_path / "locked")
     table.commit("001", {"p": {}})
     lock = table.base / ".hoodie" / "lock"
@@ -44,7 +44,7 @@ def desk(page: Page) -> Locator:
 
 @pytest.mark.exhaustive
 def test_it_is_broken_with_a_reason(installation: Installation, page: Page, lock: Path, desk: Locator) -> None:
-    expect(desk).to_contain_text("a writer that did not sign it")
+    expect(desk).to_contain_text("a writer that Hudi's lock file does not name")
     desk.get_by_label("Why its holder is dead").fill("Its machine was switched off.")
     desk.get_by_role("button", name="Break the lock").click()
     dialog = page.get_by_role("dialog")

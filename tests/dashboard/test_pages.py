@@ -1,4 +1,4 @@
-"""The pages of a table, its policy, a job, a webhook and the workers, and the forms on them."""
+"""Tests the pages of a table, its policy, a job, a webhook and the workers, and their forms."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from service.db.engine import writing
 from service.model.clock import utc_now
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
+from tests.browser import barriers
 from tests.dashboard.installation import TRIPS, Installation
 from tests.integration.receiver import Receiver, Reply
 from tests.integration.serving import eventually
@@ -42,6 +43,57 @@ def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the
     expect(rows.nth(1)).to_contain_text("Compaction")
     expect(rows.nth(1)).to_contain_text("planned")
     expect(rows).to_have_count(4)
+
+
+def test_what_writers_need_is_copied_from_the_page_of_their_table(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("table"))
+    page.locator("summary", has_text="What its writers need").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Engine of the writer").select_option("flink")
+    clause = page.get_by_role("region", name="WITH clause")
+    expect(clause).to_contain_text("'hoodie.bucket.index.num.buckets' = '4'")
+    page.get_by_role("button", name="Copy WITH clause").click()
+    expect(page.locator("#spoken")).to_have_text("WITH clause of CREATE TABLE is copied.")
+    page.get_by_label("Engine of the writer").select_option("spark-sql")
+    expect(page.get_by_role("region", name="CREATE TABLE")).to_contain_text("USING hudi LOCATION")
+    assert barriers(page) == []
+
+
+def test_what_is_declared_about_a_table_is_changed_on_its_page(
+    page: Page, faults: Faults, installation: Installation
+) -> None:
+    faults.allow("404|412|422")  # There is no such table in the storage, and somebody else changes it.
+    installation.add(["declared"])
+    url = "/tables/tbl_declared"
+    page.goto(f"{installation.url}/#{url}")
+    page.locator("summary", has_text="Change what is declared").click()
+    page.locator("select[name=writers]").select_option("they run")
+    page.get_by_label("Hudi version of the writers").fill("1.1.0")
+    page.get_by_label("Flink").check()
+    page.locator("select[name=lock]").select_option("ZooKeeper")
+    page.get_by_label("Options of the lock").fill("hoodie.write.lock.zookeeper.lock_key=x")
+    assert barriers(page) == []
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    table = installation.api.get(url).json()
+    assert (table["writers"]["hudi_version"], table["writers"]["engines"]) == ("1.1.0", ["flink"])
+    assert table["lock"]["provider"] == "zookeeper"
+    assert table["lock"]["options"] == {"hoodie.write.lock.zookeeper.lock_key": "x"}
+    # Somebody else changes it after the form was opened: nothing of theirs is overwritten.
+    installation.api.patch(url, json={"writers": {"hudi_version": "1.2.0"}}).raise_for_status()
+    page.get_by_label("Hudi version of the writers").fill("1.0.2")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("details[data-key=declarations] .problem")).to_contain_text("has changed since")
+    assert installation.api.get(url).json()["writers"]["hudi_version"] == "1.2.0"
+    page.goto("about:blank")
+    installation.api.delete(url).raise_for_status()
+
+
+def test_the_log_of_a_job_is_downloaded(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("failed job"))
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the log").click()
+    assert download.value.suggested_filename == f"{installation.jobs['failed']}.log"
 
 
 def test_the_files_are_shown_by_size_and_by_bucket_and_the_backlog_over_time(
@@ -251,7 +303,7 @@ def test_workers_their_groups_and_what_jobs_wait_for_are_shown_and_all_is_paused
 
 @contextmanager
 def _of_its_own(page: Page, folder: Path) -> Iterator[Installation]:
-    """An installation that nobody is logged in to; the page has left it before it ends."""
+    """A separate installation without a login; the page leaves it before it ends."""
     made = Installation(folder)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""A Flink session cluster on this machine: a JobManager and a TaskManager, processes of their own as on a real one."""
+"""A Flink session cluster on this machine: a JobManager and a TaskManager with their own processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ logger.pekko.level = WARN
 logger.hfile.name = org.apache.hudi.io.hfile
 logger.hfile.level = WARN
 """
-# `bash-java-utils` would compute these sizes from one; a TaskManager that is started without it wants each of them.
+# `bash-java-utils` computes these sizes from one; a TaskManager that is started without it needs each of them.
 _TASK_MANAGER = {
     "taskmanager.cpu.cores": "2.0",
     "taskmanager.memory.framework.heap.size": f"{128 * _MIB}b",
@@ -59,7 +59,7 @@ _TASK_MANAGER = {
 class FlinkCluster:
     """A cluster whose state, savepoints and logs are in `folder`; about 1.5 GiB of memory.
 
-    `java_options` are of its processes, `settings` more of Flink's own.
+    `java_options` are options of its processes, `settings` additional settings of Flink.
     """
 
     def __init__(
@@ -98,9 +98,9 @@ class FlinkCluster:
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "1000",
             "restart-strategy.fixed-delay.delay": "1s",
-            # A TaskManager that was killed is missed soon: after two heartbeats that could not be sent.
+            # The JobManager notices a killed TaskManager after two failed heartbeats.
             "heartbeat.interval": "1000",
-            # On a busy machine the lock is waited for longer than Flink's 10 s.
+            # On a busy machine waiting for the lock may take longer than Flink's 10 s.
             "pekko.ask.timeout": "60 s",
             "classloader.check-leaked-classloader": "false",
             "classloader.resolve-order": "parent-first",
@@ -128,13 +128,13 @@ class FlinkCluster:
         self.close()
 
     def start_task_manager(self) -> None:
-        """Waits until its slots can be had."""
+        """Starts a TaskManager, and waits until its slots are available."""
         dynamic = [part for key, value in _TASK_MANAGER.items() for part in ("-D", f"{key}={value}")]
         self._run("taskmanager", 1024, ["org.apache.flink.runtime.taskexecutor.TaskManagerRunner"], dynamic)
         self._until(lambda: self._overview().get("slots-total", 0) >= SLOTS, "a TaskManager")
 
     def kill_task_manager(self) -> None:
-        """Kills it as a machine dies: its jobs fail over as soon as another one is started."""
+        """Kills the TaskManager with SIGKILL. Its jobs fail over as soon as another one is started."""
         process = self._processes.pop("taskmanager")
         process.kill()
         process.wait()
@@ -176,13 +176,13 @@ class FlinkCluster:
         return {**os.environ, "FLINK_CONF_DIR": str(self._folder / "conf")}
 
     def log(self) -> str:
-        """What all of its processes have said."""
+        """Returns the logs of all processes."""
         return "".join(path.read_text(errors="replace") for path in sorted(self._folder.glob("*.log")))
 
     # -- jobs
 
     def start(self, job: FlinkJob, *, savepoint: str | None = None) -> str:
-        """The id of the job, whose tasks run when this returns. `savepoint` is where it goes on from."""
+        """Starts a job, from a `savepoint` if one is given, and returns its id as soon as its tasks run."""
         settings = job.settings()
         if savepoint:
             settings["execution.state-recovery.path"] = savepoint
@@ -194,34 +194,35 @@ class FlinkCluster:
         return str(self.get(f"/jobs/{job}")["state"])
 
     def wait(self, job: str, state: str = "RUNNING", *, seconds: float = 0.0) -> None:
-        """Until all of its tasks are in this state; a failed job is no longer waited for."""
+        """Waits until all tasks of the job are in this state. Raises AssertionError as soon as the job has failed."""
 
         def there() -> bool:
             found = self.get(f"/jobs/{job}")
-            # A short job may have come to its end before it was seen to run.
+            # A short job may end before a poll has seen it running.
             assert found["state"] in (state, "FINISHED") or found["state"] not in ENDED, self.exceptions(job)
             return all(vertex["status"] in (state, "FINISHED") for vertex in found["vertices"])
 
         self._until(there, f"{job} {state}", seconds)
 
     def checkpoints(self, job: str) -> int:
-        """How many have been completed, savepoints among them."""
+        """Returns the number of completed checkpoints, including savepoints."""
         return int(self.get(f"/jobs/{job}/checkpoints")["counts"]["completed"])
 
     def wait_for_checkpoints(self, job: str, count: int) -> None:
         self._until(lambda: self.checkpoints(job) >= count, f"checkpoint {count} of {job}")
 
     def exceptions(self, job: str) -> list[str]:
-        """The causes of its failures, the latest first."""
+        """Returns the causes of the job's failures, the latest first."""
         entries = self.get(f"/jobs/{job}/exceptions")["exceptionHistory"]["entries"]
         return [str(entry["stacktrace"]) for entry in entries]
 
     def savepoint(self, job: str) -> str:
-        """The location of a savepoint of a job that goes on."""
+        """Makes a savepoint of a job that continues, and returns its location."""
         return self._saved(job, "savepoints", {"cancel-job": False})
 
     def stop_with_savepoint(self, job: str, *, drain: bool = False) -> str:
-        """The savepoint's location. The job has ended when this returns, but its last commit may still be under way."""
+        """Stops the job, and returns the savepoint's location. The job has ended then, but its last commit may still be
+        pending."""
         location = self._saved(job, "stop", {"drain": drain})
         self._until(lambda: self.state(job) in ENDED, f"the end of {job}")
         return location
@@ -240,12 +241,12 @@ class FlinkCluster:
         return str(operation["location"])
 
     def cancel(self, job: str) -> None:
-        """Ends a job in the middle of everything, without a savepoint."""
+        """Ends a job at once, without a savepoint."""
         self._http.patch(f"/jobs/{job}", params={"mode": "cancel"})
         self._until(lambda: self.state(job) in ENDED, f"the end of {job}")
 
     def cancel_all(self) -> None:
-        """Leaves the slots to whoever comes next."""
+        """Ends all jobs, which frees their slots."""
         for job in self.get("/jobs")["jobs"]:
             if job["status"] not in ENDED:
                 self.cancel(job["id"])

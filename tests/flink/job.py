@@ -1,4 +1,4 @@
-"""A Flink job whose rows follow from a sequence: what its table must hold is known from the last number."""
+"""A Flink job whose rows are computed from a sequence, so that the last number determines the expected rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _STAYS_SECONDS = 3600
 _GONE = 7
-# What a job needs of its own to write a table with a simple bucket index, whatever else it is told.
+# Options that every job needs to write a table with a simple bucket index.
 _PLAIN = {
     "index.type": "BUCKET",
     "ordering.fields": "ver",
@@ -34,11 +34,11 @@ class Row:
 class FlinkJob:
     """Sends the numbers `first` to `last`, `rate` a second; number n is version n of key n modulo `keys`.
 
-    `options` are those of the table, over the plain ones; an empty value takes one away. Keys from `late` on go to a
-    partition of their own, which is not there before them. Having sent the last number the job ends, unless it `stays`,
-    with nothing to do but checkpoints (for an hour: Flink makes all the numbers of a sequence at its start). If it
-    `deletes`, a key is gone while its version is a multiple of 7. If `timestamps` is set, rows have an `at`, n seconds
-    and 123 ms after 2024 began.
+    `options` override the options of the table; an empty value removes one. Keys from `late` on have their own
+    partition, which does not exist before. The job ends after the last number; if it `stays`, it only makes checkpoints
+    for another hour (because Flink makes all numbers of a sequence at its start). If it `deletes`, a key does not exist
+    while its version is a multiple of 7. If `timestamps` is set, rows have an `at`, n seconds and 123 ms after the
+    beginning of 2024.
     """
 
     base: Path | str
@@ -60,7 +60,7 @@ class FlinkJob:
     more_settings: Mapping[str, str] = field(default_factory=dict)
 
     def settings(self) -> dict[str, str]:
-        """Flink's own."""
+        """Returns the settings of Flink for this job."""
         return {
             "execution.runtime-mode": "streaming",
             "parallelism.default": str(self.parallelism),
@@ -70,7 +70,7 @@ class FlinkJob:
         }
 
     def statements(self) -> list[str]:
-        """Source, table and the job itself."""
+        """Returns the statements that create source and table and start the job."""
         source = {
             "connector": "datagen",
             "rows-per-second": self.rate,
@@ -81,7 +81,7 @@ class FlinkJob:
         return [f"CREATE TEMPORARY TABLE numbers (seq BIGINT) WITH ({_with(source)})", self.table(), self._insert()]
 
     def table(self) -> str:
-        """The table's DDL."""
+        """Returns the table's DDL."""
         options = {
             "connector": "hudi",
             "path": self.base if isinstance(self.base, str) else self.base.as_uri(),
@@ -100,7 +100,7 @@ class FlinkJob:
     def _insert(self) -> str:
         numbers = f"SELECT MOD(seq, {self.keys}) AS n, seq FROM numbers WHERE seq <= {self.last}"
         if self.deletes:
-            # Flink retracts the row of a group that the condition leaves out from now on.
+            # Flink retracts the row of a group that no longer fulfils the condition.
             latest = f"SELECT n, MAX(seq) AS seq FROM ({numbers}) GROUP BY n"
             numbers = f"{latest} HAVING MOD(MAX(seq), {_GONE}) <> 0"
         at = "TIMESTAMPADD(SECOND, CAST(seq AS INT), TIMESTAMP '2024-01-01 00:00:00.123')"
@@ -113,7 +113,7 @@ class FlinkJob:
         )
 
     def expected(self, last: int | None = None) -> dict[str, Row]:
-        """The rows by their keys, after all numbers up to `last` (the job's own, unless told)."""
+        """Returns the rows by their keys after all numbers up to `last` (default: the job's last number)."""
         end = (self.last if last is None else last) + 1
         rows = {}
         for number in range(max(0, end - self.keys), end):

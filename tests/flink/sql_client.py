@@ -1,4 +1,4 @@
-"""Submits SQL to a cluster: a JVM of its own, which stays, since its first statements take seconds."""
+"""Submits SQL to a cluster from one JVM for all tests, because the first statements of a JVM take seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SqlError(Exception):
 
 
 class SqlClient:
-    """Flink's `TableEnvironment`, by py4j. `port` is that of the cluster's REST service."""
+    """Flink's `TableEnvironment`, by py4j. `port` is the port of the cluster's REST service."""
 
     def __init__(self, software: Distribution, port: int) -> None:
         self._software = software
@@ -30,7 +30,7 @@ class SqlClient:
         self._started: JavaGateway | None = None
 
     def submit(self, statements: Sequence[str], settings: Mapping[str, str]) -> str:
-        """The id of the job that the last statement has become. Raises `SqlError`."""
+        """Executes the statements, and returns the id of the last statement's job. Raises `SqlError`."""
         flink: Any = self._gateway().jvm.org.apache.flink
         conf = flink.configuration.Configuration()
         target = {"execution.target": "remote", "rest.address": "127.0.0.1", "rest.port": str(self._port)}
@@ -45,7 +45,8 @@ class SqlClient:
                 environment.executeSql(statement)
             return str(environment.executeSql(last).getJobClient().get().getJobID())
         except Py4JJavaError as error:
-            # The exception's own text is asked of Spark's JVM, if there is one, which does not know this exception.
+            # py4j would ask Spark's JVM, if there is one, for the exception's text, but that JVM does not know this
+            # exception.
             raise SqlError(flink.util.ExceptionUtils.stringifyException(error.java_exception)) from None
 
     def _forget_earlier_jobs(self) -> None:

@@ -1,4 +1,4 @@
-"""What looks after a table while a Flink job writes it: no false alarm, and no row lost."""
+"""While a Flink job writes a table, its checks raise no false alarm, and no row is lost."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _MERGE_MODE = "hoodie.write.record.merge.mode"
 
 
 def diagnosed(spark: SparkSession, base: Path, times: int = 6) -> list[Any]:
-    """What so many diagnoses in a row have found, and could not look at."""
+    """Returns the findings and the omitted checks of this number of consecutive diagnoses."""
     results = [run_job(spark, base, "diagnosis").details for _ in range(times)]
     return [each for details in results for each in (*details["findings"], *details["unchecked"])]
 
 
 def finished(flink: FlinkCluster, job: FlinkJob, running: str, spark: SparkSession) -> None:
-    """Stops the job, lets it send the rest at once, and requires all its rows."""
+    """Stops the job, lets it send the remaining rows at once, and asserts that the table has all rows."""
     saved = flink.stop_with_savepoint(running)
     timeline.wait_until_complete(job.base)  # type: ignore[arg-type]
     flink.wait(flink.start(replace(job, rate=10_000), savepoint=saved), "FINISHED")
@@ -97,7 +97,7 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
     assert compacted >= 3
     archived = run_job(spark, base, "archival", {"retain": 3}).details
     assert archived["archived"] > 0, archived
-    # A commit of a running job is not rolled back: its state says that the rows are there.
+    # A commit of a running job is not rolled back, because the job's state counts its rows as written.
     last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
     assert "flink-writer" in _refused(spark, base, last)
     while not (pending := timeline.pending(base)):
@@ -111,7 +111,7 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_job_keep_every_row(
     last = hudi_table(spark, base, INDEX).commits()[-1].write.instant
     run_job(spark, base, "rollback", {"instant": last, "table_name": "test"}, writers_stopped=True)
     assert diagnosed(spark, base, 1) == []
-    # The rows come again from a state of before it.
+    # The job writes the rows again from an earlier state.
     running = flink.start(job, savepoint=before)
     flink.wait_for_checkpoints(running, 2)
     run_job(spark, base, "compaction", {"limit_bytes": 200_000})

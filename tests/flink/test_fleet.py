@@ -1,4 +1,4 @@
-"""Everything real at once, as a fleet has it, and parts of it killed.
+"""Runs all real components of a fleet together, and kills some of them.
 
 PostgreSQL, two services, a Spark cluster of two workers, a table on S3 that Spark writes under a lock of ZooKeeper, one
 on HDFS that Flink writes, webhooks, and all services by policy and by order.
@@ -60,9 +60,9 @@ SETTINGS = {
     "webhook_allowed_hosts": "127.0.0.1",
     "workers": "0",
 }
-# Where a commit is looked up that was announced: none may be archived meanwhile.
+# The test looks announced commits up on this timeline, so none may be archived meanwhile.
 KEEPS_TIMELINE = {"hoodie.archive.automatic": "false"}
-# Written as the guide for writers says, so an expansion may commit in the midst of a write.
+# The writer follows the guide for writers, so an expansion may commit during a write.
 RETRIES = {"hoodie.write.num.retries.on.conflict.failures": "5"}
 # A writer in one JVM runs out of connections to S3 otherwise, which Hudi does not give back (guide for storage).
 BATCHES_OF_A_FILE_SYSTEM = 5
@@ -70,7 +70,7 @@ Job = dict[str, Any]
 
 
 class SparkWriter:
-    """Writes all keys again and again until it is told to end, with a higher `ts` each time."""
+    """Writes all keys again and again until `end`, with a higher `ts` each time."""
 
     def __init__(self, spark: SparkSession, base: str, options: dict[str, str]) -> None:
         self._spark, self._base, self._options = spark, base, options
@@ -84,7 +84,7 @@ class SparkWriter:
         self._thread.start()
 
     def end(self) -> None:
-        """Writes once more, so that a write follows all that was done."""
+        """Writes once more, so that the last write follows all jobs, and ends."""
         self._ended.set()
         self._thread.join()
         assert self.error is None, self.error
@@ -106,7 +106,7 @@ class SparkWriter:
 
 @pytest.fixture
 def stores(spark: SparkSession) -> Iterator[tuple[s3.Server, hdfs.Cluster]]:
-    """Sets the options of the session, too, as a writer has them."""
+    """Starts the storages, and sets the options of the session as in a writer."""
     with (
         s3.running() as bucket,
         hdfs.running() as files,
@@ -191,7 +191,7 @@ def test_parts_of_a_fleet_are_killed_and_no_row_and_no_event_is_lost(
             for table in ids.values():
                 _wait(second, lambda jobs, table=table: _done(jobs, table, "compaction"))
 
-            # A worker, as soon as it has a job; and the service that it reported to.
+            # Kills a worker as soon as it has a job, and the service to which it reported.
             _wait(second, lambda jobs: any(_is_held(each) and _is_of(each, doomed) for each in jobs))
             doomed.kill()
             os.kill(first.process.pid, signal.SIGKILL)
@@ -204,7 +204,7 @@ def test_parts_of_a_fleet_are_killed_and_no_row_and_no_event_is_lost(
                 clustering = _finished(second, _submitted(second, ids[trips], "clustering", sort_by=["city"]))
                 assert clustering["state"] == "succeeded", clustering
 
-                # The service stops Flink by itself, and the one who runs it starts it again.
+                # The service stops Flink, and the operator starts it again.
                 stopping = _finished(second, _submitted(second, ids[numbers], "bucket_expansion", num_buckets=4))
                 assert stopping["state"] == "succeeded", stopping
                 savepoint = stopping["hand_over"]["savepoint"]
@@ -248,7 +248,7 @@ def _wait(daemon: Daemon, until: Callable[[list[Job]], bool]) -> list[Job]:
 
 
 def _submitted(daemon: Daemon, table_id: str, kind: str, **params: Any) -> str:
-    """Asks again while a job of the policy is at work, beside which there is no place for this one."""
+    """Submits the job, again and again while a job of the policy is active and the service refuses another one."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         answer = daemon.call("POST", f"/v1/tables/{table_id}/jobs", {"kind": kind, "params": params})

@@ -1,4 +1,4 @@
-"""What the service relies on about Flink jobs, seen with a real one."""
+"""Tests the service's assumptions about Flink jobs with a real one."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_a_job_is_known_by_what_it_leaves_and_an_idle_one_commits_nothing(
     commits = timeline.commits(base)
     assert {commit.operation for commit in commits} == {"UPSERT"}
     assert {commit.inflight_bytes for commit in commits} == {0}
-    # The number is that of the checkpoint before, and -1 for a job's first.
+    # The number is the number of the previous checkpoint, and -1 for a job's first one.
     numbers = [int(commit.extra["flink_checkpoint_id"]) for commit in commits]
     assert numbers == sorted(set(numbers))
     assert numbers[0] == -1
-    # One for each checkpoint, whether or not there was anything to write.
+    # Each checkpoint has a commit, even if there was nothing to write.
     assert commits[0].files > 0
     assert commits[-1].files == 0
     assert len(commits) >= 5
@@ -81,7 +81,7 @@ def test_by_default_a_job_says_nothing_of_itself_in_its_commits_and_locks_elsewh
     assert {key for commit in commits for key in commit.extra} == {"schema"}
     assert {commit.inflight_bytes for commit in commits} == {0}
     assert (base / ".hoodie" / ".aux" / "view_storage_conf").exists()
-    # Not in `.hoodie`, where every other writer of Hudi has its filesystem lock.
+    # The lock is not in `.hoodie`, where every other writer of Hudi has its filesystem lock.
     assert locks == {".aux"}
 
 
@@ -106,7 +106,7 @@ def test_a_job_that_was_stopped_is_given_the_new_number_of_buckets_whatever_its_
     found = differences(spark, base, job.expected(), num_buckets=8)
     assert found.none, found
 
-    # What it did after an older savepoint it does again, and the ordering field lets no old row win.
+    # The job repeats all writes after an older savepoint, and the ordering field lets no old row win.
     flink.wait(flink.start(faster, savepoint=before), "FINISHED")
     timeline.wait_until_complete(base)
     for metadata in (True, False):

@@ -1,4 +1,4 @@
-"""File groups are replaced while a Flink job stands still; what one that does not stand still loses is repaired."""
+"""Jobs replace file groups while a Flink job is stopped; rows that a running Flink job loses are repaired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flink's default index keeps the file group of each key in the job's state, which must not outlive a clustering."""
+"""Flink's default index keeps the file group of each key in the job's state, which is wrong after a clustering."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Lake:
         daemon.wait_for_worker()
 
     def clustered(self) -> str:
-        """The savepoint of the job that the service has stopped for a clustering, after it."""
+        """Clusters the table, for which the service stops the job, and returns the job's savepoint."""
         if self.job.table_type == MOR:  # Hudi's clustering leaves file groups alone that have logs only.
             self.daemon.succeed(self.table, "compaction")
         # On copy-on-write Hudi's coordinator gives out no instant while that of an aborted checkpoint is pending, and a
@@ -76,26 +76,28 @@ class Lake:
         return str(done["hand_over"]["savepoint"])
 
     def anew(self, rate: int = 100) -> FlinkJob:
-        """The job as it has to be started now."""
+        """Returns the job with the options for a restart after the clustering."""
         path = f"/v1/tables/{self.table}/writer-options"
         printed = self.daemon.call("GET", path, params={"engine": "flink"}).json()["options"]
         assert printed[LOADED] == "true"
         return replace(self.job, rate=rate, options={**STATE, LOADED: "true"})
 
     def renamed(self, rate: int = 100) -> FlinkJob:
-        """The same with the source's state, but without that of Hudi's operators, which are named after the table."""
+        """Returns the job under another table name: it keeps the source's state, but not that of Hudi's operators,
+        which are named after the table."""
         settings = {"execution.state-recovery.ignore-unclaimed-state": "true"}
         return replace(self.anew(rate), table_name="lake_again", more_settings=settings)
 
     def incidents(self, state: str) -> dict[str, Any]:
-        """Returns those that are in this state, by their instants."""
+        """Returns the incidents in this state by their instants."""
         found = self.daemon.call("GET", f"/v1/tables/{self.table}/incidents").json()["items"]
         return {each["instant"]: each for each in found if each["state"] == state}
 
     def finished(self, running: str, spark: SparkSession, *, left: tuple[str, ...] = ()) -> None:
-        """Requires all rows of the job, by the metadata table and by listing, and an audit that finds nothing.
+        """Asserts that readers find all rows of the job by the metadata table and by listing, and that an audit finds
+        nothing.
 
-        `left` are instants that nobody completes.
+        `left` are the pending instants that nobody completes.
         """
         self.flink.wait(running, "FINISHED", seconds=120)
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -121,7 +123,7 @@ def daemon(flink: FlinkCluster, tmp_path: Path) -> Any:
 
 
 def written_by(base: Path, *, after: str) -> int:
-    """How many rows Flink has committed since this instant."""
+    """Returns the number of rows that Flink has committed since this instant."""
     return sum(commit.rows for commit in timeline.commits(base) if commit.instant > after)
 
 
@@ -159,7 +161,7 @@ def test_what_a_job_writes_after_it_was_started_from_its_savepoint_is_an_inciden
         time.sleep(0.2)
     opened = lake.incidents("open")
     assert {each["kind"] for each in opened.values()} == {"stale-write"}
-    # The service stops the job for it, and knows that it wrote meanwhile.
+    # The service stops the job for the clustering, and knows that it wrote meanwhile.
     repaired = daemon.run(lake.table, "repair")
     assert repaired["state"] == "succeeded", (repaired, daemon.log.read_text()[-4000:])
     assert set(opened) <= set(repaired["result"]["repaired"])

@@ -1,4 +1,4 @@
-"""What a Flink job has written to a table's timeline (layout of table version 8 and later, unless told)."""
+"""Reads what a Flink job has written to a table's timeline (by default of table version 8 or later)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Commit:
-    """`files` are those that it wrote, with `rows`; `inflight_bytes` is the size of what its writer had planned."""
+    """`files` are the written files, with `rows`; `inflight_bytes` is the size of the inflight instant."""
 
     instant: str
     action: str
@@ -28,26 +28,26 @@ class Commit:
 
 
 def commits(base: Path) -> list[Commit]:
-    """The completed commits and deltacommits, in the order of their instants."""
+    """Returns the completed commits and deltacommits, in the order of their instants."""
     folder = base / ".hoodie" / "timeline"
     return [_commit(folder, path) for path in sorted(folder.glob("*_*.*commit"))]
 
 
 def pending(base: Path) -> list[str]:
-    """The instants that are begun and not completed, also of a table of version 6."""
+    """Returns the pending instants, also of a table of version 6."""
     folder = base / ".hoodie" / "timeline"
     if not folder.exists():
         names = {path.name for path in (base / ".hoodie").iterdir() if path.name[:1].isdigit()}
         completed = {name.split(".")[0] for name in names if not name.endswith((".requested", ".inflight"))}
         return sorted({name.split(".")[0] for name in names} - completed)
     names = {path.name for path in folder.iterdir() if path.name[:1].isdigit()}
-    # While it is written, a completed instant's file has one more part to its name.
+    # The name of a completed instant's file has one more part while it is written.
     completed = {name.split("_")[0] for name in names if "_" in name and name.count(".") == 1}
     return sorted({name.split(".")[0] for name in names if "_" not in name} - completed)
 
 
 def wait_until_complete(base: Path) -> float:
-    """Until no instant is pending; the seconds that it took."""
+    """Waits until no instant is pending, and returns the seconds."""
     start = time.monotonic()
     while left := pending(base):
         assert time.monotonic() < start + PATIENCE_SECONDS, f"{left} are never completed"

@@ -1,4 +1,4 @@
-"""Makes a table on the local file system older than it is: its instants, and the times of its files."""
+"""Makes a local table look older: changes its instants and the times of its files."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _INSTANT = re.compile(r"(?<!\d)20\d{15}(?!\d)")
 
 
 def age(base: Path, days: int) -> None:
-    """Takes all instants of a table without a metadata table back by `days`, as if it had been written then.
+    """Moves all instants of a table without a metadata table into the past by `days`.
 
-    The rows keep what they say about their commit (`_hoodie_commit_time`).
+    The rows keep their `_hoodie_commit_time`.
     """
     assert not (base / ".hoodie" / "metadata").exists()
     for checksum in base.rglob(".*.crc"):
         checksum.unlink()
     files = [path for path in base.rglob("*") if path.is_file()]
     instants = {instant for path in files for instant in _INSTANT.findall(path.name)}
-    # Older instants have the same length, so that records and log blocks stay whole.
+    # Older instants have the same length, so that records and log blocks remain valid.
     older = {instant: instant_of(wall_clock(instant) - timedelta(days=days)) for instant in instants}
     for path in files:
         written = path.stat().st_mtime

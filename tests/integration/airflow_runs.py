@@ -18,7 +18,7 @@ from airflow.utils.session import create_session
 
 
 def run(dag_id: str, conf: str) -> dict:
-    """A whole run, with triggers, as `airflow dags test` does it."""
+    """Executes a whole run, with triggers, as `airflow dags test` does."""
     DagBundlesManager().sync_bundles_to_db()
     bag = DagBag(bundle_path=Path.cwd() / "dags", bundle_name="dags-folder")
     assert not bag.import_errors, bag.import_errors
@@ -35,7 +35,7 @@ def run(dag_id: str, conf: str) -> dict:
 
 
 def kill_deferred(job_id: str) -> dict:
-    """What the triggerer does when a person clears the deferred task."""
+    """Cancels the trigger as the triggerer does when a person clears the deferred task."""
     from groundskeeper_client.airflow.triggers import JobTrigger
 
     trigger = JobTrigger(job_id, "groundskeeper_default", 0.1)
@@ -46,7 +46,7 @@ def kill_deferred(job_id: str) -> dict:
 
 
 def provider() -> dict:
-    """What Airflow itself has found of us."""
+    """Returns the parts of our provider that Airflow has found."""
     manager = ProvidersManager()
     hook = manager.hooks["groundskeeper"]
     from groundskeeper_client.airflow.hook import GroundskeeperHook

@@ -1,4 +1,4 @@
-"""Compacts copies of one table with Hudi's executor and with Arrow, and holds the results against each other."""
+"""Compacts copies of one table with Hudi's executor and with Arrow, and compares the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from jobs.contract import BucketIndex, Result
 
-# Members that follow from the file or from a clock, not from the rows.
+# Members that depend on the file or on a clock, not on the rows.
 _OWN = {"path", "totalWriteBytes", "fileSizeInBytes", "totalLogReadTimeMs", "runtimeStats"}
 FILE_NAME, RECORD_KEY = "_hoodie_file_name", "_hoodie_record_key"
 _BLOOM_FILTER = b"org.apache.hudi.bloomfilter"
@@ -32,7 +32,7 @@ Group = tuple[str, str]
 @dataclass
 class Compacted:
     """A copy of the table that one engine has compacted. `stats` are the `HoodieWriteStat`s of the commit by file
-    group, `metadata` the rest of it."""
+    group, `metadata` the other members of the commit."""
 
     base: Path
     result: Result
@@ -113,7 +113,7 @@ def require_same_file(theirs: Path, ours: Path) -> None:
         assert _footer(found) == _footer(expected)
         require_range_for_readers(found)
         assert set(found.read([FILE_NAME])[FILE_NAME].to_pylist()) <= {ours.name}
-        # Texts, since NaN is not equal to itself.
+        # The values are compared as texts, because NaN is not equal to itself.
         rows, others = ([str(row) for row in _rows(file)] for file in (found, expected))
         assert sorted(rows) == sorted(others)
 
@@ -124,8 +124,9 @@ def _rows(file: pq.ParquetFile) -> list[dict[str, Any]]:
 
 
 def _footer(file: pq.ParquetFile) -> dict[bytes, bytes]:
-    """Without the range of the keys. Hudi's writer of Spark rows takes it by the order of UTF-8 (`UTF8String`), while
-    its readers compare by that of UTF-16 (`BloomIndexFileInfo`): they may skip a file with letters beyond U+FFFF."""
+    """Returns the footer without the range of the keys. Hudi's writer of Spark rows computes the range in the order of
+    UTF-8 (`UTF8String`), but its readers compare in the order of UTF-16 (`BloomIndexFileInfo`), so they may skip a file
+    with letters beyond U+FFFF."""
     metadata = file.metadata.metadata or {}
     return {name: value for name, value in metadata.items() if name not in _RANGE}
 

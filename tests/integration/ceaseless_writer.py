@@ -1,7 +1,7 @@
-"""A writer in a process of its own that upserts batch after batch without pause, with its first number of buckets.
+"""A writer in its own process that upserts one batch after the other without pause, with its first number of buckets.
 
-Each batch changes rows, adds some, and now and then begins a partition. What Hudi acknowledged goes into the ledger, a
-line for each batch; a batch that failed is written again, as a user's orchestration would.
+Each batch changes and adds rows, and some batches begin a partition. The ledger has a line for each batch that Hudi
+acknowledged; a failed batch is written again, as a user's orchestration does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _OPTIONS = "options.json"
 
 @dataclass(frozen=True)
 class Line:
-    """One batch in the ledger: ids `below` existed after it, and these were written; `error` if Hudi failed it."""
+    """One batch in the ledger: the ids less than `below` existed after it, and these ids were written; `error` if Hudi
+    failed."""
 
     number: int
     ids: tuple[int, ...]
@@ -39,7 +40,7 @@ class Line:
 
 
 def batch(number: int, below: int, first_id: int, new_rows: int) -> Line:
-    """The ids of a batch, a function of its number and of how many ids there were."""
+    """Returns the ids of a batch, a function of its number and of the number of existing ids."""
     if number == 0:
         return Line(0, tuple(range(first_id, first_id + FIRST_ROWS)), first_id + FIRST_ROWS)
     changed = random.Random(number).sample(range(first_id, below), CHANGED_ROWS)
@@ -62,12 +63,12 @@ def change_options(folder: Path, options: Mapping[str, str]) -> None:
 
 
 def expected(lines: list[Line]) -> dict[int, int]:
-    """Id -> number of the batch that wrote it last."""
+    """Returns the number of the last batch that wrote an id, by id."""
     return {item: line.number for line in lines if line.error is None for item in line.ids}
 
 
 def found(spark: SparkSession, base: Path) -> dict[int, int]:
-    """The same as the table has it; a row that is there twice, or is a mixture of two versions, fails."""
+    """Returns the same by the table's rows. Raises AssertionError for a duplicate row or a mixture of two versions."""
     rows = spark.read.format("hudi").load(str(base)).select("id", "ts", "fare", "dt", "payload").collect()
     ids = [int(row.id[1:]) for row in rows]
     assert len(set(ids)) == len(ids), "duplicates"
@@ -82,7 +83,7 @@ def partition(number: int) -> str:
 
 
 def payload(number: int, batch: int, size: int) -> str:
-    """So many characters that hardly compress, a function of the id and of the batch that wrote it."""
+    """Returns this number of characters that hardly compress, a function of the id and of the batch that wrote it."""
     return random.Random(number * 100_003 + batch).randbytes(size // 2).hex()
 
 
@@ -130,9 +131,10 @@ def running(
     *,
     conf: Mapping[str, str] | None = None,
 ) -> Iterator[Path]:
-    """Runs the writer from its first acknowledged batch on, and lets it finish its last; gives its ledger.
+    """Runs the writer, and yields its ledger after the first acknowledged batch. On exit the writer finishes its last
+    batch.
 
-    Writers whose `first_id` are far apart have no partition in common. `conf` is of its Spark session.
+    Writers whose `first_id` are far apart have no partition in common. `conf` are options of its Spark session.
     """
     folder.mkdir(exist_ok=True)
     change_options(folder, options)

@@ -24,7 +24,7 @@ class Certificate:
 
 
 def self_signed(name: str, folder: Path) -> Certificate:
-    """Makes a certificate, whose public file is also what a client has to trust."""
+    """Makes a certificate. Clients have to trust its public file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)

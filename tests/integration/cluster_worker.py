@@ -1,4 +1,4 @@
-"""`groundskeeper worker` on a Spark cluster, as a process of its own."""
+"""Runs `groundskeeper worker` on a Spark cluster, in its own process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 150.0
 
 
 class ClusterWorker:
-    """`command` is that of `groundskeeper worker` unless another one is given; the service is `daemon`."""
+    """A worker of the service `daemon`. `command` is `groundskeeper worker` by default."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class ClusterWorker:
         self.end()
 
     def end(self) -> int:
-        """Asks it to end; the exit code."""
+        """Asks the worker to end, and returns the exit code."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -74,7 +74,7 @@ class ClusterWorker:
         return self.process.wait()
 
     def kill(self) -> None:
-        """SIGKILL of the driver, Python and JVM at once."""
+        """Sends SIGKILL to Python and JVM of the driver at once."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
@@ -83,19 +83,19 @@ class ClusterWorker:
         self.process.wait()
 
     def jvm(self) -> int:
-        """The process id of its JVM."""
+        """Returns the process id of the worker's JVM."""
         [found] = [pid for pid in children({self.process.pid}) if b"java" in command_line(pid)]
         return found
 
     def shown(self) -> dict[str, Any]:
-        """What the service shows of it; empty as long as it does not know it."""
+        """Returns the worker as the service shows it; empty while the service does not know it."""
         # Under spark-submit Python is a child of the JVM.
         pids = {self.process.pid, *children({self.process.pid})}
         workers = self.daemon.call("GET", "/v1/workers").json()["items"]
         return next((each for each in workers if int(each["id"].split("-")[-2]) in pids), {})
 
     def wait(self, is_so: Callable[[dict[str, Any]], bool], seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
-        """What the service shows of it as soon as it is as wanted."""
+        """Waits until the worker fulfils the condition, and returns what the service shows."""
         deadline = time.monotonic() + seconds
         while not is_so(shown := self.shown()):
             assert self.process.poll() is None, self.log.read_text()[-6000:]

@@ -1,6 +1,6 @@
 """Runs in the virtual environment of Dagster, with the definitions of the guide: `dagster_runs.py FILE SERVICE TOKEN`.
 
-Each line that comes in says what to do, and each line of JSON that goes out says what came of it.
+Each line of the input is a command, and each line of the output is its result as JSON.
 """
 
 from __future__ import annotations

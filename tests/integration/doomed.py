@@ -1,4 +1,4 @@
-"""Starts processes that will be killed (see `victim.py`), the next one while the last one is still at work."""
+"""Starts processes that will be killed (see `victim.py`), each one while the previous one is still running."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ PATIENCE_SECONDS = 120.0
 
 @dataclass
 class Death:
-    """The reports of an attempt before its process died; `stored` are the instants that the service would know."""
+    """The reports of an attempt before its process died; `stored` are the instants that the service has stored by
+    then."""
 
     steps: list[str] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
@@ -33,14 +34,14 @@ class Death:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Options that a process needs beside the jars of the test's own session; `storage` are Hadoop's."""
+    """Options that a process needs besides the jars of the test's own session; `storage` are Hadoop's options."""
 
     java_options: str = ""
     storage: Mapping[str, str] = field(default_factory=dict)
 
 
 class Doomed:
-    """A warm worker process that is the leader of a session of its own."""
+    """A warm worker process that is the leader of its own session."""
 
     def __init__(self, jars: Sequence[Path], log: Path, surroundings: Surroundings | None = None) -> None:
         self.log = log
@@ -63,7 +64,7 @@ class Doomed:
     ) -> Death:
         """Runs the plan until the process and all its children are dead.
 
-        `meanwhile` is called while the process is held, or frozen.
+        `meanwhile` is called while the process is suspended.
         """
         self._await_ready()
         started = time.monotonic()
@@ -105,7 +106,7 @@ class Doomed:
         self._process.stdin.flush()
 
     def _await_silence(self) -> None:
-        """Waits until no process of its session is left: the JVM and Spark's Python workers die by themselves."""
+        """Waits until all processes of its session have ended; JVM and Spark's Python workers end without a signal."""
         deadline = time.monotonic() + LAST_BREATH_SECONDS
         while left := _of_session(self._process.pid):
             assert time.monotonic() < deadline, f"still alive: {left}"
@@ -113,7 +114,7 @@ class Doomed:
 
 
 class Spares:
-    """Keeps one warm process ready, ahead of its use, except after the last that a test takes."""
+    """Starts one warm process before its use, except after the last one that a test needs."""
 
     def __init__(self, jars: Sequence[Path], folder: Path, surroundings: Surroundings | None = None) -> None:
         self._jars = jars

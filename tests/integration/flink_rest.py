@@ -1,4 +1,4 @@
-"""A stand-in for the REST API of a Flink cluster, as Flink 1.20 answers: over real HTTP."""
+"""A stand-in for the REST API of a Flink cluster, which answers as Flink 1.20 does, over real HTTP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 
 @dataclass
 class FlinkCluster:
-    """Stops a job with a savepoint in as many polls as `slow` says. `fails` are the reasons why the next stops fail."""
+    """A cluster that needs `slow` polls for a stop with a savepoint. `fails` are the reasons why the next stops
+    fail."""
 
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     slow: int = 1

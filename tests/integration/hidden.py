@@ -1,4 +1,4 @@
-"""Keeps instants from a writer, as from one that has read the timeline before them."""
+"""Hides instants from a writer, as if the writer had read the timeline before them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def hidden(base: Path, instant: str, away: Path) -> Iterator[None]:
-    """`away` is a new folder for its files."""
+    """Moves the instants' files to the new folder `away`."""
     away.mkdir()
     paths = [path for folder in (".hoodie", ".hoodie/timeline") for path in (base / folder).glob(f"{instant}*")]
     for path in paths:

@@ -41,14 +41,14 @@ def rows_by_spark(spark: SparkSession, base: Path | str) -> list[str]:
 
 
 def rows_of(frame: DataFrame) -> list[str]:
-    """The rows of a Hudi table, in any order of its columns."""
+    """Returns the rows of a Hudi table; the order of its columns does not matter."""
     found = frame.drop("_hoodie_file_name").collect()
     return sorted(str(_plain(row.asDict(recursive=True))) for row in found)
 
 
 def _plain(value: Any) -> Any:
-    """Gives both readers one spelling: Arrow has maps as lists of pairs, Spark binary as bytearray, times without
-    zone."""
+    """Converts the values of both readers to the same types: Arrow has maps as lists of pairs, Spark has binary values
+    as bytearray, and times without zone."""
     if isinstance(value, dict):
         return sorted((key, _plain(item)) for key, item in value.items())
     if isinstance(value, list):

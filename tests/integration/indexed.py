@@ -1,4 +1,4 @@
-"""Tables with the indexes of Hudi 1.2, written as a user's Spark job writes them, and ways to look at these."""
+"""Writes tables with the indexes of Hudi 1.2 as a user's Spark job does, and reads the indexes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UPPER_REGION = {
     "hoodie.metadata.index.expression.options": "expr=upper",
     "hoodie.expression.index.type": "bloom_filters",
 }
-"""Options of a writer that make it build an index, or look up keys by it."""
+"""Writer options that build an index, or use it to look up keys."""
 
 # A record index has ten files by default, all of which are rewritten or read each time.
 FEW_FILES = {f"hoodie.metadata.record.index.{most}.filegroup.count": "2" for most in ("min", "max")}
@@ -52,8 +52,8 @@ CONDITIONS = ("id = 'k7'", "city = 433", "region = 'r3'", "year(day) = 2020", "t
 def write(spark: SparkSession, base: Path, indexes: dict[str, str], **shape: Any) -> dict[str, str]:
     """Writes `COUNT` rows, in two small file groups in each partition, the first of them updated; returns the writer's
     options."""
-    # An index by an expression needs a schema to begin with. A secondary one misses the rows that are new in the write
-    # which builds it (Hudi 1.2.0).
+    # An expression index needs an existing schema. A secondary index misses the new rows of the write that builds it
+    # (Hudi 1.2.0).
     first = {name for name in indexes if ".expression." not in name and ".secondary." not in name}
     more = {
         "hoodie.parquet.small.file.limit": "0",
@@ -70,7 +70,7 @@ def write(spark: SparkSession, base: Path, indexes: dict[str, str], **shape: Any
 
 
 def index_state(spark: SparkSession, base: Path) -> tuple[list[str], dict[str, Any]]:
-    """The partitions of the metadata table, and the definitions of the indexes as they are stored."""
+    """Returns the partitions of the metadata table, and the stored definitions of the indexes."""
     table = hudi_table(spark, base, None)
     stored = base / ".hoodie" / ".index_defs" / "index.json"
     assert definitions(table).keys() >= {
@@ -80,7 +80,7 @@ def index_state(spark: SparkSession, base: Path) -> tuple[list[str], dict[str, A
 
 
 def assert_right(spark: SparkSession, base: Path) -> None:
-    """Each index agrees with the rows, and queries find by them what a scan finds."""
+    """Asserts that each index agrees with the rows, and that queries by the indexes find the same rows as a scan."""
     table = hudi_table(spark, base, None)
     slices = table.file_slices()
     assert [*index_entries.compare(table, slices), *file_values.compare(table, slices)] == []

@@ -21,7 +21,7 @@ _START_SECONDS = 60
 
 
 class Broker:
-    """`advertised` is the address that it tells clients to go to. A second listener has TLS and wants USER and
+    """`advertised` is the address that the broker reports to clients. A second listener has TLS and requires USER and
     PASSWORD; `authority` is the file that its clients have to trust."""
 
     def __init__(self, folder: Path, *, advertised: str | None = None) -> None:

@@ -1,4 +1,5 @@
-"""The servers of lock providers, all of one kind for tests: away for a while, and taking a lock from its holder."""
+"""The servers of lock providers with one interface for tests, which stop for a while, and take a lock from its
+holder."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ SERVERS = ["zookeeper", "hive metastore", "storage", "dynamodb"]
 
 class LockServer(Protocol):
     kind: str
-    # How long a holder that is not heard of keeps its lock.
+    # Seconds after which a silent holder loses its lock.
     holds_seconds: float
-    # How many times longer all takes where its tables are than on a disk.
+    # Factor by which jobs on the tables' storage take longer than on a disk.
     slowness: float
 
     def lock(self, name: str) -> TableLock: ...
@@ -38,21 +39,21 @@ class LockServer(Protocol):
     def away(self) -> AbstractContextManager[None]: ...
 
     def base(self, folder: Path) -> Path | str:
-        """Where a table can be that has this lock."""
+        """Returns a base path for a table with this lock."""
 
     def left_behind(self, base: Path | str) -> list[str]:
-        """What `tables.left_behind` says, wherever the table is."""
+        """Returns the same as `tables.left_behind`, for any storage."""
 
     @property
     def surroundings(self) -> Surroundings:
-        """What another process needs to take the lock."""
+        """Returns the options that another process needs to take the lock."""
 
     def take_away(self, held: Held) -> None:
-        """Does what the server does when the holder was not heard of for too long."""
+        """Removes the lock as the server does after too long a silence of its holder."""
 
 
 class OnDisk:
-    """The tables of a lock that is nowhere near them."""
+    """A lock whose tables lie on a local disk."""
 
     surroundings = Surroundings()
     slowness = 1.0
@@ -85,8 +86,7 @@ class HiveMetastore(OnDisk, hive_metastore.Server):
 
 
 class OnAws:
-    """A lock whose server counts nothing as an absence of the holder: it knows when a lock has ended by the last
-    renewal."""
+    """A lock whose end is determined by its last renewal, not by the connection of its holder."""
 
     def __init__(self, server: aws_locks.Server) -> None:
         self._server = server
@@ -111,7 +111,7 @@ class Dynamodb(OnAws, OnDisk):
         return {**lock.options, f"{PREFIX}provider": lock.provider}
 
     def take_away(self, held: Held) -> None:
-        """Takes the lock as another would that had it after its lease, and gave it back."""
+        """Takes and releases the lock as another holder does after the end of the lease."""
         key = held._table.declared.lock.options[f"{PREFIX}dynamodb.partition_key"]
         self._server.dynamodb.delete_item(TableName="locks", Key={"key": {"S": key}})
 

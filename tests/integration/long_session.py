@@ -1,4 +1,4 @@
-"""A Spark SQL session whose statements are older than what other processes have done to the table since."""
+"""A Spark SQL session whose statements use an older state of the table than other processes have written."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _NUMBERS = count(1)
 
 
 class LongSession:
-    """A Spark SQL session that has read the table once, and keeps what it found: so its statements carry file ids of
-    before whatever another process has replaced since."""
+    """A Spark SQL session that has read the table once and caches its files, so that its statements use file ids that
+    another process has replaced since."""
 
     def __init__(self, spark: SparkSession, base: Path | str, options: dict[str, str]) -> None:
         self._session = spark.newSession()

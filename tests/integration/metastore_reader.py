@@ -1,4 +1,4 @@
-"""Reads tables by Spark SQL through a Hive metastore, in a session that knows no paths; a test starts it."""
+"""Reads tables by Spark SQL through a Hive metastore, in a session without their paths. A test starts this program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READ_SECONDS = 240
 
 
 def read(uris: str, names: Sequence[str], folder: Path) -> dict[str, list[str]]:
-    """Rows of each table as `independent.rows_of` spells them."""
+    """Returns the rows of each table in the form of `independent.rows_of`."""
     found = folder / "read.json"
     command = [sys.executable, "-m", "tests.integration.metastore_reader", uris, str(found), *names]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_READ_SECONDS, cwd=Path(__file__).parents[2])

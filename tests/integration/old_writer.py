@@ -1,7 +1,7 @@
-"""A writer and reader with an older Hudi, in a process of its own, that serves a whole test module.
+"""A writer and reader with an older Hudi in its own process, which all tests of a module share.
 
-Commands go in and answers come out as one JSON object a line. A Hudi of another version needs its own JVM, and this one
-loads nothing else: only Spark, that bundle, and this file.
+Commands and answers are JSON objects, one on a line. Another version of Hudi needs its own JVM, which loads only Spark,
+that bundle and this file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ANSWER = "ANSWER "
 
 
 class OldHudiError(Exception):
-    """The other process could not do it. The text is its exception."""
+    """A command failed in the other process. The text is its exception."""
 
 
 class OldWriter:
-    """`version` is that of Hudi, `zone` that of the JVM (None: the machine's), `environment` more of what the JVM has.
-    `close` ends its process."""
+    """`version` is Hudi's version, `zone` the time zone of the JVM (None: the machine's), `environment` holds
+    additional variables of the JVM. `close` ends the process."""
 
     def __init__(self, version: str, zone: str | None = None, environment: Mapping[str, str] | None = None) -> None:
         self.version = version
@@ -69,11 +69,11 @@ class OldWriter:
     def write(
         self, base: Path, options: Mapping[str, str], rows: list[list[Any]], schema: str, *, create: bool = False
     ) -> None:
-        """Writes rows of an own schema, by the operation in `options`."""
+        """Writes rows with another schema, by the operation in `options`."""
         self._ask(do="write", base=str(base), options=options, rows=rows, schema=schema, create=create)
 
     def snapshot(self, base: Path) -> list[str]:
-        """All rows as `tables.snapshot` shows them."""
+        """Returns all rows as `tables.snapshot` does."""
         found: list[str] = self._ask(do="snapshot", base=str(base))
         return found
 

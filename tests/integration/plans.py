@@ -1,4 +1,4 @@
-"""Pending plans on a table's timeline, as a writer leaves them."""
+"""Writes pending plans to a table's timeline, as a writer does."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _RECORDS = {
 
 
 def leave_plan(spark: SparkSession, base: Path, action: str, instant: str, record: dict[str, Any]) -> None:
-    """Writes it as requested, in Hudi's own format."""
+    """Writes the requested instant of a plan in Hudi's own format."""
     model = getattr(hudi_table(spark, base, INDEX).jvm.hudi.avro.model, _RECORDS[action])
     with (base / ".hoodie" / "timeline" / f"{instant}.{action}.requested").open("wb") as file:
         fastavro.writer(file, json.loads(str(model.getClassSchema().toString())), [record])
 
 
 def instant_now() -> str:
-    """An instant of this moment: later than all that is on the timeline."""
+    """Returns an instant of the current time, which is later than all instants on the timeline."""
     return instant_of(datetime.now())
 
 
 def schedule_clustering(client: WriteClient) -> str:
-    """Leaves the clustering plan of a writer's client on the timeline; returns its instant."""
+    """Writes the clustering plan of a writer's client to the timeline, and returns its instant."""
     scheduled = client._client.scheduleClustering(client._jvm.nothing())
     return str(scheduled.get())
 
 
 def clean(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """The plan of a clean that deletes these absolute paths, by partition path."""
+    """Returns the plan of a clean that deletes these absolute paths, by partition path."""
     return {
         "earliestInstantToRetain": {"timestamp": "0", "action": "commit", "state": "COMPLETED"},
         "lastCompletedCommitTimestamp": "0",
@@ -64,7 +64,7 @@ def clean(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 
 class OtherRunner:
-    """Hudi's own client, as the asynchronous services of a writer use it: plans, and executes its plan in two steps."""
+    """Hudi's own client as a writer's asynchronous services use it: one call plans, and two more execute the plan."""
 
     def __init__(self, spark: SparkSession, base: Path, options: Mapping[str, str]) -> None:
         self._table = hudi_table(spark, base, INDEX)
@@ -80,7 +80,7 @@ class OtherRunner:
         return str(self.client.scheduleCompaction(self._table.jvm.nothing()).get())
 
     def begin(self, plan: str) -> None:
-        """Writes the files as well."""
+        """Starts the instant and writes its files."""
         self._begun = self.client.compact(plan, False)
         write_stats.written_by(self._table.jvm, self.client, self._begun)
 

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server that notes what it gets, and answers as a test wants."""
+"""A receiver of webhooks: a real HTTP server that records the calls, and answers as a test says."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """`hang` until the receiver closes, before or after the head; `cut` the connection after so many bytes of the body,
-    or without any answer (0)."""
+    """`hang` delays the answer, or its body, until the receiver closes; `cut` closes the connection after this number
+    of bytes of the body, 0 without any answer."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Receiver:
             request_queue_size = 128
 
             def handle_error(self, *_: object) -> None:
-                """The sender may go away in the middle of an answer."""
+                """Ignores senders that disconnect in the middle of an answer."""
 
         self._server = Server(("127.0.0.1", port), Handler)
         if tls is not None:

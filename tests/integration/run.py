@@ -1,4 +1,4 @@
-"""Runs one job in the test's own Spark session, as the worker would."""
+"""Runs one job in the test's own Spark session, as a worker does."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def run_job(
         params = {"settle_seconds": 1, **(params or {})}
     plan.setdefault("job_id", f"job_{next(_numbers)}")
     job = WorkOrder(attempt=1, kind=JobKind(kind), table=table.declared, params=params or {}, dry_run=dry_run, **plan)
-    # The service gets the result in this form.
+    # The worker sends the result to the service in this form.
     return Result.from_json(perform(table, job, context or JobContext()).to_json())
 
 
 def proved(spark: SparkSession, base: Path | str, num_buckets: int) -> list[str]:
-    """All rows of a table that was found in order."""
+    """Returns all rows of a table after an audit without findings."""
     found = tables.in_order(spark, base, num_buckets)
     audit = run_job(spark, base, "audit").details
     assert audit["clean"], audit

@@ -1,4 +1,4 @@
-"""`groundskeeper serve` as a process of its own, on a database that a test may write to as well."""
+"""Runs `groundskeeper serve` in its own process, on a database to which a test may also write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
-# One key for all services of a database.
+# All services of a database share this key.
 _KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
 
 
@@ -35,7 +35,8 @@ def eventually(holds: Callable[[], bool], seconds: float) -> bool:
 
 
 class Serving:
-    """Without workers. Killed and started again it keeps its folder, and so its database and its key."""
+    """A service without workers. After a kill and a restart it has the same folder, and so the same database and
+    key."""
 
     def __init__(
         self,
@@ -45,8 +46,8 @@ class Serving:
         environment: Mapping[str, str] | None = None,
         **settings: str,
     ) -> None:
-        """`database` is the URL by which the test reaches it, and the service too, unless `settings` has another. The
-        program itself is started if there are variables of the `environment` besides our settings."""
+        """`database` is the URL of the test, and of the service unless `settings` has another one. The program is
+        started instead of forked if `environment` has other variables than our settings."""
         file = folder / "groundskeeper.db"
         if not (database or file.exists()):
             new_sqlite(file)
@@ -87,7 +88,7 @@ class Serving:
         self.process.communicate()
 
     def stop(self) -> int:
-        """Asks it to end; the exit code."""
+        """Asks the service to end, and returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=30)
         return self.process.returncode

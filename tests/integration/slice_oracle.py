@@ -1,4 +1,4 @@
-"""Merges the file slices of a table by Arrow and by Hudi's own compaction of them, and holds one against the other."""
+"""Merges the file slices of a table by Arrow and by Hudi's own compaction, and compares the results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jobs.contract import BucketIndex
 
 _ANY_LOG = {"hoodie.compact.inline.max.delta.commits": "1"}
-# The write stats that come from the merge.
+# The write stats that the merge determines.
 STATS = {
     "totalLogFilesCompacted": "log_files",
     "totalLogSizeCompacted": "log_bytes",
@@ -47,7 +47,8 @@ STATS = {
 
 @dataclass
 class Merged:
-    """One slice: the rows, without `_hoodie_file_name`, and the counts, of Hudi and of us; or why it was refused."""
+    """The rows (without `_hoodie_file_name`) and the counts of one slice by Hudi and by our merge; or the reason of our
+    refusal."""
 
     files: SliceFiles
     ours: list[str]
@@ -68,7 +69,7 @@ def compacted(
     mode: str = "EVENT_TIME_ORDERING",
     **rules: Any,
 ) -> list[Merged]:
-    """Compacts the table by Hudi, and merges each slice that it compacted by Arrow, from the files as they were."""
+    """Compacts the table by Hudi, and merges the files of each compacted slice by Arrow."""
     rule = rules_of(base, mode, **rules)
     table = hudi_table(spark, base, index)
     with WriteClient(table, UNDER_OUR_LOCK, _ANY_LOG) as client:
@@ -82,7 +83,7 @@ def compacted(
 
 
 def rules_of(base: Path, mode: str, **more: Any) -> MergeRules:
-    """The rules of a table by its properties and its timeline as they are now."""
+    """Returns the merge rules of a table by its current properties and timeline."""
     properties = parse_properties((base / ".hoodie" / "hoodie.properties").read_bytes())
     fields = properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field") or ""
     done = set(_completed(base, ("commit", "deltacommit", "rollback", "replacecommit")))
@@ -153,7 +154,7 @@ def _merged(base: Path, files: SliceFiles, rules: MergeRules, stat: dict[str, An
 
 
 def rows_of(table: pa.Table) -> list[str]:
-    """Each row as text, without the name of its file; the entries of maps have no order."""
+    """Returns each row as text, without its file name and without the order of map entries."""
     names = [name for name in table.schema.names if name != "_hoodie_file_name"]
     columns = [[_plain(value, table.schema.field(name).type) for value in table[name].to_pylist()] for name in names]
     return [repr(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]

@@ -1,5 +1,5 @@
-"""A user of Spark SQL in a process of its own: one session for all its statements, with the options that the service
-prints, and a ledger of what must be there after each.
+"""A user of Spark SQL in its own process: one session executes all statements, with the options that the service
+prints, and a ledger holds the expected rows after each statement.
 
 `INSERT`, `MERGE`, `UPDATE`, `DELETE`, `INSERT OVERWRITE` of a partition and new partitions, in random order. A
 statement that fails is run again, as a user would, after a `REFRESH TABLE` if `--refresh` says so.
@@ -37,7 +37,7 @@ Row = tuple[int, int, str]
 
 @dataclass
 class Ledger:
-    """What the table must hold, by id; how often each kind of statement was done, and what failed."""
+    """The expected rows by id, the number of statements of each kind, and the failures."""
 
     rows: dict[int, Row] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
@@ -60,7 +60,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Statement:
-    """`change` is what it does to the ledger's rows when it has succeeded."""
+    """`change` applies the statement to the ledger's rows after its success."""
 
     kind: str
     sql: str
@@ -68,7 +68,7 @@ class Statement:
 
 
 def create(spark: SparkSession, base: Path, table_type: str, version: int, index: str) -> None:
-    """`index` is `bucket`, `none` (Hudi's own default) or a type of Hudi's."""
+    """Creates the table. `index` is `bucket`, `none` (Hudi's own default) or another type of Hudi's indexes."""
     buckets = {"hoodie.bucket.index.num.buckets": "2", "hoodie.bucket.index.hash.field": "id"}
     properties = {
         "type": "mor" if table_type == "MERGE_ON_READ" else "cow",
@@ -80,7 +80,7 @@ def create(spark: SparkSession, base: Path, table_type: str, version: int, index
         "hoodie.write.auto.upgrade": "false",
         "hoodie.clean.automatic": "false",
         "hoodie.compact.inline": "false",
-        # Else every small file has 430 KB of it, and buckets hardly get smaller.
+        # Otherwise every small file has a Bloom filter of 430 KB, and an expansion hardly makes buckets smaller.
         "hoodie.parquet.bloom.filter.enabled": "false",
     }
     if version < 8:
@@ -231,9 +231,9 @@ def running(
     index: str = "bucket",
     conf: Mapping[str, str] | None = None,
 ) -> Iterator[Writing]:
-    """Runs the user until the end of the block, and fails if it did not end well. Entered when its table is there.
+    """Runs the user until the end of the block, and fails if the process fails. The block begins when the table exists.
 
-    `conf` is of its Spark session.
+    `conf` are options of its Spark session.
     """
     folder.mkdir()
     files = [folder / name for name in ("ledger.json", "stop", "options.json")]
@@ -260,7 +260,7 @@ def running(
 
 @dataclass(frozen=True)
 class Writing:
-    """A user at work, who begins with his statements when he was told his options."""
+    """A running user, who begins with the statements when the options are known."""
 
     path: Path
     options: Path
@@ -273,7 +273,7 @@ class Writing:
 
 
 def found(spark: SparkSession, base: Path) -> tuple[dict[int, Row], int]:
-    """What the table holds, and how many rows are there more than once."""
+    """Returns the rows of the table, and the number of duplicate rows."""
     frame = spark.read.format("hudi").option("hoodie.bucket.index.query.pruning", "false").load(str(base))
     rows: list[Any] = frame.select("id", "qty", "ver", "region").collect()
     held = {row.id: (row.qty, row.ver, row.region) for row in rows}

@@ -1,4 +1,4 @@
-"""A structured stream that upserts micro-batch after micro-batch, and what its table must hold afterwards.
+"""A structured stream that upserts one micro-batch after the other, and the rows that its table must have afterwards.
 
 Number n is version n of key n modulo `KEYS`, so each row follows from its `ts`.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KEYS, PARTITIONS = 1500, 3
 PER_FILE = 500
-# The source is so many files ahead: nothing waits for the end of a long backlog.
+# The source is this number of files ahead, so that no test waits for the end of a long backlog.
 _AHEAD = 3
 _PATIENCE_SECONDS = 120
 
@@ -32,9 +32,10 @@ _PATIENCE_SECONDS = 120
 def running(
     spark: SparkSession, folder: Path, base: Path | str, options: dict[str, str], *, batches: int = 2
 ) -> Iterator[StreamingQuery]:
-    """Runs the stream from its first `batches` on until the end of the block, and fails if it did not end well.
+    """Runs the stream until the end of the block, which begins after the first `batches`, and fails if the stream
+    fails.
 
-    Its source are files in `folder`, so that it can come to an end with everything written, and go on another time.
+    The source is files in `folder`, so the stream can end after it has written all of them, and continue later.
     """
     source, stopped = folder / "source", threading.Event()
     source.mkdir(parents=True, exist_ok=True)
@@ -68,7 +69,7 @@ def running(
 
 
 def wait_for_batches(query: StreamingQuery, folder: Path, more: int) -> None:
-    """Until so many more batches have been committed."""
+    """Waits until this number of additional batches has been committed."""
     wanted, deadline = committed(folder) + more, time.monotonic() + _PATIENCE_SECONDS
     while committed(folder) < wanted:
         assert query.isActive, query.exception()
@@ -77,7 +78,7 @@ def wait_for_batches(query: StreamingQuery, folder: Path, more: int) -> None:
 
 
 def committed(folder: Path) -> int:
-    """How many batches, by Spark's checkpoints."""
+    """Returns the number of batches by Spark's checkpoints."""
     return max((int(path.name) + 1 for path in (folder / "checkpoints" / "commits").glob("[0-9]*")), default=0)
 
 
@@ -96,8 +97,8 @@ def _rows(values: DataFrame) -> DataFrame:
 
 
 def differences(spark: SparkSession, base: Path | str) -> tuple[int, list[str]]:
-    """How many rows there are, and those of them, in all columns, that are not as the stream wrote them last, with
-    those that are not there."""
+    """Returns the number of rows, and the rows that are missing or differ in any column from the last version that the
+    stream wrote."""
     columns = ["id", "ts", "dt", "fare", "note", "items", "blob"]
     found = spark.read.format("hudi").load(str(base)).select(*columns)
     last = found.agg(F.max("ts")).first()

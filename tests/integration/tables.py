@@ -1,4 +1,4 @@
-"""Real Hudi tables for the tests, written as a user's Spark job writes them, and ways to look at them."""
+"""Writes Hudi tables for the tests as a user's Spark job does, and reads their rows and files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def writer_options(
     metadata: bool = True,
     **more: str,
 ) -> dict[str, str]:
-    """The options of a well-behaved writer: OCC, the table's lock, all inline services off."""
+    """Returns the options of a writer with OCC and the table's lock, and without inline services."""
     options = {
         "hoodie.table.name": str(base).rstrip("/").rsplit("/", 1)[-1],
         "hoodie.datasource.write.table.type": table_type,
@@ -89,7 +89,8 @@ def let_delegate(spark: SparkSession) -> None:
 
 
 def rows(spark: SparkSession, first: int, last: int, *, ts: int = 0, partitions: int = 3) -> DataFrame:
-    """Rows first..last-1 with nested, decimal, date, timestamp and null columns. `ts` orders versions of a row."""
+    """Returns the rows first..last-1 with nested, decimal, date, timestamp and null columns. `ts` orders versions of a
+    row."""
     return spark.range(first, last, 1, 2).select(
         F.concat(F.lit("k"), F.col("id")).alias("id"),
         F.lit(ts).cast("long").alias("ts"),
@@ -163,7 +164,7 @@ def _update(spark: SparkSession, base: Path | str, options: dict[str, str], coun
 
 
 def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = None) -> list[str]:
-    """All rows in all columns, sorted; `_hoodie_file_name` is left out, since a rewrite changes it by nature.
+    """Returns all rows, sorted, with all columns except `_hoodie_file_name`, which every rewrite changes.
 
     `metadata` says whether the files are found by the metadata table, or by listing the folders.
     """
@@ -172,7 +173,7 @@ def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = N
 
 
 def in_order(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> list[str]:
-    """The rows as `snapshot` returns them, once it is asserted that none is misplaced or there twice."""
+    """Returns the rows of `snapshot` after it has asserted that none is misplaced or duplicate."""
     found = _rows(spark, base)
     assert _misplaced(spark, found, num_buckets, hash_fields) == 0
     assert _duplicates(found) == 0
@@ -180,7 +181,7 @@ def in_order(spark: SparkSession, base: Path | str, num_buckets: int, hash_field
 
 
 def misplaced(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> int:
-    """Rows whose bucket, by Hudi's own `BucketIdentifier` in the JVM, is not their file's."""
+    """Returns the rows whose bucket by Hudi's own `BucketIdentifier` differs from the bucket of their file."""
     return _misplaced(spark, _rows(spark, base), num_buckets, hash_fields)
 
 
@@ -200,7 +201,7 @@ _META = ("_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name")
 def _rows(
     spark: SparkSession, base: Path | str, options: dict[str, str] | None = None
 ) -> list[tuple[str, str, str, str]]:
-    """Each row with its partition path, record key and file name."""
+    """Returns partition path, record key and file name of each row."""
     frame = spark.read.format("hudi").options(**options or {}).load(str(base))
     columns = sorted(column for column in frame.columns if column != "_hoodie_file_name")
     found = frame.select(*columns, *(F.col(name).alias(f"its{name}") for name in _META)).collect()
@@ -219,9 +220,9 @@ def _duplicates(found: list[tuple[str, str, str, str]]) -> int:
 
 
 def left_behind(base: Path) -> list[str]:
-    """Files that belong to no completed instant: data files, markers, hashing configs; and a lock."""
+    """Returns the data files, markers and hashing configs that belong to no completed instant, and a lock file."""
     timeline = base / ".hoodie" / "timeline"
-    # Before table version 8 the names of completed instants have no completion time, and another folder.
+    # Before table version 8 completed instants lie in another folder, and their names have no completion time.
     states = (path.name for path in (timeline if timeline.exists() else base / ".hoodie").iterdir())
     completed = {re.split("[_.]", name)[0] for name in states if not name.endswith((".requested", ".inflight"))}
     data = [path for path in base.rglob("*.parquet") if ".hoodie" not in path.relative_to(base).parts]

@@ -1,4 +1,4 @@
-"""The Airflow provider, in a real Airflow with its own database, against a real service."""
+"""Tests the Airflow provider in a real Airflow with its own database, with a real service."""
 
 from __future__ import annotations
 

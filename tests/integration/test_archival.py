@@ -1,4 +1,5 @@
-"""The timeline is shortened, no row changes, and whatever still needs an instant keeps it there and is named."""
+"""Archival shortens the timeline and changes no row; the result names each instant that is still needed, and its
+user."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMMITS = 6
-# The metadata table of these is compacted once, in between.
+# The metadata table of these tables is compacted once, in between.
 COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "4"}
 SHAPES = [
     pytest.param({"table_type": "MERGE_ON_READ", "version": 9}, id="mor-9", marks=pytest.mark.exhaustive),
@@ -46,7 +47,7 @@ def limits(details: Any) -> set[str]:
 
 
 def commits(spark: SparkSession, base: Path) -> list[str]:
-    """In the order in which they began, which is the order of the timeline."""
+    """Returns the commits in the order of their beginning, which is the order of the timeline."""
     return sorted(each.write.instant for each in hudi_table(spark, base, INDEX).commits())
 
 

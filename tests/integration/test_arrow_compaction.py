@@ -1,4 +1,5 @@
-"""Arrow compacts a table as Hudi's own executor compacts its copy; what is not proved is left to that, or refused."""
+"""Arrow compacts a table with the same result as Hudi's own executor; slices for which this is not proved are compacted
+by Hudi or refused."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ DELETE = {"hoodie.datasource.write.operation": "delete"}
 
 
 def written(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
-    """300 rows; 200 of them updated and 100 new ones, 10 deleted, 20 updated once more, 5 of which had been deleted."""
+    """Writes 300 rows; then 200 updates and 100 new rows, 10 deletes, and 20 more updates, 5 of which are of deleted
+    rows."""
     options = tables.write_table(spark, base, count=300, **shape)
     tables.upsert(tables.rows(spark, 100, 400, ts=2), base, options)
     tables.upsert(tables.rows(spark, 50, 60, ts=3), base, options | DELETE)
@@ -78,7 +80,7 @@ def test_rows_files_and_statistics_are_those_of_hudis_own_compaction(
     assert rows_by_hudi_rs(arrow.base) == rows_by_spark(spark, arrow.base)
     assert arrow.result.details["proof"]["left_out"] == []
 
-    # A writer goes on, another compaction too, and the audit finds nothing.
+    # A writer continues, another compaction succeeds, and the audit finds nothing.
     for each in (hudi, arrow):
         tables.upsert(tables.rows(spark, 0, 420, ts=9).where("city % 3 = 0"), each.base, options)
     assert _data(spark, arrow.base) == _data(spark, hudi.base)
@@ -91,7 +93,7 @@ def test_rows_files_and_statistics_are_those_of_hudis_own_compaction(
 
 
 def _data(spark: SparkSession, base: Path) -> list[str]:
-    """All rows without the columns that depend on the time of the last write."""
+    """Returns all rows without the columns that depend on the time of the last write."""
     frame = spark.read.format("hudi").load(str(base))
     return sorted(str(row) for row in frame.select(*(name for name in frame.columns if name[:1] != "_")).collect())
 
@@ -246,7 +248,7 @@ def test_a_slice_that_only_hudi_can_merge_makes_hudi_execute_the_whole_plan(
     assert (how["engine"], {each["type"] for each in how["reasons"]}) == ("hudi", {"merge-not-proved"})
     assert tables.snapshot(spark, base) == before
     assert tables.left_behind(base) == []
-    # One file for each file group: those of our tasks are gone.
+    # Each file group has one file: the files of our tasks were deleted.
     files = [path.name[:38] + path.parent.name for path in base.glob(f"*/*_{how['instant']}.parquet")]
     assert len(files) == len(set(files)) == 12
 
@@ -315,8 +317,8 @@ def test_a_task_whose_process_dies_is_done_again_and_leaves_nothing(spark: Spark
 
 
 def workers() -> list[int]:
-    """The Python processes that run tasks of this session: children of Spark's daemon, and of the server that forks
-    those near the driver."""
+    """Returns the Python processes that run tasks of this session: children of Spark's daemon, and of the server that
+    forks processes near the driver."""
     mine = process_tree.tree()
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in mine}
     daemons = {pid for pid, command in commands.items() if b"pyspark.daemon" in command or b"forkserver" in command}

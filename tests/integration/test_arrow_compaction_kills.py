@@ -1,6 +1,7 @@
-"""SIGKILL of the worker process wherever an Arrow compaction can be interrupted: nothing is lost, doubled or left.
+"""After a SIGKILL of the worker process at any step of an Arrow compaction, no row is lost or duplicate, and no file is
+left.
 
-The frame is that of `test_kills`: the process that dies is a real one (see `victim.py`).
+The killed process is a real one, as in `test_kills` (see `victim.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ INDEX = BucketIndex(BUCKETS, ("id",))
 
 
 def kills(version: int, rng: random.Random) -> list[tuple[Point, str]]:
-    """Where the process dies, and who comes first afterwards."""
+    """Yields the steps at which the process is killed, and who runs first afterwards."""
     files, markers = "2026-01-0?/*.parquet", ".hoodie/.temp/*/*/*.marker.MERGE"
     return [
         (before("the compaction"), "writer"),
@@ -78,11 +79,11 @@ def test_whenever_a_compaction_is_killed_nothing_is_lost_doubled_or_left(
         assert death.result is None, (point, death)
         scene.read("after the death")
         was_completed = bool(death.stored) and death.stored[-1] in completed(scene.base)
-        # The dead one's lock would keep the writer out.
+        # The lock of the killed process would stop the writer.
         if then == "writer" and not (scene.base / ".hoodie" / "lock").exists():
             scene.write()
         begun = {path.name for path in (scene.base / ".hoodie" / ".heartbeat").glob("[0-9]*")} & pending(scene.base)
-        # The worker died before it could say that the plan is its own, so that is anybody's, and its heartbeat counts.
+        # The worker died before it could report the plan as its own, so the plan's heartbeat decides.
         for plan in begun - set(death.stored):
             with pytest.raises(PlanTakenError, match=plan):
                 scene.compact(job, ())
@@ -98,7 +99,7 @@ def test_whenever_a_compaction_is_killed_nothing_is_lost_doubled_or_left(
 
 
 class Scene:
-    """One table, its writer, and what must be in it."""
+    """One table, its writer, and the expected rows."""
 
     def __init__(self, spark: SparkSession, base: Path, version: int) -> None:
         self.spark, self.base = spark, base
@@ -108,7 +109,7 @@ class Scene:
         self.batch = 0
 
     def write(self) -> None:
-        """Half of the rows in a new version, and some new ones."""
+        """Writes new versions of half of the rows, and some new rows."""
         first, last = (0, FIRST_ROWS) if not self.rows else (len(self.rows) // 2, len(self.rows) + NEW_ROWS)
         frame = tables.rows(self.spark, first, last, ts=self.batch, partitions=PARTITIONS)
         tables.upsert(frame, self.base, self.options)
@@ -122,7 +123,7 @@ class Scene:
         return dict(result.details)
 
     def read(self, when: str) -> None:
-        """What a reader sees that shares no code with Hudi's writers or ours."""
+        """Returns the rows by a reader that shares no code with Hudi's writers or ours."""
         found = pa.Table.from_batches(HudiRsTable(str(self.base)).read()).select(["id", "ts", "fare"]).to_pylist()
         assert sorted((row["id"], row["ts"]) for row in found) == sorted(self.rows.items()), when
         assert all(row["fare"] == int(row["id"][1:]) * 2.5 + row["ts"] for row in found), when

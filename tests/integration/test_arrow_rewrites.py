@@ -71,7 +71,7 @@ def test_files_are_those_of_rows_that_hudi_merges(
     assert digest == our_digest
     require_same_newest_files(theirs, ours)
 
-    # Not only the new files: what readers and a writer with the old options make of them.
+    # The test also covers readers of the new files, and a writer with the old options.
     assert proved(spark, ours, buckets) == before
     assert rows_by_hudi_rs(ours) == rows_by_spark(spark, ours)
     for copy in (theirs, ours):
@@ -115,7 +115,7 @@ def test_a_table_whose_merge_is_not_proved_is_read_by_hudi_or_refused(
     base = tmp_path / "orders"
     payload = {"hoodie.datasource.write.payload.class": _PARTIAL_UPDATES}
     options = tables.write_table(spark, base, count=60, **payload)
-    # Columns that the newer row lacks stay as they are.
+    # Columns that the newer row lacks keep their values.
     tables.upsert(tables.rows(spark, 0, 30, ts=2).withColumn("region", F.lit(None).cast("string")), base, options)
     before = tables.snapshot(spark, base)
     with pytest.raises(RefusedError) as refused:
@@ -141,7 +141,7 @@ def test_slices_of_logs_alone_and_slices_without_any_row_left_are_expanded(
     details = run_job(spark, base, "bucket_expansion", {"factor": 2, "engine": "arrow"}, index=INDEX).details
     assert (details["merged"]["hudi"], details["rows"]) == (0, len(before))
     assert tables.in_order(spark, base, 8) == before
-    # All children are there, those without rows as well.
+    # All child buckets have files, also those without rows.
     assert len(newest_files(base)) == details["files_written"]
     tables.upsert(tables.rows(spark, 0, 70, ts=9), base, options)
     assert len(tables.in_order(spark, base, 8)) == 70
@@ -164,7 +164,7 @@ def test_composite_keys_with_logs_are_split_by_their_hash_fields(spark: SparkSes
 def test_logs_whose_write_completes_during_the_rewrite_are_merged_in_the_next_round(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
-    """Before version 8 its logs are files of their slices already when the job lists them."""
+    """Before version 8 the logs of the write already belong to their slices when the job lists the files."""
     base = tmp_path / "orders"
     shape: dict[str, Any] = {"version": version, "metadata": False, "partitioned": False}
     options = tables.write_table(spark, base, count=60, copied=False, **shape)

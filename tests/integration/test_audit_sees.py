@@ -1,4 +1,4 @@
-"""An audit sees what the faults of runners and writers leave in a table, though each reader may read it without an
+"""An audit finds the damage that faults of runners and writers cause, even if all readers read the table without an
 error; and it finds nothing in healthy tables."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EACH_COMMIT = {"hoodie.clustering.async.max.commits": "1", "hoodie.clustering.pl
 
 
 def found(spark: SparkSession, base: Path, *, rows: bool = False, index: Any = None) -> dict[str, str]:
-    """The types of what an audit finds, with what it says; all checks were made."""
+    """Returns types and texts of an audit's findings, after it has asserted that all checks were made."""
     details = run_job(spark, base, "audit", {"rows": rows}, index=index).details
     assert details["unchecked"] == []
     assert details["clean"] == (not details["findings"]), details
@@ -41,21 +41,21 @@ def found(spark: SparkSession, base: Path, *, rows: bool = False, index: Any = N
 
 
 class Runner:
-    """A runner of Hudi's clustering that has loaded the timeline; it goes on with what it saw."""
+    """A runner of Hudi's clustering that has loaded the timeline and continues with this state."""
 
     def __init__(self, spark: SparkSession, base: Path) -> None:
         self.table = hudi_table(spark, base, None)
         self.client = WriteClient(self.table, UNDER_OUR_LOCK, EACH_COMMIT)
 
     def look(self) -> None:
-        """Takes the table as it is now, for whatever it does later."""
+        """Loads the current state of the table for later steps."""
         self.table.reload()
         jvm = self.table.jvm
         self.seen = jvm.hudi.table.HoodieSparkTable.create(self.client._config, jvm.engine_context, self.table.meta)
         self.seen.getMetaClient().getActiveTimeline().countInstants()
 
     def execute(self, instant: str) -> Any:
-        """Writes the files of the plan; returns what Hudi has begun."""
+        """Writes the files of the plan, and returns Hudi's metadata of the execution."""
         begun = self.client.clusterings.begin(instant)
         self.client.clusterings.execute(begun)
         return begun
@@ -65,7 +65,8 @@ class Runner:
         self.table.jvm.call_hidden(services, "commitClustering", begun, self.seen, instant)
 
     def roll_back(self, instant: str, *, by_markers: bool) -> None:
-        """Rolls back as a writer does with what it has seen pending (`HoodieTable.rollbackInflightClustering`)."""
+        """Rolls back as a writer does with a clustering that it has seen pending
+        (`HoodieTable.rollbackInflightClustering`)."""
         context = self.table.jvm.engine_context
         pending = self.table.jvm.items(self.seen.getMetaClient().getActiveTimeline().getInstantsAsStream())
         (inflight,) = [item for item in pending if item.requestedTime() == instant]
@@ -75,7 +76,8 @@ class Runner:
 
 
 def small_files(spark: SparkSession, base: Path, **shape: Any) -> str:
-    """A table without a bucket index whose small files a pending plan clusters; returns its instant."""
+    """Writes a table without a bucket index whose small files a pending plan clusters, and returns the plan's
+    instant."""
     tables.write_table(spark, base, count=200, updates=1, num_buckets=None, **shape)
     with WriteClient(hudi_table(spark, base, None), UNDER_OUR_LOCK, EACH_COMMIT) as client:
         instant = schedule_clustering(client)
@@ -84,7 +86,7 @@ def small_files(spark: SparkSession, base: Path, **shape: Any) -> str:
 
 
 def forget_inflight(base: Path, instant: str) -> None:
-    """Shows the plan as a runner sees it that begins at the same moment as another one."""
+    """Shows the plan as requested, which a runner sees that begins at the same time as another one."""
     for path in [
         *(base / ".hoodie").glob(f"*{instant}*inflight*"),
         *(base / ".hoodie").glob(f"*/*{instant}*inflight*"),
@@ -139,7 +141,7 @@ def test_a_plan_that_two_runners_have_completed(spark: SparkSession, tmp_path: P
 
     seen = found(spark, base)
     assert seen["files-without-commit"].count(f"_{instant}.parquet") == 3
-    # Before version 8 the later completion is in the place of the earlier one.
+    # Before version 8 the later completion replaces the earlier one.
     assert seen.get("instant-completed-twice") == (f"{instant} (2 times)" if version == 9 else None)
 
 
@@ -157,7 +159,7 @@ def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: Spar
 
     gone = {each["type"]: each["detail"] for each in details["findings"]}["commit-files-gone"]
     assert gone.count(f" of {instant}") == 3
-    # No reader can read it.
+    # No reader can read this table.
     assert [each["check"] for each in details["unchecked"]] == ["rows"]
     assert not details["clean"]
 
@@ -166,7 +168,7 @@ def test_a_completed_plan_whose_files_another_runner_has_rolled_back(spark: Spar
 def test_files_whose_replacement_was_archived_before_their_writer_are_not_missed(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
-    """The writer began after the clustering and ended before it, and its files are cleaned."""
+    """The writer began after the clustering and completed before it, and its files were cleaned."""
     base = tmp_path / "trips"
     shape: dict[str, Any] = {"partitioned": False, "metadata": False, "table_type": table_type}
     options = tables.write_table(spark, base, count=60, **shape)
@@ -221,10 +223,10 @@ def test_a_base_file_with_other_rows_than_its_commit_says(spark: SparkSession, t
 
 
 def test_instants_of_a_writer_in_another_time_zone(spark: SparkSession, tmp_path: Path) -> None:
-    """Moves its names on the timeline; the storage's times stay as they are."""
+    """The test renames the instants on the timeline; the storage's times remain unchanged."""
     base = tmp_path / "trips"
     tables.write_table(spark, base, count=200, updates=4, partitioned=False)
-    time.sleep(2.5)  # Else it may be that both were at work at once.
+    time.sleep(2.5)  # Otherwise both could have been running concurrently.
     tables.upsert(tables.rows(spark, 0, 9, ts=9), base, tables.writer_options(base, partitioned=False))
     assert "instants-out-of-order" not in found(spark, base, index=INDEX)
     timeline = base / ".hoodie" / "timeline"

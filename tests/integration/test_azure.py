@@ -1,4 +1,4 @@
-"""A table on Azure's storage that the service watches, on an emulator that has no part in `test_azure_dfs`: Azurite."""
+"""The service polls a table on Azure's storage, emulated by Azurite, which `test_azure_dfs` does not use."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_folder_is_one_whether_a_blob_says_so_or_not(server: Server) -> None:
         ("marked", True),
         ("marked/file", False),
         ("top", False),
-        # Only a request of its own would tell.
+        # The service would need another request to see this.
         ("empty", False),
     }
     assert sorted(entry.path for entry in seen.list()) == ["a b", "empty", "marked", "top"]
@@ -91,7 +91,7 @@ def test_a_table_is_watched_as_on_a_disk(server: Server, spark: SparkSession, tm
     open_storage(base, server.options).names(".hoodie/timeline")
     [listing] = server.requests()[asked:]
     assert listing.startswith("GET /devstoreaccount1/lake?comp=list")
-    # A commit that comes later is seen as well.
+    # A later commit is seen as well.
     tables.upsert(tables.rows(spark, 0, 10, ts=9), local, options)
     uploaded()
     slices = []
@@ -104,7 +104,7 @@ def test_a_table_is_watched_as_on_a_disk(server: Server, spark: SparkSession, tm
 
 
 def test_what_hadoops_client_asks_is_nothing_that_the_emulator_knows(server: Server, spark: SparkSession) -> None:
-    """Else Hudi could be tried here as well, and the stand-in of `azure_dfs` could go."""
+    """If this test fails, Hudi can be tested here as well, and the stand-in of `azure_dfs` can be removed."""
     java: Any = spark._jvm
     conf = java.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())  # type: ignore[attr-defined]
     for name, value in {**server.options, "fs.azure.io.retry.max.retries": "0"}.items():

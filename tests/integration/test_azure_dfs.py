@@ -1,4 +1,4 @@
-"""A table on Azure (our stand-in for its storage, Hadoop's `abfss`): served like one on a disk."""
+"""Jobs work on a table on Azure (our stand-in for its storage, with Hadoop's `abfss`) as on a local table."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def on_azure(spark: SparkSession, server: Server) -> Iterator[SparkSession]:
-    """The session with the storage's options in Hadoop's configuration, where the worker has them."""
+    """The session with the storage's options in Hadoop's configuration, as in a worker."""
     with azure_dfs.trusted(spark, server):
         yield spark
 
 
 @pytest.fixture
 def lock(tmp_path: Path) -> TableLock:
-    """Hudi makes no use of what Azure creates atomically; a disk it trusts."""
+    """Hudi does not rely on Azure's atomic creation of files for its filesystem lock, but it does on a disk's."""
     return TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
 
 
@@ -87,7 +87,7 @@ def test_a_table_on_azure_is_served(on_azure: SparkSession, server: Server, lock
     before = tables.snapshot(spark, base)
     assert len(before) == 200
 
-    # What the service sees of it, by the same options.
+    # The service reads the table by the same options.
     found = examine(f"{base}/", allowed_roots=(ROOT,), claimed=None, storage_options=server.options)
     assert (found.base_path, found.index) == (base, INDEX)
 
@@ -108,7 +108,8 @@ def test_a_table_on_azure_is_served(on_azure: SparkSession, server: Server, lock
 
 
 def _require_whole_instants(server: Server) -> None:
-    """No completed instant was there before its content was: `resource=file` would have created an empty one."""
+    """Asserts that no completed instant existed before its content: `resource=file` would have created an empty
+    file."""
     made = [line for line in server.requests() if line.startswith("PUT ") and _COMPLETED.search(line)]
     assert made
     assert not [line for line in made if "resource=" in line]
@@ -117,7 +118,8 @@ def _require_whole_instants(server: Server) -> None:
 def _housekeeping(
     spark: SparkSession, server: Server, base: str, options: dict[str, str], lock: TableLock
 ) -> list[str]:
-    """The other services after a writer that still says 2 buckets, and leaves logs. Returns the rows."""
+    """Runs the other services after a writer that still has 2 buckets in its options and leaves logs. Returns the
+    rows."""
     tables.upsert(rows(spark, 100, 300, ts=7), base, options)
     before = tables.in_order(spark, base, 4)
     assert len(before) == 300
@@ -140,7 +142,7 @@ def _housekeeping(
     assert tables.in_order(spark, base, 4) == before
     assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
 
-    # In a table whose last commit is a replacement, an empty one would mean twice the rows.
+    # In a table whose last commit is a replacement, an empty instant would duplicate the rows.
     again = run_job(spark, base, "bucket_expansion", {"factor": 3}, index=INDEX, lock=lock)
     [instant] = [name for name in _names(server, base) if name.startswith(f".hoodie/timeline/{again.instants[0]}_")]
     path = f"lake/{base.removeprefix(ROOT)[1:]}/{instant}"
@@ -250,7 +252,7 @@ def test_what_stands_in_the_way_on_azure_is_said_in_the_dry_run(
     assert refusals(lock) == []
     assert [kind for kind, _ in refusals(TableLock())] == ["lock-not-atomic"]
     assert refusals(lock, account_keyprovider="org.apache.hadoop.fs.azurebfs.services.SimpleKeyProvider") == []
-    # Hadoop finds the same out by itself, with one more request.
+    # Hadoop detects the same with one more request.
     assert refusals(lock, account_hns_enabled="false") == [
         ("storage-not-supported", f"the storage account of {base} has no hierarchical namespace")
     ]

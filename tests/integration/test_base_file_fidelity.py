@@ -1,4 +1,4 @@
-"""A rewritten base file is like its input but for its rows: codec, footers, statistics, schema."""
+"""A rewritten base file has the same codec, footers, statistics and schema as its input."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_hudi_finds_every_key_in_the_filters_of_an_expansion_if_the_input_had_an
 
 
 def schema_entries(path: Path) -> dict[bytes, bytes]:
-    """The footer's entries but for those of the file's own keys."""
+    """Returns the footer's entries except those about the file's own keys."""
     entries = pq.read_metadata(path).metadata
     found = {key: value for key, value in entries.items() if b"bloom" not in key and b"record_key" not in key}
     assert found
@@ -157,7 +157,7 @@ def test_slices_with_logs_follow_their_base_file_and_those_of_logs_alone_another
 ) -> None:
     base = tmp_path / "trips"
     more = {"hoodie.parquet.compression.codec": "snappy", "hoodie.bloom.index.filter.type": "SIMPLE"}
-    # Without a metadata table the listing is the truth, so that files can be taken away.
+    # Without a metadata table the listing determines the files, so that files can be removed.
     tables.write_table(spark, base, count=300, updates=1, metadata=False, **more)
     for path in base.glob("2026-01-02/*.parquet"):
         path.unlink()
@@ -220,7 +220,7 @@ def test_queries_that_skip_files_by_column_statistics_find_the_same_rows(
     before = found()
     assert {text: before[text] for text in FILTERS} == {text: truth[text] for text in FILTERS}
     if table_type == "MERGE_ON_READ":
-        # Logs have statistics of all values; so it is a compaction by Hudi itself that we must not be worse than.
+        # Logs have statistics of all values, so the expected result is that of Hudi's own compaction.
         twin = tmp_path / "twin"
         shutil.copytree(base, twin)
         run_job(spark, twin, "compaction")
@@ -243,7 +243,8 @@ def test_a_table_whose_schema_grew_is_expanded(spark: SparkSession, tmp_path: Pa
     options = tables.writer_options(base, table_type=table_type)
     old = tables.rows(spark, 0, 600).select("id", "ts", "dt", "city", "fare")
     tables.upsert(old, base, options)
-    # A column more, and one that is wider; in one partition, so that old files stay as they are elsewhere.
+    # The new schema has one more column and one wider type; only one partition is written, so old files remain in
+    # others.
     new = (
         tables.rows(spark, 300, 900, ts=2)
         .where("dt = '2026-01-01'")

@@ -1,4 +1,4 @@
-"""The benchmarks whose figures stand in the documents still run: each checks the rows of its tables by itself."""
+"""The benchmarks whose figures are in the documents still run; each one checks the rows of its tables."""
 
 from __future__ import annotations
 

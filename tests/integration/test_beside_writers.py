@@ -1,4 +1,4 @@
-"""Replacing file groups while writers are at work: no batch of theirs fails, and no row is lost or misplaced."""
+"""Jobs replace file groups while writers run: no batch of the writers fails, and no row is lost or misplaced."""
 
 from __future__ import annotations
 
@@ -187,7 +187,8 @@ def test_clustering_does_again_or_leaves_out_what_writers_changed_meanwhile(
     def writer_commits() -> None:
         tables.upsert(tables.rows(spark, 0, 600, ts=5).where("dt = '2026-01-01'"), base, options)
 
-    # Without any time under the lock, what changes is done again before it, once; after that it is left out.
+    # Without any time under the lock the job rewrites changed file groups once before it takes the lock; those that
+    # change again are left out.
     context = At(WAITING, writer_commits, ("catching up", writer_commits))
     result = run_job(spark, base, "clustering", {"sort_by": ["city"], "lock_seconds": lock_seconds}, context=context)
 

@@ -1,4 +1,4 @@
-"""Compactions of a part of a table: bounded by bytes and by partitions, until nothing is left."""
+"""Tests compactions of a part of a table, bounded by bytes and by partitions, until no logs are left."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTITIONS = ("2026-01-01", "2026-01-02", "2026-01-03")
 
 
 def _due(spark: SparkSession, base: Path) -> dict[str, list[int]]:
-    """Partition -> bytes of each file group with logs, those with the most bytes of logs first."""
+    """Returns the bytes of each file group with logs by partition, those with the most bytes of logs first."""
     slices = [item for item in hudi_table(spark, base, INDEX).file_slices() if item.log_files]
     ordered = sorted(slices, key=lambda item: item.log_bytes, reverse=True)
     return {
@@ -56,7 +56,7 @@ def test_bounded_compactions_in_a_row_reach_a_compacted_table(spark: SparkSessio
     assert {name: planned[name] for name in foreseen} == {name: first.details[name] for name in foreseen}
     assert _due(spark, base) == {**due, "2026-01-03": newest[2:]}
 
-    # What is left of that partition, and the whole of the others.
+    # The plan has the rest of that partition, and the other partitions completely.
     last = run_job(spark, base, "compaction", {"limit_bytes": 10**9})
     assert last.details["left"] == {"file_groups": 0, "bytes": 0, "plans": []}
     assert _due(spark, base) == {}
@@ -73,7 +73,7 @@ def test_a_number_of_file_groups_bounds_each_job(spark: SparkSession, tmp_path: 
     planned = run_job(spark, base, "compaction", params, dry_run=True).details
     first = run_job(spark, base, "compaction", params).details
 
-    # The newest partition whole; of the next one nothing, since it does not fit whole.
+    # The plan has the newest partition completely, and nothing of the next one, which does not fit completely.
     assert first["file_groups"] == planned["file_groups"] == 4
     assert first["left"] == planned["left"]
     assert list(_due(spark, base)) == ["2026-01-01", "2026-01-02"]
@@ -116,7 +116,7 @@ def test_some_partitions_are_compacted_and_the_others_by_the_next_job(spark: Spa
     result = run_job(spark, base, "compaction", {"partitions": ["2026-01-02", {"prefix": "2026-01-01"}]})
     assert result.details["bytes"] == sum(due["2026-01-01"]) + sum(due["2026-01-02"])
     assert list(_due(spark, base)) == ["2026-01-03"]
-    # Nothing was written since, and yet the rest is found.
+    # The rest is found even though nothing was written since.
     assert len(run_job(spark, base, "compaction").instants) == 1
     assert _due(spark, base) == {}
     assert tables.snapshot(spark, base) == before

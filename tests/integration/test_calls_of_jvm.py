@@ -1,4 +1,4 @@
-"""What a job saves in calls of the JVM: it reads no commit twice, and all that it drops is removed by few calls."""
+"""A job makes few calls of the JVM: it reads no commit twice, and frees its objects in few calls."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any
 
+from jobs.hudi.client import WriteClient
+from jobs.hudi.jvm import Jvm
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.protocol.writers import dead_writes
 from tests.integration import tables
 from tests.integration.run import hudi_table, run_job
 from tests.integration.tables import INDEX
@@ -37,6 +41,36 @@ def test_an_open_table_sees_what_others_do_to_its_timeline(spark: SparkSession, 
     shutil.copytree(other, base)
     (found,) = table.commits()
     assert sum(found.rows.values()) == 40
+
+
+def test_options_that_no_file_system_reads_are_not_copied_about(spark: SparkSession) -> None:
+    hudi = Jvm(spark)
+    options = hudi.java.org.apache.hadoop.conf.Configuration(hudi.hadoop_conf)
+    options.addResource("yarn-default.xml")
+    options.addResource("mapred-default.xml")
+    options.set("yarn.resourcemanager.principal", "rm/_HOST@HERE")
+    assert options.get("yarn.acl.enable")
+    before = int(options.size())
+    hudi.reads.slim(options)
+    assert options.get("yarn.acl.enable") is None
+    assert options.get("yarn.resourcemanager.principal") == "rm/_HOST@HERE"
+    assert options.get("fs.file.impl") == hudi.hadoop_conf.get("fs.file.impl")
+    assert options.size() < before / 2
+    copied = hudi.java.org.apache.hadoop.conf.Configuration(options)
+    assert copied.get("io.file.buffer.size") == hudi.hadoop_conf.get("io.file.buffer.size")
+    # The session's own options are slim as well.
+    assert hudi.storage_conf().unwrap().get("yarn.acl.enable") is None
+    assert hudi.engine_context.getStorageConf().unwrap().get("yarn.acl.enable") is None
+
+
+def test_hudis_client_is_opened_when_it_is_needed(spark: SparkSession, tmp_path: Path) -> None:
+    tables.write_table(spark, tmp_path / "trips", count=30, partitioned=False)
+    table = hudi_table(spark, tmp_path / "trips", INDEX)
+    with WriteClient(table, UNDER_OUR_LOCK) as client:
+        assert dead_writes(table, client) == []
+        assert "_client" not in vars(client)
+        assert client.new_instant() > table.instants()[-1].requested
+        assert "_client" in vars(client)
 
 
 def test_objects_that_python_drops_leave_the_map_of_py4j(

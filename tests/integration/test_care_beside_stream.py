@@ -1,4 +1,4 @@
-"""The services that look after a table, while a structured stream writes it: no row is lost, old or there twice."""
+"""Services maintain a table while a structured stream writes it: no row is lost, old or duplicate."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_bounded_compactions_archival_and_rollbacks_beside_a_stream(
     assert streaming_sink.differences(spark, base) == (streaming_sink.KEYS, [])
     proved(spark, base, 4)
 
-    # The stream goes on with the number of buckets of its options.
+    # The stream continues with the number of buckets in its options.
     run_job(spark, base, "bucket_expansion", {"factor": 2, "settle_seconds": 0}, writers_stopped=True)
     with streaming_sink.running(spark, folder, base, options, batches=3):
         pass
@@ -77,7 +77,7 @@ def _dead_write_rolled_back(spark: SparkSession, base: Path) -> str:
 
 
 def _refused(spark: SparkSession, base: Path) -> set[str]:
-    """Why the latest commit is not rolled back, as soon as it is not."""
+    """Rolls the latest commit back until the job refuses it, and returns the reason."""
     while True:
         try:
             run_job(spark, base, "rollback", {"instant": _last(spark, base), "table_name": "test"})

@@ -1,4 +1,4 @@
-"""The services that look after a table's files and timeline, on S3 (moto's server, Hadoop's s3a)."""
+"""Tests the services that maintain a table's files and timeline on S3 (moto's server, Hadoop's s3a)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_all_of_them_keep_the_rows_and_leave_nothing(
     on_s3: SparkSession, server: s3.Server, tmp_path: Path, table_type: str, version: int
 ) -> None:
     spark, base = on_s3, f"s3a://lake/{table_type.lower()}{version}"
-    # S3 has no atomic creation for Hudi's filesystem lock, but a disk has.
+    # Hudi's filesystem lock needs atomic creation, which a disk has, but not S3.
     lock = TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
     job = partial(run_job, spark, base, index=INDEX, lock=lock)
     options = tables.writer_options(base, table_type=table_type, version=version, num_buckets=2, **lock.options)
@@ -54,7 +54,7 @@ def test_all_of_them_keep_the_rows_and_leave_nothing(
         assert (details["findings"], details["unchecked"]) == ([], [])
 
     def upserted(last: int, ts: int) -> list[str]:
-        """Upserts by the writer with its options of the beginning."""
+        """Upserts rows by the writer with its original options."""
         tables.upsert(rows(spark, 0, last, ts), base, options)
         found = tables.in_order(spark, base, 2)
         assert len(found) == max(last, 200)
@@ -117,7 +117,8 @@ def test_all_of_them_keep_the_rows_and_leave_nothing(
 
 
 def _validated_and_rebuilt(job: Any, server: s3.Server, base: str) -> None:
-    """The metadata table; a copy of it of before a commit is found to be out of step, and built anew."""
+    """Validates the metadata table; then restores an older copy, which the job finds to be outdated, and rebuilds
+    it."""
     assert job("metadata_table").details["findings"] == []
     done = job("metadata_table", {"action": "rebuild"}, writers_stopped=True).details
     assert "files" in done["partitions"]

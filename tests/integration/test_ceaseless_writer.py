@@ -1,4 +1,4 @@
-"""Expansions and compactions beside a writer that never pauses: what Hudi acknowledged to it is there in the end."""
+"""Expansions and compactions beside a writer that never pauses lose none of its acknowledged batches."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside
         return result.details
 
     with ceaseless_writer.running(tmp_path, base, options) as ledger:
-        # The writer would have to be interrupted; so nothing is done, and nothing is left.
+        # The job would have to interrupt the writer, so it changes nothing and leaves no files.
         with pytest.raises(WritersActiveError):
             expand(on_active_writers="abort")
-        # The writer is in the middle of a batch, finds the conflict, and writes that batch again by itself.
+        # The writer finds the conflict in the middle of a batch, and writes that batch again.
         doubled = [expand(writers_retry_conflicts=True) for _ in range(2)]
         assert [line.error for line in ceaseless_writer.read(ledger) if line.error] == [], doubled
         fenced = expand(on_active_writers="fence", writers_retry_conflicts=True)
@@ -53,7 +53,7 @@ def test_the_table_equals_what_the_writer_was_told_whatever_expansions_do_beside
     assert any(each["arrow"] for each in merged) is (table_type == "MERGE_ON_READ")
     assert not any(each["hudi"] for each in merged), merged
     lines = ceaseless_writer.read(ledger)
-    # Whoever was fenced may have been told so.
+    # A fenced writer may have seen an error.
     assert len([line for line in lines if line.error]) <= len(fenced["fenced"])
     assert ceaseless_writer.found(spark, base) == ceaseless_writer.expected(lines)
     assert tables.misplaced(spark, base, 16) == 0

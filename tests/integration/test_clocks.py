@@ -1,4 +1,4 @@
-"""Writers whose clock or zone is not the worker's: our instants lie in their frame, and no row is lost."""
+"""Our instants follow the clock of writers whose clock or zone differs from the worker's, and no row is lost."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from py4j.java_gateway import get_java_class
 from jobs.errors import ClocksDisagreeError
 from jobs.format.clock_frame import LATE_START, utc_now
 from jobs.format.instants import wall_clock
+from jobs.hudi.instant_generators import instant_generators
+from jobs.hudi.jvm import Jvm
 from tests.integration import tables
 from tests.integration.old_writer import OldWriter
 from tests.integration.run import hudi_table, run_job
@@ -43,7 +45,7 @@ def clock_of(spark: SparkSession, zone: str) -> Iterator[None]:
     last.setAccessible(True)
     try:
         zones.setDefault(zones.getTimeZone(zone))
-        # A process of its own would not know the instants of this one.
+        # Another process would not know the instants of this one.
         last.get(None).set("0")
         yield
     finally:
@@ -52,7 +54,7 @@ def clock_of(spark: SparkSession, zone: str) -> Iterator[None]:
 
 
 class Writer:
-    """A writer in a zone, and what its rows should be."""
+    """A writer in a zone, and its expected rows."""
 
     def __init__(self, spark: SparkSession, base: Path, zone: str, **shape: Any) -> None:
         self._spark, self._base, self._zone = spark, base, zone
@@ -75,7 +77,7 @@ class Writer:
 
 
 def cared_for(spark: SparkSession, base: Path, writer: Writer, rounds: int = 1) -> list[str]:
-    """Compactions (or clusterings) between the batches of a writer, and cleanings; returns their instants."""
+    """Runs compactions (or clusterings) and cleanings between the batches of a writer, and returns their instants."""
     instants: list[str] = []
     is_merge_on_read = hudi_table(spark, base, INDEX).is_merge_on_read
     for number in range(rounds):
@@ -155,6 +157,26 @@ def test_tables_of_two_zones_are_cared_for_at_once(spark: SparkSession, tmp_path
             writer.check()
 
 
+def test_clocks_that_nobody_has_measured_are_waited_for_as_hudi_does(spark: SparkSession) -> None:
+    jvm = Jvm(spark)
+    generators = instant_generators(jvm)
+    clock, _ = generators.take(jvm, "/no/table", "/no/table", 5000)
+    try:
+        for is_known, least, most in ((False, 0.2, 60.0), (True, 0.0, 0.2)):
+            clock.know(is_known, 0, 0, 0)
+            quickest = min(_seconds_of_instant(clock) for _ in range(5))
+            assert least <= quickest < most
+    finally:
+        generators.give_back("/no/table", "/no/table")
+
+
+def _seconds_of_instant(clock: Any) -> float:
+    begun = time.monotonic()
+    while clock.generateTime(True) > 4_000_000_000_000:  # forgets the last one first
+        begun = time.monotonic()
+    return time.monotonic() - begun
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", [9, 6])
 def test_the_instants_of_a_copied_table_come_right_after_its_last_one(
@@ -193,7 +215,7 @@ def test_services_are_refused_while_the_clock_of_the_newest_write_is_behind(
     assert [refusal["type"] for refusal in plan["refusals"]] == ["clocks-disagree"]
     assert run_job(spark, base, "audit").error is None
 
-    # The writer has its own clock again, which is after all that is there.
+    # The writer has its own clock again, which is later than all instants.
     writer.write(0, 100)
     cared_for(spark, base, writer)
 
@@ -247,7 +269,7 @@ def test_a_clock_that_is_set_back_while_a_job_executes_keeps_it_from_its_commit(
 
         with pytest.raises(ClocksDisagreeError, match=r"that it was before|behind the last instant"):
             run_job(spark, base, kind, params, context=At(step, set_back), writers_retry_conflicts=True)
-        # What Hudi itself makes of such a write is not ours; the job has changed nothing of it.
+        # The result of such a write depends on Hudi alone; the job has not changed it.
         assert tables.snapshot(spark, base) == seen
         if version >= 8:
             assert_noticed(spark, base)
@@ -272,7 +294,8 @@ def test_a_clock_that_was_set_back_after_a_job_is_noticed(spark: SparkSession, t
 
 
 def assert_noticed(spark: SparkSession, base: Path) -> None:
-    """Before table version 8 that takes several commits, whose files appear as evenly as their instants."""
+    """Asserts that a poll reports the offset. Before table version 8 this needs several commits, whose files appear at
+    the same intervals as their instants."""
     findings = run_job(spark, base, "audit", {"rows": False}).details["findings"]
     assert "instants-out-of-order" in [each["type"] for each in findings]
     clock = hudi_table(spark, base, INDEX).clock

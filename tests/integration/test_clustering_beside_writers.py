@@ -1,4 +1,4 @@
-"""Clustering of tables without a bucket index, beside writers: nothing happens to them, and no row is lost."""
+"""Clustering of tables without a bucket index neither fails nor delays concurrent writers, and loses no row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UPDATES, _ROLLS_BACK = (
     "hoodie.clustering.updates.strategy",
     "hoodie.clustering.rollback.pending.replacecommit.on.conflict",
 )
-# What a writer does to a clustering that it has seen pending.
+# The ways in which a writer treats a clustering that it has seen pending.
 _WRITERS = {
     "rejects its own updates": {_UPDATES: f"{_STRATEGIES}.SparkRejectUpdateStrategy"},
     "allows its own updates": {_UPDATES: f"{_STRATEGIES}.SparkAllowUpdateStrategy"},
@@ -42,7 +42,7 @@ def _table(spark: SparkSession, base: Path, writer: str, kind: str, version: int
 
 
 def _in_order(spark: SparkSession, base: Path, *, newest: int, count: int) -> None:
-    """No row is lost, old or there twice, by the metadata table and by listing."""
+    """Asserts that no row is lost, old or duplicate, by the metadata table and by listing."""
     for metadata in (True, False):
         assert len(tables.snapshot(spark, base, metadata=metadata)) == count
     assert spark.read.format("hudi").load(str(base)).where(f"ts = {newest}").count() == count
@@ -72,7 +72,7 @@ def test_a_batch_that_begins_during_a_clustering_is_waited_for_and_kept(
     held.finish()
     assert done.details["rewritten_again"] + done.details["left_out"] > 0
     _in_order(spark, base, newest=5, count=350)
-    # The writer goes on with whatever it knows.
+    # The writer continues with its old state of the table.
     tables.upsert(tables.rows(spark, 0, 400, ts=6), base, options)
     _in_order(spark, base, newest=6, count=400)
 

@@ -1,4 +1,4 @@
-"""Clustering of tables without a bucket index, by whatever index their writers find their rows."""
+"""Tests clustering of tables without a bucket index, with each index that writers use to find rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INDEXES = {
 }
 
 
-# A table with all indexes at once is in `test_indexes`, in each run.
+# `test_indexes` tests a table with all indexes together in each run.
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("index", _INDEXES)
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

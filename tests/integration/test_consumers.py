@@ -1,4 +1,4 @@
-"""Cleaning keeps what a consumer needs to go on from the last commit that it has seen, whatever the policy says."""
+"""Cleaning keeps the files that a consumer needs to continue from its last commit, independently of the policy."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_consumer_that_is_behind_can_go_on_after_a_cleaning(spark: SparkSessio
     assert since(spark, base, seen) == news
     assert proved(spark, base, 4) == before
     if policy != "KEEP_LATEST_BY_HOURS":
-        # The same cleaning without it would have deleted files that it needs.
+        # Without the consumer the same cleaning would have deleted files that the consumer needs.
         assert run_job(spark, base, "cleaning", params).details["files_deleted"] > 0
         assert proved(spark, base, 4) == before
     tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)

@@ -1,4 +1,4 @@
-"""Contracting buckets: the slices of several buckets become one base file, and nothing else changes."""
+"""A contraction merges the slices of several buckets into one base file, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EACH_TYPE = [pytest.param(MOR, 9), pytest.param(COW, 9), pytest.param(MOR, 6), p
 def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: SparkSession, tmp_path: Path) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=MOR, partitioned=False)
-    # Logs in some of the buckets only.
+    # Only some buckets have logs.
     tables.upsert(tables.rows(spark, 0, 4, ts=1), base, options)
     before = tables.snapshot(spark, base)
 
@@ -48,7 +48,7 @@ def test_eight_buckets_become_two_with_the_same_rows_and_writers_go_on(spark: Sp
     assert (audit["clean"], audit["key_digest"]) == (True, result["key_digest"])
     assert len(rows_by_hudi_rs(base)) == 300
     assert left_behind(base) == []
-    # The writer's own number is still eight.
+    # The writer's options still have eight buckets.
     tables.upsert(tables.rows(spark, 200, 400, ts=2), base, options)
     assert len(tables.in_order(spark, base, 2)) == 400
 
@@ -119,7 +119,7 @@ def test_partitions_go_their_own_ways_and_meet_again(spark: SparkSession, tmp_pa
 
     result = run_job(spark, base, "bucket_contraction", {"num_buckets": 2}, index=index).details
 
-    # The partition that has two already is left alone.
+    # The partition that already has two buckets is not changed.
     assert result["partitions"] == 2
     assert len(tables.in_order(spark, base, 2)) == len(before) == 300
     tables.upsert(tables.rows(spark, 0, 350, ts=6), base, options)
@@ -215,7 +215,7 @@ def test_a_writer_that_read_the_larger_number_before_the_commit_and_starts_after
 def test_a_write_to_buckets_that_will_be_gone_is_waited_for_though_hudi_sees_no_conflict(
     spark: SparkSession, tmp_path: Path, retries: bool
 ) -> None:
-    """Only the files that a commit writes count in Hudi's conflict detection: none of ours is in bucket 5."""
+    """Hudi's conflict detection considers only the files that a commit writes, and the job writes none in bucket 5."""
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8)
     high = tables.rows(spark, 0, 300, ts=5).where(in_buckets(spark, 8, {4, 5, 6, 7}))
@@ -295,11 +295,11 @@ def test_an_update_of_an_open_session_is_repaired_or_fails(
     before = tables.snapshot(spark, base)
     update = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city IN (%s)"
 
-    # Hudi finds no place for rows whose locations are in buckets that are gone: nothing is committed.
+    # Hudi cannot write rows whose locations are in removed buckets, so nothing is committed.
     with pytest.raises(Py4JJavaError, match="out of bounds"):
         session.run(update % cities_in(spark, {3, 5}))
     assert tables.snapshot(spark, base) == before
-    # The others go to file groups that were replaced.
+    # The other rows go to replaced file groups.
     low = cities_in(spark, {0, 1})
     session.run(update % low)
 
@@ -338,7 +338,7 @@ def test_a_key_in_two_buckets_is_refused_before_the_commit(
 ) -> None:
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, num_buckets=8, table_type=table_type)
-    # Half of the number: keys of the buckets 4 to 7 come into the buckets 0 to 3 a second time.
+    # The writer has half of the number, so keys of the buckets 4 to 7 are written to the buckets 0 to 3 a second time.
     wrong = {**options, "hoodie.bucket.index.num.buckets": "4"}
     tables.upsert(tables.rows(spark, 0, 50, ts=5), base, wrong)
     assert tables.duplicates(spark, base) > 0

@@ -1,4 +1,4 @@
-"""Tables of version 6 whose files were copied without their times, with what their owners had overwritten and deleted.
+"""Tests tables of version 6 with overwritten and deleted rows, whose files were copied without their times.
 
 In version 6 the times of the timeline's files are the only trace of the order in which instants completed.
 """
@@ -31,7 +31,8 @@ MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 
 
 def overwritten(spark: SparkSession, base: Path, table_type: str) -> dict[str, str]:
-    """A table with rows that an overwrite of a partition, a deletion of one, and one of everything have removed."""
+    """Writes a table from which an overwrite of a partition, a deletion of a partition and a deletion of everything
+    have removed rows."""
     options = tables.write_table(spark, base, count=30, table_type=table_type, version=6, num_buckets=None)
 
     def write(operation: str, first: int, last: int, dt: str, ts: int = 1) -> None:
@@ -50,7 +51,7 @@ def overwritten(spark: SparkSession, base: Path, table_type: str) -> dict[str, s
 
 
 def copied(base: Path, target: Path) -> None:
-    """The copy has new times, those of the timeline against its order."""
+    """Copies the table; the timeline's files get times in the reverse order."""
     shutil.copytree(base, target, copy_function=shutil.copyfile)
     names = sorted((path for path in (target / ".hoodie").glob("2*")), reverse=True)
     now = max(path.stat().st_mtime for path in names)

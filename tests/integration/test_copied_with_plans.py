@@ -1,5 +1,5 @@
-"""A table that was copied while plans were pending in it: they name the files of the original, which no job touches;
-the diagnosis says so, and once they are rolled back the services go on."""
+"""Tests a table that was copied with pending plans, which name the original's files: no job changes those files, a
+diagnosis reports the plans, and services work after their rollback."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_dry_run_leaves_out_what_pending_plans_hold(spark: SparkSession, tmp_p
     assert (held["file_groups"], held["nothing_to_do"]) == (0, True)
     assert held["notes"][0] == f"3 file groups are left out, because pending plans hold them: {plan}."
     assert run_job(spark, base, "compaction", index=None).details["nothing_to_do"]
-    # A new partition is no part of the plan.
+    # The plan does not include a new partition.
     tables.upsert(tables.rows(spark, 3000, 3040).withColumn("dt", F.lit("2026-02-01")), base, options)
     free = run_job(spark, base, "clustering", SORTED, index=None, dry_run=True).details
     assert (free["file_groups"]["before"], free["nothing_to_do"]) == (1, False)

@@ -1,4 +1,4 @@
-"""The Dagster integration, with the real Dagster, against a real service."""
+"""Tests the Dagster integration in a real Dagster, with a real service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is damaged has its own name in the error, is not tried again, and its return mends the table."""
+"""An error names the damaged file, the job is not retried, and restoring the file repairs the table."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_damaged_file_is_named_and_its_return_mends_the_table(
 
 
 def _is_found(spark: SparkSession, base: Path, file: Path) -> None:
-    """The audit names the file, and makes the checks that can be made. Spark reads no rows from an empty file."""
+    """Asserts that an audit names the file and makes all possible checks. Spark reads no rows from an empty file."""
     details = run_job(spark, base, "audit").details
     (finding,) = details["findings"]
     assert finding["type"] == ("base-files-damaged" if file.stat().st_size else "commit-rows-differ")

@@ -1,4 +1,4 @@
-"""Writers that are taken for dead: they may be about to commit at that very moment."""
+"""Tests writers that seem to be dead but may be about to commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real Spark writers delegate their table services, by the options that the service shows for it."""
+"""Real Spark writers delegate their table services with the options that the service shows."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JSON = {"Content-Type": "application/json"}
-# Nothing but what writers delegate.
+# Policies start only the plans that writers delegate.
 NOTHING_ELSE = {name: {"enabled": False} for name in ("compaction", "cleaning", "clustering")}
 
 
 class Front:
-    """Stands between the writers and the service: passes requests on, loses them, or sends them several times.
+    """A proxy between writers and service that forwards requests, loses them, or sends them several times.
 
-    A lost request is answered with success, as if the service had lost it afterwards.
+    The writer of a lost request gets a success, as if the service had lost the request afterwards.
     """
 
     def __init__(self, serving: Serving | None, times: list[int]) -> None:
@@ -81,7 +81,7 @@ def call(serving: Serving, method: str, path: str, body: object = None, **params
 
 
 def delegating(serving: Serving, table_id: str, url: str) -> dict[str, str]:
-    """The options of the service for delegating, with the front in its place and a plan at every commit."""
+    """Returns the service's options for delegating, with the address of the proxy and a plan at every commit."""
     shown = call(serving, "GET", f"/v1/tables/{table_id}/writer-options", services="delegated")["options"]
     assert shown["hoodie.table.service.manager.uris"] == serving.url
     names = ("hoodie.table.service.manager", "hoodie.metadata.table.service", "hoodie.compact.inline")
@@ -91,7 +91,7 @@ def delegating(serving: Serving, table_id: str, url: str) -> dict[str, str]:
 
 
 def work(spark: SparkSession, serving: Serving) -> list[WorkOrder]:
-    """Does what the worker would do, until nothing is left to do."""
+    """Runs all due jobs as a worker does."""
     done = []
     while leased := call(serving, "POST", "/v1/worker/leases", {"worker_id": "w1", "wait_seconds": 3}):
         order = WorkOrder.from_json(leased["plan"])
@@ -123,7 +123,7 @@ def test_nothing_is_lost_and_nothing_runs_twice_however_badly_requests_arrive(
         index = {"type": "bucket", "num_buckets": 4, "hash_fields": ["id"]}
         table_id = call(serving, "POST", "/v1/tables", {"base_path": str(base), "index": index})["id"]
         call(serving, "PUT", f"/v1/tables/{table_id}/policy", NOTHING_ELSE)
-        # Else it takes the first compactions off the timeline, which is read below.
+        # Otherwise archival removes the first compactions from the timeline, which is read below.
         writer = {**options, **delegating(serving, table_id, front.url), "hoodie.archive.automatic": "false"}
         ran: list[WorkOrder] = []
         for number in range(1, commits + 1):
@@ -136,7 +136,7 @@ def test_nothing_is_lost_and_nothing_runs_twice_however_badly_requests_arrive(
         before = tables.snapshot(spark, base)
         ran += work(spark, serving)
         assert tables.snapshot(spark, base) == before
-        # The last request may be lost; the next one names all plans.
+        # The last request may be lost, but the next one names all plans.
         assert len(front.sent) >= commits
         while front.sent[-1] == 0:
             tables.upsert(tables.rows(spark, 150, 160, ts=99), base, writer)
@@ -170,7 +170,7 @@ def test_a_job_executes_the_given_plans_and_schedules_none(spark: SparkSession, 
     assert (dry.details["plans"], dry.details["gone"]) == ([plan], ["20200101000000000"])
     done = run_job(spark, base, "compaction", params)
     assert (done.outcome, done.instants) == (Outcome.SUCCEEDED, (plan,))
-    # There are logs for another one.
+    # There are logs for another compaction.
     assert len(list(timeline.glob("*.compaction.requested"))) == 1
     again = run_job(spark, base, "compaction", params)
     assert (again.instants, again.details["completed_before"]) == ((), [plan])
@@ -184,7 +184,7 @@ def test_a_clustering_plan_is_executed_and_on_a_bucket_table_refused(spark: Spar
     clustering = {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.async.max.commits": "1"}
     for base, buckets in ((plain, None), (bucketed, 4)):
         options = tables.write_table(spark, base, count=300, table_type="COPY_ON_WRITE", num_buckets=buckets)
-        # Without index options, as a careless writer plans it on a bucket table.
+        # The plan is made without index options, as by a careless writer of a bucket table.
         without = {key: value for key, value in options.items() if "index" not in key}
         tables.upsert(
             tables.rows(spark, 300, 310, ts=5), base, {**(options if buckets is None else without), **clustering}
@@ -220,7 +220,7 @@ def test_a_pending_clean_of_a_writer_is_executed_alone(spark: SparkSession, tmp_
     timeline = base / ".hoodie" / "timeline"
     [plan] = [path.name.split(".")[0] for path in timeline.glob("*.clean.requested")]
     before = tables.snapshot(spark, base)
-    # Another runner has begun it, and cleans send no heartbeats: after a while it is taken for dead.
+    # Another runner has begun the clean, which sends no heartbeats, so the runner counts as dead after a while.
     inflight = timeline / f"{plan}.clean.inflight"
     inflight.write_bytes((timeline / f"{plan}.clean.requested").read_bytes())
     with pytest.raises(PlanTakenError):

@@ -1,4 +1,4 @@
-"""A damage of a real table is an incident of the service until a diagnosis finds that it was cured."""
+"""A damage of a real table is an incident of the service until a diagnosis finds that it is repaired."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_damage_is_an_incident_with_its_cure_until_it_is_cured(spark: SparkSes
     )
 
     def diagnosed() -> list[Incident]:
-        """A day later the policy starts a diagnosis, which a worker runs; the incidents after that."""
+        """Advances the clock by a day, runs the diagnosis that the policy starts, and returns the incidents."""
         clock.advance(86_400)
         service.look()
         [job_id] = service.plan().jobs

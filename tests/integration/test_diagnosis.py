@@ -1,4 +1,4 @@
-"""Tables damaged in the ways that users report: each damage is found, and named by what it is."""
+"""A diagnosis finds and names each damage of tables that users have reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OLD = "20200101000000000"
 
 
 def found(spark: SparkSession, base: Path, **more: Any) -> dict[str, dict[str, Any]]:
-    """The findings by type; all checks were made."""
+    """Returns the findings by type, after it has asserted that all checks were made."""
     details = run_job(spark, base, "diagnosis", **more).details
     assert details["unchecked"] == []
     assert details["healthy"] == (not details["findings"])
@@ -61,21 +61,21 @@ def wrong_number_smaller(spark: SparkSession, base: Path, options: dict[str, str
 
 
 def second_file_group(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """Leaves what two writers without a lock leave: each has made its own file group for the bucket."""
+    """Adds a second file group of the bucket, as two writers without a lock do."""
     first = min(base.glob("00000001-*.parquet"))
     tail = first.name[8:].replace(first.name[9:13], "beef", 1)
     shutil.copy(first, base / f"00000001{tail}")
 
 
 def copied_file(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """Leaves what a task leaves that was tried twice: the same file group and instant, another write token."""
+    """Adds the file of a second attempt of a task: the same file group and instant, another write token."""
     first = min(base.glob("00000001-*.parquet"))
     token = first.name.split("_")[1]
     shutil.copy(first, base / first.name.replace(f"_{token}_", f"_{token.replace('-', '-9', 1)}_"))
 
 
 def second_file_group_of_logs(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """Leaves what Flink leaves after a failover before its first commit (#19907): two file groups of logs."""
+    """Adds a second file group of logs, as Flink does after a failover before its first commit (#19907)."""
     log = min(base.glob(".00000001-*.log.*"))
     tail = log.name[9:].replace(log.name[10:14], "beef", 1)
     shutil.copy(log, base / f".00000001{tail}")
@@ -88,7 +88,8 @@ def random_file_id(spark: SparkSession, base: Path, options: dict[str, str]) -> 
 
 
 def dangling_config(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """Leaves the config of an expansion that died; it counts from when the active timeline begins after it."""
+    """Adds the hashing config of a dead expansion. Hudi uses the config as soon as the active timeline begins after
+    it."""
     table = hudi_table(spark, base, INDEX)
     rules = table.bucket_rules()
     assert rules
@@ -108,7 +109,7 @@ def unreadable_plan(spark: SparkSession, base: Path, options: dict[str, str]) ->
 
 
 def dead_writer(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """Leaves the instant and the heartbeat of a writer, ten minutes old."""
+    """Adds the instant and the heartbeat of a writer, both ten minutes old."""
     now = hudi_table(spark, base, INDEX).now()
     instant = f"{now:%Y%m%d%H%M%S}000"
     (base / ".hoodie" / "timeline" / f"{instant}.deltacommit.requested").touch()
@@ -123,7 +124,7 @@ def old_markers(spark: SparkSession, base: Path, options: dict[str, str]) -> Non
     folder = base / ".hoodie" / ".temp" / OLD
     folder.mkdir(parents=True)
     (folder / "MARKERS.type").write_text("DIRECT")
-    # Folders that are no instants are no reason to fail, and are left alone.
+    # Folders that are not instants cause no failure, and are not changed.
     for name in ("00000000000000000", "123", "x"):
         (folder.parent / name).mkdir()
 
@@ -142,7 +143,7 @@ def missing_request(spark: SparkSession, base: Path, options: dict[str, str]) ->
 
 
 def missing_commit(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """The last but one commit is removed with all its files on the timeline."""
+    """Removes all timeline files of the last but one commit."""
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
     last = sorted((base / ".hoodie" / "timeline").glob("*_*.deltacommit"))[-2].name.split("_")[0]
     for path in (base / ".hoodie" / "timeline").glob(f"*{last}*"):
@@ -154,7 +155,7 @@ def files_gone(spark: SparkSession, base: Path, options: dict[str, str]) -> None
 
 
 def old_metadata_table(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """The folder comes from a backup that is older than the table."""
+    """Restores the folder of the metadata table from a backup that is older than the table."""
     shutil.copytree(base / ".hoodie" / "metadata", base.parent / "backup")
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
     shutil.rmtree(base / ".hoodie" / "metadata")
@@ -168,7 +169,7 @@ def abandoned_lock(spark: SparkSession, base: Path, options: dict[str, str]) -> 
 
 
 def late_log(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """A writer's log that came after the rollback of its instant."""
+    """Adds a writer's log after the rollback of its instant."""
     tables.upsert(tables.rows(spark, 0, 60, ts=9), base, options)
     instant = sorted(item.name.split("_")[0] for item in (base / ".hoodie" / "timeline").glob("*_*.deltacommit"))[-1]
     kept = base.parent / "kept"
@@ -183,7 +184,7 @@ def late_log(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
 
 
 def stuck_archival(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """A plan that nobody executes keeps all later commits on the timeline (#9478)."""
+    """Adds a plan that nobody executes, which keeps all later commits on the timeline (#9478)."""
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
         assert client.schedule_compaction()
     for ts in range(62):

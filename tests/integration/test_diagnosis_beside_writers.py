@@ -1,4 +1,4 @@
-"""No diagnosis of a healthy table finds anything, whoever writes meanwhile."""
+"""No diagnosis of a healthy table finds anything while writers run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHAPES = [(MOR, 9), (COW, 9), (MOR, 6), (COW, 6)]
 
 
 def diagnosed(spark: SparkSession, base: Path, enough: Callable[[], bool] = lambda: True, **more: Any) -> list[Any]:
-    """What six diagnoses in a row, and more until it is enough, have found, and could not look at."""
+    """Returns the findings and the omitted checks of at least six consecutive diagnoses, until `enough`."""
     results: list[Any] = []
     while len(results) < 6 or not enough():
         results.append(run_job(spark, base, "diagnosis", **more).details)
@@ -48,7 +48,7 @@ def test_whatever_is_written_between_two_readings(
     partitions, written = HudiTable.partitions, []
 
     def write_first(self: HudiTable) -> list[str]:
-        """A whole batch goes before each listing of the storage."""
+        """Writes a whole batch before each listing of the storage."""
         written.append(len(written) + 1)
         tables.upsert(tables.rows(spark, 0, 60, ts=written[-1]), base, options)
         return partitions(self)
@@ -87,7 +87,8 @@ def test_beside_a_structured_stream(spark: SparkSession, tmp_path: Path, table_t
 
 @contextmanager
 def frozen(folder: Path) -> Iterator[None]:
-    """The processes that were started with a path in `folder` stand still, as on a machine that swaps, and go on."""
+    """Suspends the processes that were started with a path in `folder`, as on a swapping machine, and continues
+    them."""
     here = [pid for pid in children(os.getpid()) if str(folder) in Path(f"/proc/{pid}/cmdline").read_text()]
     pids = [*here, *(child for pid in here for child in children(pid))]
     assert len(pids) >= 2
@@ -110,7 +111,7 @@ def test_beside_a_writer_that_stands_still_for_a_minute(spark: SparkSession, tmp
         with frozen(tmp_path / "writer"):
             began = time.monotonic()
             assert pending(base) == {instant}
-            # Whoever declares that writers retry says that one without a heartbeat is dead.
+            # A writer without a heartbeat counts as dead if the table declares that its writers retry.
             found = diagnosed(spark, base, writers_retry_conflicts=True)
             time.sleep(max(0.0, began + 60 - time.monotonic()))
             found += diagnosed(spark, base, writers_retry_conflicts=True)
@@ -125,13 +126,13 @@ def test_beside_a_writer_that_stands_still_for_a_minute(spark: SparkSession, tmp
 
 
 def _in_the_midst(base: Path) -> str:
-    """The instant of the write that has just begun to write files."""
+    """Waits for a write that has just begun to write files, and returns its instant."""
     while True:
         instants, before = pending(base), set(base.glob("p*/*"))
         if not instants:
             time.sleep(0.005)
             continue
         while pending(base) == instants:
-            # Without the checksums of Hadoop's local file system.
+            # The checksums of Hadoop's local file system do not count as files of the write.
             if {path for path in set(base.glob("p*/*")) - before if path.suffix != ".crc"}:
                 return instants.pop()

@@ -1,5 +1,5 @@
-"""Dry runs tell the truth: about the table's lock, dead writers and pending plans, and that there is nothing to do. And
-the lock that a writer of Hudi left is broken by the lock desk, so that the job that waits for it goes on."""
+"""Dry runs correctly report the table's lock, dead writers, pending plans, and that there is nothing to do. The lock
+desk breaks the lock that a writer of Hudi left, so that the waiting job continues."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
     from jobs.contract import Result
 
-UNSIGNED = "a writer that did not sign it"
+UNSIGNED = "a writer that Hudi's lock file does not name"
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[LockDesk]:
-    """The desk of a service that knows the table `trips` as `tbl_1`."""
+    """The lock desk of a service with the table `trips`, whose id is `tbl_1`."""
     engine = open_sqlite(tmp_path / "gk.db")
     now = utc_now()
     with writing(engine) as connection:
@@ -81,7 +81,7 @@ def test_a_dead_writer_and_its_lock_are_named_by_a_plan_and_the_job_goes_on_when
     table = hudi_table(spark, base, INDEX)
     client = WriteClient(table, UNDER_OUR_LOCK)._client
     instant = client.startCommit("deltacommit", table.meta)
-    Provider(table).take()  # by Hudi's own provider, which never gives it back
+    Provider(table).take()  # by Hudi's own provider, which never releases it
     lock = base / ".hoodie" / "lock"
     age(lock, 2 * 3600)
     with pytest.raises(WritersAliveError, match=instant):
@@ -151,7 +151,7 @@ def test_jobs_with_nothing_to_do_say_so_dry_and_wet_and_others_do_not(
     done = run_job(spark, base, "compaction").details
     assert done["nothing_to_do"] is False
     assert planned(spark, base, "compaction")["nothing_to_do"] is True
-    # What the last commit replaced stays.
+    # The files that the last commit replaced remain.
     assert planned(spark, base, "cleaning", {"retain": 1})["nothing_to_do"] is True
     tables.upsert(tables.rows(spark, 0, 100, ts=3), base, options)
     run_job(spark, base, "compaction")

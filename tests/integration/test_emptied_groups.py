@@ -1,4 +1,4 @@
-"""File groups of which every row was deleted, then the whole table, and rows that come back: each service goes on."""
+"""Each service works on file groups without rows, on a table without rows, and after rows are inserted again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examining real tables: what Spark wrote is what the service sees, without a JVM."""
+"""The service examines real tables without a JVM, and finds the properties with which Spark wrote them."""
 
 from __future__ import annotations
 

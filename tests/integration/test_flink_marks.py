@@ -1,4 +1,4 @@
-"""What Flink leaves on a table, and what is not done there any more; a real Flink is in `tests/flink`."""
+"""Tests the files that Flink leaves on a table, and the jobs that are refused then; `tests/flink` has a real Flink."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def test_an_instant_that_flink_left_is_never_rolled_back(spark: SparkSession, tm
         run_job(spark, base, "bucket_expansion", {"factor": 2, "wait_seconds": 1}, writers_stopped=True)
     run_job(spark, base, "cleaning", {"retain": 1})
 
-    # The restarted job would commit it.
+    # The restarted job would commit this instant.
     assert hudi_table(spark, base, INDEX).state_of(instant) == "REQUESTED"

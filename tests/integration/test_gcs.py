@@ -1,4 +1,4 @@
-"""A table on Google Cloud Storage (an emulator, Google's connector for Hadoop), served like one on a disk."""
+"""Jobs work on a table on Google Cloud Storage (an emulator, Google's connector for Hadoop) as on a local table."""
 
 from __future__ import annotations
 

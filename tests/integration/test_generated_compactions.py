@@ -1,8 +1,8 @@
 """Tables of generated schemas, keys, partitions and histories are equal, whether Hudi's readers merge their slices or
 Arrow does: in a compaction, and in what rewrites slices with logs.
 
-For more of them, other ones each time:
-GENERATED_TABLES=200 pytest -s --exhaustive tests/integration/test_generated_compactions.py
+The next command generates more tables, different ones in each run: GENERATED_TABLES=200 pytest -s --exhaustive
+tests/integration/test_generated_compactions.py
 """
 
 from __future__ import annotations

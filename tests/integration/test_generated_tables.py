@@ -1,6 +1,6 @@
 """Tables of generated schemas, keys, partitions and histories keep every row through an expansion.
 
-A few examples run with the other tests. For more of them, other ones each time:
+A few examples run with the other tests. The next command generates more tables, different ones in each run:
 GENERATED_TABLES=200 pytest -s tests/integration/test_generated_tables.py
 """
 
@@ -93,7 +93,7 @@ COLUMN = st.recursive(SIMPLE, nested, max_leaves=4)
 
 @dataclass
 class History:
-    """A table to be: its shape, its schema, and the batches of (operation, rows) that make it."""
+    """A table's shape, schema, and the batches of (operation, rows) that write it."""
 
     table_type: str
     version: int
@@ -166,7 +166,7 @@ def histories(draw: st.DrawFn) -> History:
 
 
 def write(spark: SparkSession, base: Path, history: History) -> dict[str, str] | None:
-    """The writer's options; None if Hudi itself cannot write such a table or read it."""
+    """Writes the table and returns the writer's options; None if Hudi itself cannot write or read such a table."""
     options = tables.writer_options(
         base,
         table_type=history.table_type,
@@ -191,7 +191,7 @@ def write(spark: SparkSession, base: Path, history: History) -> dict[str, str] |
 
 
 def lose_base_files(base: Path) -> None:
-    """Slices with logs lose their base files: what is left are slices of logs alone, as Flink's writers make them."""
+    """Removes the base files of slices with logs, which leaves slices with only logs, as Flink's writers make them."""
     with_logs = {path.name.lstrip(".")[:38] for path in base.glob("**/.0*.log.*")}
     for path in base.glob("**/0*.parquet"):
         if path.name[:38] in with_logs:

@@ -1,4 +1,4 @@
-"""One instant is rolled back on request: what nobody works on, or the latest completed write; nothing else."""
+"""A job rolls back the instant of a dead runner or the latest completed write, and refuses all other instants."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_metadata_table_that_is_due_for_its_compaction_does_not_stop_a_rollbac
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     base = tmp_path / "trips"
-    # No writer compacts it; any client with Hudi's default would, before all else.
+    # No writer compacts the metadata table here, but any client with Hudi's default does this first.
     late = {"hoodie.metadata.compact.max.delta.commits": "100"}
     options = tables.write_table(spark, base, count=60, updates=12, version=version, **late)
     before = proved(spark, base, 4)
@@ -86,7 +86,7 @@ def test_a_metadata_table_that_is_due_for_its_compaction_does_not_stop_a_rollbac
 
     assert proved(spark, base, 4) == before
     assert tables.snapshot(spark, base, metadata=True) == tables.snapshot(spark, base, metadata=False)
-    # The next writer compacts it, and the table goes on.
+    # The next writer compacts the metadata table, and its write succeeds.
     del options["hoodie.metadata.compact.max.delta.commits"]
     tables.upsert(tables.rows(spark, 0, 70, ts=50), base, options)
     assert list((base / ".hoodie" / "metadata" / ".hoodie").rglob("*.commit"))

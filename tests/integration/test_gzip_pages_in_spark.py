@@ -29,7 +29,7 @@ ROWS = pa.table(
         "map": pa.array([[(f"k{row % 5}", row)] for row in range(COUNT)], pa.map_(pa.string(), pa.int64())),
     }
 )
-# Each leaves most pages out by the indexes.
+# Each filter skips most pages by the page indexes.
 FILTERS = {
     "number = 3210": [3210],
     "key >= 'key 005990'": list(range(5990, COUNT)),

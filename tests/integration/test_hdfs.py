@@ -1,4 +1,4 @@
-"""A table on HDFS (a real cluster): registered, watched and served like one on a disk, with Hudi's filesystem lock."""
+"""Tests a table on HDFS (a real cluster) with Hudi's filesystem lock: registration, polls and jobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def on_hdfs(spark: SparkSession, cluster: Cluster) -> Iterator[SparkSession]:
-    """The session with the cluster's options in Hadoop's configuration, where the worker has them."""
+    """The session with the cluster's options in Hadoop's configuration, as in a worker."""
     conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
     for name, value in cluster.options.items():
         conf.set(name, value)
@@ -71,7 +71,7 @@ def test_a_table_on_hdfs_is_served(on_hdfs: SparkSession, cluster: Cluster, is_w
     before = tables.snapshot(spark, base)
     assert len(before) == 200
 
-    # What the service sees of it, by the same options.
+    # The service reads the table by the same options.
     found = examine(f"{base}/", allowed_roots=(cluster.uri,), claimed=None, storage_options=cluster.options)
     assert (found.base_path, found.index) == (base, INDEX)
     assert len(read_active_timeline(base, cluster.options).completed) == 2
@@ -92,7 +92,8 @@ def test_a_table_on_hdfs_is_served(on_hdfs: SparkSession, cluster: Cluster, is_w
 
 
 def _housekeeping(spark: SparkSession, cluster: Cluster, base: str, options: dict[str, str]) -> list[str]:
-    """The other services after a writer that still says 2 buckets, and leaves logs. Returns the rows."""
+    """Runs the other services after a writer that still has 2 buckets in its options and leaves logs. Returns the
+    rows."""
     tables.upsert(rows(spark, 100, 300, ts=7), base, options)
     before = tables.in_order(spark, base, 4)
     assert len(before) == 300

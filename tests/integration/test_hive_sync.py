@@ -1,4 +1,4 @@
-"""A sync to a real Hive metastore: what it changes, that nothing is left to change, and what it refuses."""
+"""Tests a sync to a real Hive metastore: its changes, a second sync without changes, and its refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def into(metastore: Server, database: str, **more: Any) -> dict[str, Any]:
 
 
 def in_metastore(spark: SparkSession, metastore: Server, name: str) -> tuple[dict[str, str], dict[str, str], str]:
-    """Columns, partitions (name -> folder below the table) and the synced commit, by Hive's own client."""
+    """Returns columns, partitions (name -> folder below the table) and the synced commit, by Hive's own client."""
     jvm: Any = spark._jvm
     hive = jvm.org.apache.hadoop.hive
     conf = hive.conf.HiveConf()
@@ -162,7 +162,7 @@ def test_after_each_change_of_the_table_a_sync_shows_the_same_rows(
     delete_partition(spark, base, expanded, "2026-01-01")
     done = run_job(spark, base, "sync", target).details
     assert [each["dropped_partitions"] for each in done["tables"]] == [["2026-01-01"]] * 3
-    # Written again, and another one overwritten, between two syncs.
+    # Between two syncs one partition is written again, and another one is overwritten.
     delete_partition(spark, base, expanded, "2026-01-02")
     tables.upsert(tables.rows(spark, 60, 90, ts=9).withColumn("extra", F.expr("nullif(1.5D, 0D)")), base, expanded)
     overwriting = {**expanded, "hoodie.datasource.write.operation": "insert_overwrite"}
@@ -179,7 +179,7 @@ def test_after_each_change_of_the_table_a_sync_shows_the_same_rows(
     read = metastore_reader.read(metastore.uris, names, tmp_path)
     by_path = rows_by_spark(spark, base)
     assert len(by_path) == 23
-    # All is compacted, so the table without logs has the same rows.
+    # All logs are compacted, so the table without logs has the same rows.
     assert [read[name] == by_path for name in names] == [True] * 3
 
 
@@ -241,7 +241,7 @@ def test_the_next_attempt_does_what_a_dead_one_left(spark: SparkSession, metasto
     delete_partition(spark, base, options, "2026-01-02")
     with pytest.raises(CancelledError):
         run_job(spark, base, "sync", target, context=EndsAt("comparing the partitions"))
-    # Hudi's tool alone takes the folder for a partition.
+    # Only Hudi's tool takes the folder for a partition.
     assert set(in_metastore(spark, metastore, "halves.halves")[1]) == {f"2026-01-0{day}" for day in (1, 2, 3)}
     [done] = run_job(spark, base, "sync", target).details["tables"]
     assert done["dropped_partitions"] == ["2026-01-02"]

@@ -1,4 +1,4 @@
-"""Every index of Hudi 1.2 beside the services: none is dropped or built, and each agrees with a scan afterwards."""
+"""The services neither drop nor build any index of Hudi 1.2, and each index agrees with a scan afterwards."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_an_index_forgets_rows_that_a_service_takes_away(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, table_type: str
 ) -> None:
     base = tmp_path / "trips"
-    # No commit can be taken back that is older than a compaction of the metadata table.
+    # A commit that is older than a compaction of the metadata table cannot be restored.
     late = {"hoodie.metadata.compact.max.delta.commits": "60"}
     options = indexed.write(spark, base, {**ALONE[name], **late}, table_type=table_type)
     before = tables.snapshot(spark, base)
@@ -206,7 +206,8 @@ def test_a_compaction_is_not_committed_beside_an_index_that_was_built_since(
 
 
 def test_no_service_changes_which_columns_have_statistics(spark: SparkSession, tmp_path: Path) -> None:
-    """A client makes its own first 32 columns the definition by default: those of other file groups have none."""
+    """A client sets its own first 32 columns as the definition by default, and other file groups have no statistics of
+    these columns."""
     base = tmp_path / "trips"
     indexed.write(spark, base, indexed.OF_SOME_COLUMNS, table_type=COW)
     served(spark, base, "clustering", {})
@@ -274,14 +275,14 @@ def test_an_audit_sees_an_index_that_does_not_agree_with_the_rows(
     base = tmp_path / "trips"
     options = indexed.write(spark, base, indexed.GLOBAL, table_type=COW)
     assert_right(spark, base)
-    # The index is then written from what Hudi's tasks report, and ours report nothing.
+    # Then Hudi writes the index from the reports of its own tasks, and our tasks report nothing.
     monkeypatch.setattr(replacement, "METADATA_AT_THE_END", {})
     run_job(spark, base, "clustering", {}, index=None)
     monkeypatch.undo()
 
     (finding,) = run_job(spark, base, "audit", index=None).details["findings"]
 
-    # Each key where it is now, and where it was.
+    # The index has each key at its current and at its old location.
     assert finding["type"] == "index-differs-from-rows"
     assert finding["detail"].startswith(f"{2 * COUNT}, such as key 'k0' in file group ")
     run_job(spark, base, finding["cure"]["kind"], finding["cure"]["params"], index=None, **STOPPED)

@@ -1,4 +1,4 @@
-"""HDFS with Kerberos: a real cluster and a real KDC. The service has a keytab, the worker another login of its own."""
+"""Tests HDFS with Kerberos on a real cluster and a real KDC. The service has a keytab, the worker another login."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _log_in(realm: Realm, keytab: Path, ticket: Path, monkeypatch: pytest.Monkey
 
 
 def _files(cluster: Cluster) -> fs.FileSystem:
-    # Another process's, so to say: none of the file systems of the other tests, with their tokens.
+    # The client behaves like one in another process: it shares no file system and no token with other tests.
     hdfs_options._filesystem.cache_clear()
     return (
         hdfs_options.of_hadoop(cluster.options, cluster.uri.removeprefix("hdfs://")).with_short_timeouts().filesystem()
@@ -79,7 +79,7 @@ def _files(cluster: Cluster) -> fs.FileSystem:
 
 
 def _copy(source: Path, files: fs.FileSystem, folder: str, *, back: bool = False) -> None:
-    """What is there already stays. The timeline comes last, as it does from a writer."""
+    """Copies the missing files. The timeline comes last, as with a writer."""
     local = fs.SubTreeFileSystem(str(source), fs.LocalFileSystem())
     remote = fs.SubTreeFileSystem(folder, files)
     origin, target = (remote, local) if back else (local, remote)
@@ -149,7 +149,7 @@ def test_a_token_is_good_for_a_standby_that_takes_over(tmp_path: Path, monkeypat
             tokens.add(files.handler._client._token)
         assert len(tokens) == 1
 
-        # The one of a worker's JVM is for the nameservice, not for one of its name nodes.
+        # The token of a worker's JVM is for the nameservice, not for one of its name nodes.
         access = hdfs_options.of_hadoop(cluster.options, hdfs.NAMESERVICE)
         by_hadoop = replace(access, token=cluster.delegation_token()).with_short_timeouts().filesystem()
         for active in (0, 1):
@@ -186,7 +186,7 @@ def settings(cluster: Cluster) -> dict[str, str]:
 def _worker_of(
     daemon: Daemon, cluster: Cluster, folder: Path, realm: Realm, conf: dict[str, str], **environment: str
 ) -> ClusterWorker:
-    """A worker without the service's login; that of the JVM is in `conf` or in the environment."""
+    """Starts a worker without the service's login; the login of its JVM is in `conf` or in the environment."""
     options = f"{os.environ['JDK_JAVA_OPTIONS']} -Djava.security.krb5.conf={realm.config}"
     own = {
         "JDK_JAVA_OPTIONS": options,
@@ -243,7 +243,7 @@ def test_a_table_is_watched_by_the_service_and_served_by_a_worker_with_logins_of
         with _worker_of(daemon, cluster, tmp_path / "by-keytab", realm, keytab_of_spark) as worker:
             worker.wait_until("ready")
             assert daemon.wait(job)["state"] == "succeeded"
-            # Rewritten by Arrow, in tasks without a ticket.
+            # Arrow rewrites the files in tasks without a ticket.
             daemon.succeed(table, "bucket_expansion", num_buckets=8, settle_seconds=1)
             assert worker.end() == 0
         assert ticket.exists()

@@ -1,4 +1,4 @@
-"""A compaction or clustering of Hudi's that loses rows, doubles them or makes some up fails before its commit."""
+"""A compaction or clustering by Hudi that loses, duplicates or invents rows fails before its commit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _with_one_exchanged(rows: pa.Table) -> pa.Table:
 
 
 def _damage_what_was_written(base: Path, damage: Callable[[pa.Table], pa.Table]) -> At:
-    """Damages one of the job's new files before it commits, as a broken disk or an error of Hudi might."""
+    """Damages one of the job's new files before its commit, as a broken disk or an error of Hudi may do."""
     before = set(base.rglob("*.parquet"))
 
     def spoil() -> None:
@@ -58,9 +58,9 @@ def test_the_result_of_a_compaction_says_how_its_keys_came_about(spark: SparkSes
     options = tables.write_table(spark, base, count=300, updates=1)
     delete = {**options, "hoodie.datasource.write.operation": "delete"}
     tables.upsert(tables.rows(spark, 290, 320, ts=3), base, options)  # 20 are new
-    tables.upsert(tables.rows(spark, 310, 315, ts=4), base, delete)  # these as well
+    tables.upsert(tables.rows(spark, 310, 315, ts=4), base, delete)  # these are new, too
     tables.upsert(tables.rows(spark, 0, 7, ts=4), base, delete)
-    tables.upsert(tables.rows(spark, 5000, 5004, ts=4), base, delete)  # never there
+    tables.upsert(tables.rows(spark, 5000, 5004, ts=4), base, delete)  # these never existed
     before = run_job(spark, base, "audit").details
 
     details = run_job(spark, base, "compaction").details
@@ -110,7 +110,7 @@ def test_a_clustering_that_changes_the_keys_is_rolled_back(
     assert tables.snapshot(spark, base) == before
     assert list(hudi_table(spark, base, None).pending()) == []
 
-    # Nothing keeps writers from the files.
+    # The files are not protected from other writers.
     tables.upsert(tables.rows(spark, 0, 10, ts=1), base, options)
     after = tables.snapshot(spark, base)
     details = run_job(spark, base, "clustering", params, index=None).details

@@ -1,4 +1,5 @@
-"""A worker that dies right after its commit, or at the end of a rollback: what it had made for that is still there."""
+"""Tests a worker that dies immediately after its commit, or at the end of a rollback, before it has removed its
+temporary files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""SIGKILL of the worker process while it builds a metadata table anew: the next attempt knows which indexes the table
-had, and their definitions. Without the SIGKILL `test_indexes` has it, in every run."""
+"""After a SIGKILL of the worker process during a rebuild of the metadata table, the next attempt restores the table's
+indexes and their definitions. `test_indexes` loses such an attempt without a SIGKILL, in every run."""
 
 from __future__ import annotations
 

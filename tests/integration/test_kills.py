@@ -1,7 +1,7 @@
-"""SIGKILL of the worker process wherever a rescale can be interrupted: the next attempt gets everything right.
+"""After a SIGKILL of the worker process at any step of a rescale, the next attempt succeeds.
 
-The process that dies is a real one (see `victim.py`); the writers, who were never told of any expansion, and the next
-attempt are in the test's own session. `GROUNDSKEEPER_FAULT_SEED` repeats the random moments of a run.
+The killed process is a real one (see `victim.py`); the next attempt and the writers, whose options still have the old
+number, run in the test's own session. `GROUNDSKEEPER_FAULT_SEED` repeats the random times of a run.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ IN_METADATA = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"
 
 @dataclass(frozen=True)
 class Kill:
-    """Where the process dies, what it was about to do, and who comes first afterwards."""
+    """The step at which the process dies, its job, and who runs first afterwards."""
 
     point: Point
     params: dict[str, Any]
@@ -87,14 +87,14 @@ SHAPES: dict[str, dict[str, Any]] = {
     "mor-9-contracted": {"table_type": "MERGE_ON_READ", "version": 9, "num_buckets": 16},
     "cow-6-contracted": {"table_type": "COPY_ON_WRITE", "version": 6, "num_buckets": 16},
 }
-# The places of "mor-9" that every run has.
+# Every run has these places on "mor-9".
 OF_A_SHORT_RUN = (4, 8)
-# The others have every place; these have it on one more kind of table.
+# The exhaustive run has every place, and these on one more kind of table.
 OF_A_LONG_RUN = {"cow-9", "cow-6", "mor-6", "mor-9-plain", "mor-9-contracted", "cow-6-contracted"}
 
 
 def kills(shape: str, rng: random.Random) -> list[Kill]:
-    """In all places, each on some of the tables, and at random moments; 47 in all."""
+    """Returns 47 kills: at all places, each on some of the tables, and at random times."""
     anywhere = {"at": "start", "delay": rng.uniform(0.5, 12.0)}
     in_split = rng.uniform(0.0, 1.5)
     in_commit = rng.uniform(0.0, 0.8)
@@ -143,7 +143,8 @@ def kills(shape: str, rng: random.Random) -> list[Kill]:
             ]
         case "mor-9-contracted":
             return [
-                # In the files that Hudi's rows are read into, which are no part of the commit.
+                # The kill comes during the reading of Hudi's rows into temporary files, which are not part of the
+                # commit.
                 Kill(appears("2026-01-01/*.parquet", nth=file), ONE),
                 Kill(step("rewriting", delay=in_split), OTHER, then="again"),
                 Kill(step("waiting for writers"), OTHER, then="rolled back"),
@@ -211,7 +212,7 @@ def test_whenever_the_worker_is_killed_nothing_is_lost_doubled_misplaced_or_left
 
 
 class Scene:
-    """One table, its writer, who goes on with the number of buckets it once began with, and what must be in it."""
+    """One table, its writer with the original number of buckets, and the expected rows."""
 
     def __init__(self, spark: SparkSession, base: Path, **shape: Any) -> None:
         self.spark, self.base = spark, base
@@ -227,7 +228,7 @@ class Scene:
     # -- the writer
 
     def write(self, **more: str) -> None:
-        """Half of the rows in a new version, and some new ones."""
+        """Writes new versions of half of the rows, and some new rows."""
         first, last = (0, FIRST_ROWS) if not self.rows else (len(self.rows) // 2, len(self.rows) + NEW_ROWS)
         frame = tables.rows(self.spark, first, last, ts=self.batch, partitions=PARTITIONS)
         tables.upsert(frame, self.base, self.options | more)
@@ -235,8 +236,7 @@ class Scene:
         self.batch += 1
 
     def roll_back_by_a_writer(self) -> None:
-        """Rolls back as any writer does who cleans, once the heartbeat has expired; a lock like this one expires as
-        well."""
+        """Rolls back as a cleaning writer does after the heartbeat has expired; such a lock expires as well."""
         for heartbeat in (self.base / ".hoodie" / ".heartbeat").glob("[0-9]*"):
             os.utime(heartbeat, (time.time() - 3600, time.time() - 3600))
         (self.base / ".hoodie" / "lock").unlink(missing_ok=True)
@@ -293,10 +293,9 @@ class Scene:
         print(f"  recovered in {time.monotonic() - started:.1f} s, {'completed' if was_completed else 'done again'}")
 
     def _attempt_while_a_writer_waits(self, attempt: Any) -> dict[str, Any]:
-        """The dead one's lock keeps the writer out until the next attempt breaks it.
+        """The dead worker's lock stops the writer until the next attempt breaks it.
 
-        Which of the two gets the lock then is chance. A writer that comes after the commit is stopped, and writes its
-        batch again.
+        Either of the two may get the lock then. A writer that follows the commit fails, and writes its batch again.
         """
         with ThreadPoolExecutor(1) as pool:
             writing = pool.submit(self.write)
@@ -314,7 +313,8 @@ class Scene:
     # -- what must be true
 
     def read(self, when: str) -> None:
-        """What a reader sees that shares no code with Hudi's writers or ours; also of a table in a dead one's hands."""
+        """Returns the rows by a reader that shares no code with Hudi's writers or ours, also while a dead worker's
+        instant is pending."""
         found = pa.Table.from_batches(HudiRsTable(str(self.base)).read()).select(["id", "ts", "fare"]).to_pylist()
         assert sorted((row["id"], row["ts"]) for row in found) == sorted(self.rows.items()), when
         assert all(row["fare"] == int(row["id"][1:]) * 2.5 + row["ts"] for row in found), when
@@ -328,7 +328,7 @@ class Scene:
 
 
 def _require_intended(kill: Kill, death: Death) -> None:
-    """A place that is never reached would go untested without anybody noticing."""
+    """Asserts that the process died at the intended place, because an unreached place would not be tested."""
     is_certain = kill.point["at"] not in {"start", "end"} and "delay" not in kill.point and "only" not in kill.point
     assert not is_certain or death.result is None, (kill, death)
     if kill.point["at"] == "step" and is_certain:

@@ -1,4 +1,4 @@
-"""Base files of 1 GiB are split, merged with logs and put together in less than 512 MiB of memory.
+"""Base files of 1 GiB are split, merged with logs and combined in less than 512 MiB of memory.
 
 Takes two minutes and 3 GiB of disk.
 """
@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 ROOT = Path(__file__).parents[2]
 
-# In a process of its own, as a Spark task runs: the peak of this one would be that of all tests before.
+# The rewrite has its own process, as a Spark task does, because the peak of this process would include earlier tests.
 SPLIT = """
 import re, sys
 from dataclasses import replace
 from pathlib import Path
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.dataplane.python_worker import prepare_process
 from jobs.storage.paths import Storage
 
+prepare_process()
 base, file_name, factor = sys.argv[1], sys.argv[2], int(sys.argv[3])
 work = Rewrite(Storage(base), "20260101000000000", ("id",))
 source = Source("p", file_name[:38], 1, 4 * factor, tuple(range(1, 4 * factor, 4)), f"{base}/p/{file_name}")
@@ -56,8 +58,10 @@ from jobs.dataplane.compacted_file import Compaction, compact_slice
 from jobs.dataplane.rewrite import rewrite_slice_with_logs
 from jobs.dataplane.slice_merge import MergeRules, SliceFiles
 from jobs.dataplane.split_writer import Rewrite, Source
+from jobs.dataplane.python_worker import prepare_process
 from jobs.storage.paths import Storage
 
+prepare_process()
 base, file_name, log_name, how = sys.argv[1:]
 storage, instant = Storage(base), "20260101000000000"
 with pq.ParquetFile(f"{base}/p/{file_name}") as reader:
@@ -84,7 +88,8 @@ def keys_of_bucket(bucket: int, num_buckets: int, count: int) -> list[str]:
 
 
 def row_groups(file_name: str) -> Iterator[pa.Table]:
-    """Row groups of about 120 MiB, as Hudi's default is, the last two of wide rows; 100 rows in a page at the least."""
+    """Writes row groups of about 120 MiB, Hudi's default, the last two with wide rows; each page has at least 100
+    rows."""
     random = np.random.default_rng(7)
     shape = [(40_000, 3000)] * 7 + [(1200, 100 * 1024)] * 2
     keys = keys_of_bucket(1, 4, sum(rows for rows, _ in shape))
@@ -149,13 +154,13 @@ def test_a_large_file_is_split_in_little_memory_into_row_groups_of_a_sensible_si
     assert rows == before.num_rows
     assert len(written) == factor
     assert peak_kib < 512 * 1024
-    # Each file ends with a row group of what was left.
+    # Each file ends with a row group of the remaining rows.
     assert sum(groups) / len(groups) > 16 * MIB
 
 
 @pytest.fixture(scope="module")
 def log_file(base_file: Path) -> Iterator[Path]:
-    """New versions of every fifth row that is not wide: 56 000 records of 3 kB."""
+    """Writes new versions of every fifth row that is not wide: 56 000 records of 3 kB."""
     path = base_file.with_name(f".{base_file.name[:38]}_20251230000000000.log.1_0-0-0")
     names = [name for name in pq.read_schema(base_file).names if name not in {"payload", "_hoodie_file_name"}]
     fields = [{"name": name, "type": ["null", "string"]} for name in [*names, "_hoodie_file_name"]]
@@ -190,7 +195,7 @@ def test_a_large_file_is_merged_with_its_logs_in_little_memory(base_file: Path, 
         path.unlink()
     assert rows == pq.read_metadata(base_file).num_rows
     assert peak_kib < 512 * 1024
-    # The widest rows decide about what is sorted.
+    # The widest rows determine the size of the sorted parts.
     assert how.endswith("*") or sum(groups) / len(groups) > 16 * MIB
 
 

@@ -23,14 +23,16 @@ MIB = 1024 * 1024
 ROOT = Path(__file__).parents[2]
 ROWS, GROUPS = 500_000, 12
 
-# In a process of its own, as a Spark task runs.
+# The sort has its own process, as a Spark task does.
 SORT = """
 import re, sys, time
 from pathlib import Path
 from jobs.dataplane.split_writer import Rewrite, Source
 from jobs.dataplane.rewrite import rewrite_base_file
+from jobs.dataplane.python_worker import prepare_process
 from jobs.storage.paths import Storage
 
+prepare_process()
 base, file_name, curve, apart = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 work = Rewrite(Storage(base), "20260101000000000", ("id",), sort_by=("city", "amount"), curve=curve, apart=apart)
 [written] = rewrite_base_file(work, Source("p", file_name[:38], 0, 1, (0,), f"{base}/p/{file_name}"), "0-0-0")
@@ -42,7 +44,7 @@ print(peak, written.rows, written.file_name, time.process_time())
 
 @pytest.fixture(scope="module")
 def base_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Row groups of about 90 MiB, which compress little, and 1.6 GiB of Arrow in all."""
+    """Writes row groups of about 90 MiB, which hardly compress; the file has 1.6 GiB in Arrow's format."""
     path = tmp_path_factory.mktemp("large") / "p/00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa-0_0-0-0_20250101000000000.parquet"
     path.parent.mkdir()
     random = np.random.default_rng(7)

@@ -1,4 +1,4 @@
-"""What is written after its instant was rolled back is removed, and nothing that only looks like it."""
+"""A job removes the files that were written after the rollback of their instant, and no similar files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_cleaning_removes_what_a_fenced_writer_still_wrote_when_nobody_watched_a
     params = {"factor": 2, "on_active_writers": "fence", "settle_seconds": 0}
     (fenced,) = run_job(spark, base, "bucket_expansion", params).details["fenced"]
     writer.end()
-    # What tasks that were at work at that moment leave: the marker first, then the file.
+    # Tasks that were running during the rollback leave a marker first, and then the file.
     model = next(base.glob("2026-01-01/*.parquet"))
     markers = base / ".hoodie" / ".temp" / fenced
     late = [model.with_name(f"0000000{number}-late-0_0-0-0_{fenced}.parquet") for number in range(2)]
@@ -61,11 +61,11 @@ def test_cleaning_removes_what_a_fenced_writer_still_wrote_when_nobody_watched_a
 
 
 def executed_again(client: WriteClient) -> tuple[str, Any]:
-    """A compaction that was begun, rolled back and executed; it is yet to be committed."""
+    """Returns a compaction that was begun, rolled back and executed, but not committed yet."""
     plan = client.schedule_compaction()
     assert plan is not None
     client.begin_compaction(plan)
-    # Whoever takes it up again rolls back what there is of it.
+    # The next executor rolls back the existing files.
     client.forget_heartbeat(plan)
     begun = client.begin_compaction(plan)
     client.execute_compaction(begun)
@@ -115,7 +115,7 @@ def test_cleaning_leaves_the_files_of_such_a_plan_alone_when_it_was_archived_bef
     assert not list(base.glob(f".hoodie/timeline/{plan}*"))
     assert list(base.glob(".hoodie/timeline/*.rollback"))
     before = tables.snapshot(spark, base)
-    # A worker that dies between its commit and the removal of its markers leaves these.
+    # A worker that dies between its commit and the removal of its markers leaves these files.
     for path in written:
         marker = base / ".hoodie" / ".temp" / plan / path.parent.name / f"{path.name}.marker.MERGE"
         marker.parent.mkdir(parents=True, exist_ok=True)
@@ -137,13 +137,13 @@ def test_logs_that_are_named_alike_are_told_by_their_blocks(spark: SparkSession,
     options = tables.write_table(spark, base, table_type="MERGE_ON_READ", version=6, metadata=False, updates=1)
     before, logs = tables.snapshot(spark, base), log_files(base)
     assert logs
-    # What a write leaves that was rolled back and went on all the same: as if it had been late.
+    # The write was rolled back and continued nevertheless, so its files are late.
     tables.upsert(tables.rows(spark, 0, 600, ts=5), base, options)
     late = log_files(base) - logs
     kept = {path: path.read_bytes() for path in late}
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK) as client:
         undone = max(path.name.partition(".")[0] for path in base.glob(".hoodie/*.deltacommit"))
-        # Ours leaves a completed instant alone.
+        # Our code does not change a completed instant.
         client._client.rollback(undone)
     for path, content in kept.items():
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Hudi's own cleaning and clustering lock the table in the midst of their work, under our name."""
+"""Hudi's own cleaning and clustering lock the table in our name during their work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ JOBS = [
 
 
 class WatchedLock:
-    """Looks at the lock file all the time: who held it, and for how long at most it carried no name."""
+    """Reads the lock file continuously, and records its owners and the longest time without an owner's name."""
 
     def __init__(self, base: Path) -> None:
         self.owners: set[str] = set()
@@ -81,7 +81,7 @@ def test_the_lock_that_hudi_takes_by_itself_carries_the_jobs_name(
 
     assert len(result.instants) == 1
     assert lock.owners == {"groundskeeper job_7"}
-    # Signing follows upon taking; Hudi itself held it for a second and more.
+    # The lock is signed immediately after it is taken; Hudi itself held it for more than a second.
     assert lock.longest_unsigned < 0.3
     assert tables.left_behind(base) == []
     assert tables.snapshot(spark, base) == before

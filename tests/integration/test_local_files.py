@@ -1,4 +1,4 @@
-"""Files of this machine are made without a process for each."""
+"""Local files are created without a child process for each of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def files(spark: SparkSession) -> Any:
 
 @pytest.fixture
 def shared(spark: SparkSession, files: Any) -> Any:
-    """The file system that workers have: the tests' session has another one, which knows no permissions."""
+    """The file system of workers; the tests' session has another one, which has no permissions."""
     jvm = Jvm(spark)
     conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)
     conf.set("fs.file.impl", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")

@@ -1,4 +1,4 @@
-"""A lock that others hold and never release: a job gives its worker back, says who holds it, and changes nothing."""
+"""If others hold the lock and never release it, a job frees its worker, names the holder, and changes nothing."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_a_job_waits_for_a_held_lock_only_so_long_and_says_who_holds_it(
     watcher.start()
     began = time.monotonic()
     try:
-        with pytest.raises(TableLockedError, match="held for 3 h by a writer that did not sign it; waited"):
+        with pytest.raises(TableLockedError, match="held for 3 h by a writer that Hudi's lock file does not name"):
             run_job(spark, base, kind, params, lock=TableLock(wait_seconds=4.0), context=context)
     finally:
         ended.set()
         watcher.join()
     assert time.monotonic() - began < 60
-    waits = "waits for the table's lock, held for 3 h by a writer that did not sign it"
+    waits = "waits for the table's lock, held for 3 h by a writer that Hudi's lock file does not name"
     assert any(step.endswith(waits) for step in shown), shown
 
     assert held.exists(), "it belongs to the other one"

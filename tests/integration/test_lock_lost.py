@@ -1,4 +1,5 @@
-"""A worker stands still with the table's lock in hand until its server gives the lock to a writer, and wakes up."""
+"""A worker that holds the table's lock is suspended until the lock's server gives the lock to a writer, and then
+continues."""
 
 from __future__ import annotations
 
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 
 # For the writer's commit, after the server has given the lock away. The metastore's client takes seconds to start. What
 # commits after the worker's watch is found by the service.
-# One of DynamoDB waits out the lease of a holder that it finds.
+# A client of DynamoDB waits for the end of the holder's lease.
 TO_WRITE_SECONDS = {"zookeeper": 10, "hive metastore": 25, "storage": 15, "dynamodb": 20}
 TRIES = 3
 METADATA_COMMIT = ".hoodie/metadata/.hoodie/timeline/*.deltacommit.requested"
 
-# Before the commit the job gives up and starts over; inside it, it is too late, and what slipped in is put right.
+# Before the commit the job fails and is retried; during the commit this is too late, and the writer's commit is
+# repaired.
 POINTS = {
     "when it begins to commit": {"at": "step", "name": "committing"},
     "right before the commit": {"at": "before", "name": "the commit"},
@@ -81,7 +83,7 @@ def test_what_a_writer_commits_while_the_worker_stands_still_is_right(
     result = frozen.run(spares, EXPANSION, POINTS[place], meanwhile=new_rows)
     num_buckets = 8 if result["outcome"] == "succeeded" else 4
     assert len(proved(spark, base, num_buckets)) == 800
-    # A writer that goes by its old option.
+    # The writer uses its old option.
     tables.upsert(tables.rows(spark, 0, 700, ts=9), base, frozen.options)
     tables.upsert(new_rows.withColumn("ts", F.lit(9).cast("long")), base, frozen.options)
     assert len(proved(spark, base, num_buckets)) == 900
@@ -117,7 +119,7 @@ def test_no_row_of_merged_logs_is_lost_with_the_lock(
     if job is not COMPACTION:
         others = others.withColumn("dt", F.lit("2026-02-01"))
     frozen.run(spares, job, place, meanwhile=others)
-    # Whatever it has left is done by the next one.
+    # The next attempt does the remaining work.
     if job is COMPACTION:
         run_job(spark, base, "compaction", {"engine": "arrow"}, lock=frozen.declared.lock)
     expected = before | {(row["dt"], row["id"]): 5 for row in others.select("dt", "id").collect()}
@@ -130,7 +132,7 @@ def test_no_row_of_merged_logs_is_lost_with_the_lock(
 
 
 class Frozen:
-    """A table whose lock is a server's, and a worker that stands still on it."""
+    """A table with a lock on a server, and a suspended worker."""
 
     def __init__(self, spark: SparkSession, base: Path | str, server: LockServer, name: str, *, updates: int) -> None:
         self.options = tables.write_table(spark, base, updates=updates, **server.writer_options(name))
@@ -140,7 +142,7 @@ class Frozen:
     def run(
         self, spares: Spares, job: tuple[JobKind, dict[str, Any]], place: dict[str, Any], *, meanwhile: DataFrame
     ) -> dict[str, Any]:
-        """Returns the result of the job, beside which a writer commits `meanwhile` while it stands still."""
+        """Returns the result of the job. The writer commits `meanwhile` while the job is suspended."""
 
         def writer_commits() -> None:
             time.sleep(self._server.holds_seconds + 2)

@@ -1,4 +1,5 @@
-"""The table's lock on the real server of each provider: beside a writer, while the server is away, and taken away."""
+"""Tests the table's lock on the real server of each provider: beside a writer, with an unreachable server, and after
+its loss."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ def test_a_writer_that_takes_it_too_loses_nothing(
     failed: list[BaseException] = []
 
     def written_again(batch: DataFrame) -> None:
-        """A batch that began beside the switch is stopped by Groundskeeper, and may be written again."""
+        """Writes a batch again that Groundskeeper has stopped because it began beside the switch."""
         for left in reversed(range(TRIES)):
             try:
                 tables.upsert(batch, base, options)
@@ -140,7 +141,7 @@ def test_a_writer_that_takes_it_too_loses_nothing(
 
 
 class Absence:
-    """Called, it sends the server away for `AWAY_SECONDS`, once, and returns when it is gone."""
+    """The first call stops the server for `AWAY_SECONDS`, and returns when the server has stopped."""
 
     def __init__(self, server: LockServer) -> None:
         self._gone = threading.Event()
@@ -194,7 +195,7 @@ def test_nothing_is_committed_unless_the_lock_outlasts_the_absence_of_its_server
         return run_job(spark, base, "bucket_expansion", params, lock=server.lock("held"), context=context)
 
     try:
-        # The step begins with the lock in hand.
+        # The job holds the lock when the step begins.
         expand(At("committing", absence))
     except JobError as error:
         assert error.retriable  # noqa: PT017 - either is right: the server decides
@@ -214,7 +215,7 @@ def _right(
     options: dict[str, str],
     num_buckets: int,
 ) -> None:
-    """The table has its rows and nothing else, and takes the next batch."""
+    """Asserts that the table has exactly its rows, and that the next batch succeeds."""
     assert proved(spark, base, num_buckets) == before
     assert server.left_behind(base) == []
     tables.upsert(tables.rows(spark, 0, 200, ts=9).withColumn("dt", F.lit("2026-02-02")), base, options)

@@ -1,4 +1,5 @@
-"""A lock whose server is away, silent, or whose provider cannot be loaded is not one that another holds."""
+"""A lock whose server is unreachable or silent, or whose provider cannot be loaded, is not reported as held by
+another."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port of nobody, which nobody can take meanwhile."""
+    """A closed port, which no other process can take meanwhile."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -59,7 +60,7 @@ def closed_port() -> Iterator[int]:
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """A port that accepts connections and never says anything."""
+    """A port that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
         yield listening.getsockname()[1]
 

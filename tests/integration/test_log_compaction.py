@@ -1,4 +1,4 @@
-"""Log compactions: refused, because Hudi changes rows by them; and they stand in nobody's way."""
+"""Log compactions are refused, because they change rows in Hudi; and pending ones do not block other jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITERS = {"hoodie.log.compaction.enable": "true", "hoodie.log.compaction.blocks
 
 
 def _schedule(table: HudiTable, client: Any) -> str:
-    """The instant of a log compaction that Hudi plans as it does for a writer."""
+    """Plans a log compaction by Hudi as for a writer, and returns its instant."""
     return str(client.scheduleLogCompaction(table.jvm.nothing()).get())
 
 
@@ -51,7 +51,7 @@ def test_a_log_compaction_is_refused_and_the_compaction_runs_beside_it(spark: Sp
 
 @pytest.mark.exhaustive
 def test_hudi_still_gives_rows_new_commit_times_by_a_log_compaction(spark: SparkSession, tmp_path: Path) -> None:
-    """The reason of the refusal: when this fails, log compactions may be executed."""
+    """The service refuses log compactions for this reason: when this test fails, they may be executed."""
     base = tmp_path / "orders"
     tables.write_table(spark, base, count=60, updates=2)
     table = hudi_table(spark, base, INDEX)
@@ -69,6 +69,6 @@ def test_hudi_still_gives_rows_new_commit_times_by_a_log_compaction(spark: Spark
 
 
 def _times(spark: SparkSession, base: Path) -> dict[str, tuple[str, int]]:
-    """Record key -> commit time and ordering value."""
+    """Returns commit time and ordering value by record key."""
     rows = spark.read.format("hudi").load(str(base)).select("id", "_hoodie_commit_time", "ts").collect()
     return {row.id: (row["_hoodie_commit_time"], row.ts) for row in rows}

@@ -1,4 +1,4 @@
-"""What an attempt that died has left, and what the next one makes of it: instants, hashing configs, locks."""
+"""Tests how the next attempt treats the instants, hashing configs and locks of a dead attempt."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_next_attempt_undoes_what_a_lost_one_left_and_starts_over(
         run_job(spark, base, "bucket_expansion", {"factor": 2}, context=context, job_id="job_lost")
     assert len(context.instants) == 1
     assert hudi_table(spark, base, INDEX).pending() != []
-    # Meanwhile a writer goes on in the old layout.
+    # Meanwhile a writer continues with the old number of buckets.
     tables.upsert(tables.rows(spark, 600, 700, ts=5), base, options)
 
     result = run_job(

@@ -1,5 +1,5 @@
-"""Tables whose rows have no meta fields: what needs none works and keeps the rows, the rest is refused by name before
-it plans anything, and an audit counts and compares by the columns."""
+"""On tables without meta fields, jobs that need none work and keep the rows, all others are refused before they plan
+anything, and an audit counts and compares by the columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def write(spark: SparkSession, base: Path, **shape: Any) -> dict[str, str]:
 
 
 def rows(spark: SparkSession, base: Path) -> list[str]:
-    """All rows in all columns, the same by the metadata table and by listing."""
+    """Returns all rows with all columns, after it has asserted that they are the same by the metadata table and by
+    listing."""
     found = []
     for metadata in ("true", "false"):
         frame = spark.newSession().read.format("hudi").option("hoodie.metadata.enable", metadata).load(str(base))

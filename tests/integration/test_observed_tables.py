@@ -1,4 +1,4 @@
-"""What is observed of real tables, step by step, is what Hudi and hudi-rs find in them."""
+"""Polls of real tables find the same as Hudi and hudi-rs after each step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SMALL = 100 * 1024 * 1024
 
 
 class Eye:
-    """Looks at one real table, and checks each look against Hudi's file system view in the JVM and against hudi-rs."""
+    """Polls one real table, and compares each poll with Hudi's file system view in the JVM and with hudi-rs."""
 
     def __init__(self, spark: SparkSession, folder: Path, base: Path, index: BucketIndex | None) -> None:
         self.base = base
@@ -53,7 +53,7 @@ class Eye:
             table_store.register(connection, Registration("t", str(base), "t", early, early, index=index))
 
     def look(self) -> list[str]:
-        """The actions or operations of the commits that are new, in the order of their completion."""
+        """Polls, and returns the actions or operations of the new commits, in the order of their completion."""
         with reading(self.engine) as connection:
             watch = watch_store.get(connection, "t")
         found = poll_table(self.engine, utc_now, watch, TableReader(self.engine, {}, SMALL))
@@ -63,7 +63,7 @@ class Eye:
         return [commit.operation or commit.action for commit in found.commits]
 
     def look_afresh(self) -> None:
-        """Forgets what was remembered of the files; what is then found must be the same."""
+        """Polls without the remembered files, and asserts that the result is the same."""
         before = self._details()
         with writing(self.engine) as connection:
             snapshot_store.forget(connection, "t")
@@ -71,7 +71,7 @@ class Eye:
         assert self.look() == []
         after = self._details()
         assert {path: detail.state for path, detail in after.items()} == {
-            # What was written by commits that are archived by now only the first look could count.
+            # Only the first poll can count the writes of commits that are archived by now.
             path: dataclasses.replace(detail.state, rows=after[path].state.rows)
             for path, detail in before.items()
         }
@@ -193,7 +193,7 @@ def test_a_table_without_a_bucket_index_and_its_archived_commits(
     active = {instant.requested_time for instant in eye.timeline().instants}
     assert len(known - active) >= 3, "nothing was archived"
     if version == 9:
-        # All that was archived before this look was found in the history.
+        # All commits that were archived before this poll were found in the history.
         assert found.count("UPSERT") == 7
         assert watch.gap_at is None
     else:

@@ -1,4 +1,4 @@
-"""Dates before 1582 in files of Spark's old calendar stay what they are, whoever merges and whatever is stitched."""
+"""Dates before 1582 in files of Spark's old calendar remain unchanged after each kind of merge and copy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANCIENT_ROW = "'day': datetime.date(1, 1, 1)"
 
 
 def write_old(spark: SparkSession, base: Path, options: dict[str, str], day: str = ANCIENT) -> None:
-    """Only Hudi's writer of Spark's own rows knows the old calendar."""
+    """Writes in the old calendar, by Hudi's writer of Spark's own rows, the only one that supports it."""
     session = spark.newSession()
     session.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
     bulk = {"hoodie.datasource.write.operation": "bulk_insert"}
@@ -71,7 +71,8 @@ def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, tm
     options = tables.writer_options(base, table_type="COPY_ON_WRITE", partitioned=False)
     keys = [f"k{number}" for number in range(60)]
     of_bucket = bucket_ids(pa.array(keys), ("id",), 4)
-    # A file group without ancient dates gets a file without the mark, in which Spark would refuse them.
+    # A file group without ancient dates gets a file without the calendar's mark, in which Spark would refuse such
+    # dates.
     group = [key for key, bucket in zip(keys, of_bucket, strict=True) if bucket == of_bucket[0]]
     write_old(spark, base, options, f"if(id in ({', '.join(map(repr, group))}), {RECENT}, {ANCIENT})")
     tables.upsert(dated(spark, 0, 1, RECENT, ts=2), base, options)
@@ -83,7 +84,7 @@ def test_files_of_both_calendars_are_not_copied_into_one(spark: SparkSession, tm
 
 
 def test_hudis_own_compaction_loses_such_rows_so_it_is_not_committed(spark: SparkSession, tmp_path: Path) -> None:
-    """Hudi's executor takes a row that Spark's writer refuses for one that failed, and goes on without it."""
+    """Hudi's executor counts a row that Spark's writer refuses as failed, and continues without it."""
     base = tmp_path / "orders"
     options = tables.writer_options(base, partitioned=False)
     write_old(spark, base, options)

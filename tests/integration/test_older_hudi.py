@@ -1,4 +1,5 @@
-"""Writers and readers with Hudi 0.15, 1.0 and 1.1 beside the services: the table stays theirs, or a job is refused."""
+"""Each job beside writers and readers of Hudi 0.15, 1.0 and 1.1 either keeps the table usable for them or is
+refused."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def writers() -> Iterator[dict[str, OldWriter]]:
 
 @dataclass
 class Story:
-    """A table that an old writer writes, and what it has written; `outcomes` tells what became of each service."""
+    """A table with an old writer, and its expected rows; `outcomes` are the results of the services."""
 
     spark: SparkSession
     base: Path
@@ -60,7 +61,7 @@ class Story:
     def begin(
         cls, spark: SparkSession, base: Path, old: OldWriter, table_type: TableType, table_version: int, index: str
     ) -> Story:
-        """Starts a writer with the options that the service prints for this version, but for the index and the
+        """Starts a writer with the options that the service prints for this version, except for the index and the
         callback."""
         target = Target(
             str(base),
@@ -87,7 +88,8 @@ class Story:
         self.rows |= {f"k{number}": ts for number in range(first, last)}
 
     def serve(self, kind: str, params: dict[str, Any] | None = None, **declared: Any) -> str:
-        """Runs a service, and then the old version reads and changes the table; returns `done`, or why it was not."""
+        """Runs a service, then reads and changes the table by the old version; returns `done`, or the reason of a
+        refusal."""
         declared = {"writers_hudi_version": self.old.version, **declared}
         index = INDEX if self.index == "bucket" else None
         try:
@@ -125,7 +127,7 @@ def test_a_bucketed_table_of_0_15_goes_through_all_services(
     story = Story.begin(spark, tmp_path / "trips", _old(writers, "0.15.0"), TableType.MERGE_ON_READ, 6, "bucket")
     assert story.serve("compaction") == "done"
     assert story.serve("bucket_expansion", {"num_buckets": 8}) == "writers-too-old"
-    # Whoever declares something else is not believed: the commits tell.
+    # The commits show the version, even if the table's owner declares another one.
     assert story.serve("bucket_expansion", {"num_buckets": 8}, writers_hudi_version="1.2.0") == "writers-too-old"
     assert story.serve("bucket_expansion", {"num_buckets": 8}, writers_stopped=True) == "done"
     story.options["hoodie.bucket.index.num.buckets"] = "8"
@@ -166,7 +168,7 @@ def test_every_service_leaves_the_table_to_its_writer(
 ) -> None:
     story = Story.begin(spark, tmp_path / "trips", _old(writers, version), table_type, table_version, index)
     if table_type is TableType.MERGE_ON_READ:
-        # Arrow, which proves the order in the logs, leaves tables with a record index to Hudi.
+        # Arrow, which checks the order in the logs, does not merge tables with a record index.
         is_refused = version == "0.15.0" and index == "record"
         refusal = "log-order-not-proved, index-maps-keys-to-files"
         assert story.serve("compaction") == (refusal if is_refused else "done")

@@ -1,4 +1,4 @@
-"""The options that are printed for a version of Hudi are those that its bundle reads."""
+"""The bundle of each version of Hudi reads the options that the service prints for it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_bundle_reads_every_option_that_is_printed_for_its_version(version: st
 
 
 def _texts(jar: str) -> Iterator[str]:
-    """All constants of the classes of Hudi itself."""
+    """Returns all constants of Hudi's own classes."""
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
             if name.startswith("org/apache/hudi/") and name.endswith(".class"):
@@ -59,7 +59,7 @@ def _texts(jar: str) -> Iterator[str]:
 
 
 def _constants(content: bytes) -> Iterator[str]:
-    """The texts of a class file's constant pool (Java Virtual Machine Specification, 4.4)."""
+    """Returns the texts of a class file's constant pool (Java Virtual Machine Specification, 4.4)."""
     (count,) = struct.unpack_from(">H", content, 8)
     at, number = 10, 1
     while number < count:

@@ -1,4 +1,4 @@
-"""Clustering without an order, which merges small files, and clustering of some partitions."""
+"""Tests clustering without an order, which merges small files, and clustering of some partitions."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 def _write_small_files(spark: SparkSession, base: Path, *, table_type: str = "COPY_ON_WRITE") -> dict[str, str]:
-    """Three partitions of two files each."""
+    """Writes three partitions with two files each."""
     options = tables.write_table(spark, base, count=300, num_buckets=None, table_type=table_type)
     tables.upsert(tables.rows(spark, 300, 450), base, {**options, "hoodie.parquet.small.file.limit": "0"})
     return options
 
 
 def _files(spark: SparkSession, base: Path, index: BucketIndex | None = None) -> dict[str, int]:
-    """Partition -> number of its base files."""
+    """Returns the number of base files by partition."""
     slices = hudi_table(spark, base, index).file_slices()
     return dict(sorted(Counter(item.partition for item in slices).items()))
 
 
 def _cities(spark: SparkSession, base: Path) -> dict[str, bool]:
-    """Partition -> whether the rows of each file are in the order of `city`."""
+    """Returns by partition whether the rows of each file are in the order of `city`."""
     found: dict[str, bool] = {}
     for item in hudi_table(spark, base, None).file_slices():
         assert item.base_file
@@ -55,7 +55,7 @@ def test_without_columns_the_small_files_of_the_chosen_partitions_are_merged(
     merged = run_job(spark, base, "clustering", some, index=None)
     assert merged.details["file_groups"] == {"before": 4, "after": 2}
     assert _files(spark, base) == {"2026-01-01": 2, "2026-01-02": 1, "2026-01-03": 1}
-    # The whole table is given: only what still can be merged is, and then nothing.
+    # A job for the whole table merges the remaining small files, and the next one nothing.
     assert len(run_job(spark, base, "clustering", index=None).instants) == 1
     assert _files(spark, base) == {"2026-01-01": 1, "2026-01-02": 1, "2026-01-03": 1}
     assert run_job(spark, base, "clustering", index=None).instants == ()
@@ -85,10 +85,10 @@ def test_partitions_are_ordered_one_after_the_other_and_the_rest_by_a_job_for_al
     by_city = {"sort_by": ["city"]}
     run_job(spark, base, "clustering", {**by_city, "partitions": ["2026-01-02"]}, index=None)
     assert _cities(spark, base) == {"2026-01-01": False, "2026-01-02": True, "2026-01-03": False}
-    # No commit since, and Hudi by itself would look into no partition.
+    # There was no commit since, so Hudi by itself would check no partition.
     run_job(spark, base, "clustering", by_city, index=None)
     assert _cities(spark, base) == {"2026-01-01": True, "2026-01-02": True, "2026-01-03": True}
-    # Only what was written since is ordered again from here on.
+    # The next jobs order only the files that were written since.
     assert run_job(spark, base, "clustering", by_city, index=None).instants == ()
     tables.upsert(tables.rows(spark, 1, 2, ts=9).where("dt = '2026-01-02'"), base, options)
     before = tables.snapshot(spark, base)
@@ -96,7 +96,7 @@ def test_partitions_are_ordered_one_after_the_other_and_the_rest_by_a_job_for_al
     run_job(spark, base, "clustering", by_city, index=None)
     rewritten = [item for item in hudi_table(spark, base, None).file_slices() if item.base_file not in names]
     assert {item.partition for item in rewritten} == {"2026-01-02"}
-    # In another order: all of it.
+    # Another order applies to all files.
     run_job(spark, base, "clustering", {"sort_by": ["fare"]}, index=None)
     assert not any(_cities(spark, base).values())
     assert tables.snapshot(spark, base) == before
@@ -113,7 +113,7 @@ def test_buckets_are_ordered_in_some_partitions_and_never_merged(spark: SparkSes
         assert refused.value.problem().type == "bucket-files-not-mergeable"
         planned = run_job(spark, base, "clustering", params, dry_run=True).details
         assert [each["type"] for each in planned["refusals"]] == ["bucket-files-not-mergeable"]
-    # The index was not declared, but the file ids show it.
+    # The bucket index was not declared, but the file ids show it.
     with pytest.raises(RefusedError):
         run_job(spark, base, "clustering", index=None)
     with pytest.raises(RefusedError, match="2026-02"):

@@ -1,4 +1,4 @@
-"""Partitions that have expired are dropped, exactly those that were listed, and no other row changes."""
+"""A job drops exactly the expired partitions that its dry run listed, and changes no other row."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Line = tuple[str, str]
 
 
 def aged(spark: SparkSession, base: Path, *, days: int = AGE, updates: int = 1, **shape: Any) -> dict[str, str]:
-    """A table of 60 rows in three partitions, written so many days ago, whose first partition was written to just now;
-    returns the options of its writers."""
+    """Writes a table of 60 rows in three partitions, with instants of this number of days ago and a new write to the
+    first partition; returns the writer's options."""
     tables.write_table(spark, base, count=60, updates=updates, copied=False, **{"metadata": False, **shape})
     age(base, days)
     options = tables.writer_options(base, **shape)
@@ -48,13 +48,13 @@ def rows_of(spark: SparkSession, *partitions: str, ts: int) -> DataFrame:
 
 
 def lines(spark: SparkSession, base: Path, *partitions: str) -> list[str]:
-    """All columns of the rows of these partitions, by default of all."""
+    """Returns the rows of these partitions (default: all) with all columns."""
     marks = [f"'_hoodie_partition_path': '{partition}'" for partition in partitions or PARTITIONS]
     return [line for line in tables.snapshot(spark, base) if any(mark in line for mark in marks)]
 
 
 def ttl(spark: SparkSession, base: Path, days: int = 30, *, dry_run: bool = False, **params: Any) -> Any:
-    """The details of the result; `index` and what else a work order has go there."""
+    """Runs the job, and returns the details of its result. Other members, such as `index`, go to the work order."""
     order = {name: params.pop(name) for name in ("index", "job_id", "writers_stopped") if name in params}
     params = {"days_retain": days, "wait_seconds": 1, **params}
     return run_job(spark, base, "partition_ttl", params, dry_run=dry_run, **order).details
@@ -119,7 +119,8 @@ def test_cleaning_removes_the_files_later_and_the_partitions_may_be_filled_anew(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("strategy", TtlStrategy)
 def test_hudis_32_bits_drop_nothing_too_early(spark: SparkSession, tmp_path: Path, strategy: TtlStrategy) -> None:
-    """Hudi's own strategy (1.2.0) finds at 50 days what is older than seven hours, at 30 nothing at all."""
+    """Hudi's own strategy (1.2.0) with 50 days finds partitions that are older than seven hours, and with 30 days
+    none."""
     base = tmp_path / "trips"
     aged(spark, base, days=2)
     table = hudi_table(spark, base, INDEX)
@@ -188,7 +189,7 @@ def test_what_still_needs_a_partition_withholds_it_and_is_named(spark: SparkSess
     run_job(spark, base, "savepoint", {"action": "delete", "instant": saved})
     with WriteClient(hudi_table(spark, base, INDEX), UNDER_OUR_LOCK, DUE) as client:
         plan = client.schedule_compaction()
-    # For Hudi's strategy the plan is a modification.
+    # Hudi's strategy counts the plan as a modification.
     assert listed(ttl(spark, base, dry_run=True)) == []
     assert withheld(strategy=TtlStrategy.KEEP_BY_CREATION_TIME) == {"pending-plan": set(OLD)}
     assert lines(spark, base) == before

@@ -1,4 +1,4 @@
-"""Partitions are dropped beside writers: no row that a writer was told to be committed is lost."""
+"""While a job drops partitions beside writers, no acknowledged row of a writer is lost."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def held(spark: SparkSession, base: Path, options: dict[str, str], *partitions: 
 
 
 def written(spark: SparkSession, base: Path, partition: str, ts: int) -> int:
-    """How many rows of this partition have this version."""
+    """Returns the number of rows in this partition with this version."""
     frame = spark.read.format("hudi").load(str(base))
     return frame.where((F.col("dt") == partition) & (F.col("ts") == ts)).count()
 
 
 def drop_as_hudi_does(spark: SparkSession, base: Path, options: dict[str, str], *partitions: str) -> None:
-    """Drops them by a writer's own statement, which waits for nobody."""
+    """Drops partitions by a writer's own statement, which does not wait for other writers."""
     deletion = {
         "hoodie.datasource.write.operation": "delete_partition",
         "hoodie.datasource.write.partitions.to.delete": ",".join(partitions),
@@ -47,7 +47,7 @@ def drop_as_hudi_does(spark: SparkSession, base: Path, options: dict[str, str], 
 
 @pytest.mark.parametrize("table_type", [MOR, COW])
 def test_hudi_itself_fails_the_batch_of_a_write_in_flight(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
-    """The reason for the job to wait."""
+    """The job waits for this reason."""
     base = tmp_path / "trips"
     options = aged(spark, base, table_type=table_type)
     writer = held(spark, base, options, FIRST)
@@ -65,8 +65,8 @@ def test_a_partition_that_is_being_written_is_withheld_and_the_others_go(
     options = aged(spark, base, table_type=table_type)
     kept = lines(spark, base, FRESH)
     writer = held(spark, base, options, FIRST)
-    # A write becomes inflight, and so says what it writes to, only with its first rows; until then it may write
-    # anywhere.
+    # A write names its partitions only when it becomes inflight with its first rows; until then it may write to any
+    # partition.
     with pytest.raises(RefusedError, match="deltacommit" if table_type == MOR else "commit"):
         ttl(spark, base)
     writer.finish()

@@ -1,15 +1,20 @@
-"""The latest file slices and the partitions, as the metadata table and as a listing of the storage say."""
+"""Compares the latest file slices and the partitions of the metadata table with those of a listing of the storage."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jobs.hudi import slice_listing
+from jobs.hudi import lent_reader, slice_listing
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.hudi.plans import plan_of
 from jobs.hudi.records import file_slice_of
 from jobs.hudi.table import HudiTable
+from jobs.services import compaction
 from tests.integration import tables
 from tests.integration.run import hudi_table
 from tests.integration.tables import INDEX
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _by_hudi(table: HudiTable) -> set[FileSlice]:
-    """The slices by Hudi's own calls, each of which opens the metadata table anew."""
+    """Returns the slices by Hudi's own calls, each of which opens the metadata table anew."""
     jvm = table.jvm
     config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(table.is_listed_by_metadata).build()
     meta = HudiTable(jvm, table.declared).meta
@@ -55,11 +60,60 @@ def test_partitions_and_files_are_read_by_one_reader(
     options = tables.writer_options(base, metadata=metadata)
     tables.upsert(tables.rows(spark, 0, 40), base, options)
     table = hudi_table(spark, base, INDEX)
-    assert set(table.file_slices()) == _by_hudi(table)
-    assert opened == [metadata]
-    # Another commit is seen by another reader.
-    tables.upsert(tables.rows(spark, 0, 40, ts=1), base, options)
-    slices = set(table.file_slices())
-    assert slices == _by_hudi(table)
-    assert any(each.log_files for each in slices)
-    assert opened == [metadata] * 2
+    with table.reading() as reader:
+        assert set(table.file_slices()) == _by_hudi(table)
+        partitions = table.partitions()
+        with table.reading() as same:
+            assert same is reader
+        assert opened == [metadata]
+        # Another reader sees another commit.
+        tables.upsert(tables.rows(spark, 0, 80, ts=1), base, options)
+        with table.reading() as other:
+            assert other is not reader
+            slices = set(table.file_slices())
+        assert opened == [metadata] * 2
+        assert slices == _by_hudi(table)
+        assert any(each.log_files for each in slices)
+        assert set(table.partitions()) >= set(partitions)
+
+
+@pytest.mark.parametrize("partitions", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
+def test_hudis_planner_goes_by_the_reader_that_is_open(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    lent: list[bool | None] = []
+    planned = lent_reader.planned_compaction
+
+    def noted(*given: Any) -> bool | None:
+        lent.append(planned(*given))
+        return lent[-1]
+
+    monkeypatch.setattr(lent_reader, "planned_compaction", noted)
+    base = tmp_path / "trips"
+    options = tables.writer_options(base)
+    for ts in range(2):
+        tables.upsert(tables.rows(spark, 0, 40, ts=ts, partitions=partitions), base, options)
+    shutil.copytree(base, tmp_path / "hudis")
+    plans = []
+    for path, is_ours in ((base, True), (tmp_path / "hudis", False)):
+        table = hudi_table(spark, path, INDEX)
+        with table.reading() as reader, WriteClient(table, UNDER_OUR_LOCK, compaction.DUE) as client:
+            assert len(table.jvm.read(reader.getAllPartitionPaths())) == partitions
+            # What commits now has to be in the plan.
+            tables.upsert(tables.rows(spark, 0, 10, ts=5, partitions=1), path, options)
+            if is_ours:
+                instant = client.schedule_compaction()
+            else:
+                instant = client._client.scheduleCompaction(table.jvm.nothing()).get()
+        plan = plan_of(table, str(instant))
+        plans.append(
+            {
+                (each["partitionPath"], each["fileId"]): (each["dataFilePath"], len(each["deltaFilePaths"]))
+                for each in plan["operations"]
+            }
+        )
+        with WriteClient(table, UNDER_OUR_LOCK, compaction.DUE) as client:
+            assert client.schedule_compaction() is None
+    assert plans[0] == plans[1]
+    assert sum(logs for _, logs in plans[0].values()) > len(plans[0])
+    assert lent == ([True, False, False] if partitions < 16 else [None] * 3)

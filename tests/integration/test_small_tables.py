@@ -1,4 +1,4 @@
-"""Jobs on small tables do their work beside the driver: Spark, whose jobs cost more than the work, gets none."""
+"""Jobs on small tables work in processes beside the driver, because Spark's jobs would cost more than the work."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark users know
 
+from jobs.hudi.client import WriteClient
+from jobs.hudi.options import UNDER_OUR_LOCK
+from jobs.services import compaction
 from tests.integration import tables
-from tests.integration.run import proved, run_job
+from tests.integration.run import hudi_table, proved, run_job
+from tests.integration.tables import INDEX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,11 +38,32 @@ def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path,
         result = run_job(spark, base, kind, params)
         assert not result.details.get("nothing_to_do"), result
         assert _names(spark, jobs) == [], kind
-        # Also its metadata table, by an audit and to a writer.
+        # The metadata table is correct as well, for an audit and a writer.
         assert proved(spark, base, buckets) == before
         if buckets == 4:
             tables.upsert(tables.rows(spark, 0, 20, ts=round_ + 2), base, options)
             assert len(proved(spark, base, 4)) == len(before)
+
+
+def test_what_spark_needs_for_a_compaction_is_made_when_hudi_executes_it(spark: SparkSession, tmp_path: Path) -> None:
+    base, context = tmp_path / "trips", spark.sparkContext._jsc
+    options = tables.write_table(spark, base, count=60, partitioned=False)
+    tables.upsert(tables.rows(spark, 0, 70, ts=1), base, options)
+    before, kept = tables.in_order(spark, base, 4), context.getPersistentRDDs().size()
+    table = hudi_table(spark, base, INDEX)
+    with WriteClient(table, UNDER_OUR_LOCK, compaction.DUE) as client:
+        instant = client.schedule_compaction()
+        assert instant
+        first = _next_broadcast(spark)
+        begun = client.begin_compaction(instant)
+        assert _next_broadcast(spark) == first + 1
+        assert sum(each.rows for each in client.execute_compaction(begun)) == 70
+        assert _next_broadcast(spark) > first + 2
+        client.commit_compaction(instant, begun)
+    assert context.getPersistentRDDs().size() == kept
+    assert proved(spark, base, 4) == before
+    tables.upsert(tables.rows(spark, 60, 90, ts=2), base, options)
+    assert len(proved(spark, base, 4)) == 90
 
 
 def test_pysparks_functions_are_looked_up_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,14 +77,22 @@ def test_pysparks_functions_are_looked_up_once(spark: SparkSession, monkeypatch:
     assert [command for command in asked if command.startswith("r\n")] == []
 
 
+def _next_broadcast(spark: SparkSession) -> int:
+    """Makes a broadcast; returns its number."""
+    made: Any = spark.sparkContext.broadcast(1)
+    number = int(made._jbroadcast.id())
+    made.destroy()
+    return number
+
+
 def _names(spark: SparkSession, first: int) -> list[str]:
-    """What the jobs since `first` were begun for."""
+    """Returns the descriptions of Spark's jobs since `first`."""
     context: Any = spark.sparkContext._jsc
     store = context.sc().statusStore()
     return [str(store.job(number).name()) for number in range(first, _begun(spark))]
 
 
 def _begun(spark: SparkSession) -> int:
-    """The number of jobs that the session has begun."""
+    """Returns the number of jobs that the session has begun."""
     context: Any = spark.sparkContext._jsc
     return int(context.sc().dagScheduler().nextJobId())

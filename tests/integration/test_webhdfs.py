@@ -1,4 +1,4 @@
-"""Arrow's file system over WebHDFS, held against a real cluster and Hadoop's own client."""
+"""Compares Arrow's file system over WebHDFS with Hadoop's own client on a real cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.hdfs import Cluster
 
-# Hadoop escapes none of these in a path, so neither may we.
+# Hadoop escapes none of these characters in a path, so we must not, either.
 ODD = "a b/ü+y 50%25&x=1?#;'"
 
 
@@ -209,7 +209,7 @@ def test_a_lock_is_read_and_removed_only_while_it_is_the_one_that_was_read(
     assert read().state is LockState.FREE
     cluster.create("/locked/.hoodie/lock")
     held = read()
-    assert (held.state, held.holder) == (LockState.HELD, "a writer that did not sign it")
+    assert (held.state, held.holder) == (LockState.HELD, "a writer that Hudi's lock file does not name")
     assert abs(held.since - datetime.now(UTC)) < timedelta(minutes=1)
     assert remove("another") is False
     with files.open_output_stream("/locked/.hoodie/lock") as file:

@@ -6,7 +6,7 @@ from tests.model.catalogue import HOLDS, HOLES, MUTANTS
 
 
 def main() -> None:
-    """Prints the scenarios with their counts of states, then the story of each mutant and each hole."""
+    """Prints the scenarios with their numbers of states, then the counterexample of each mutant and each hole."""
     states = seconds = 0.0
     for search in HOLDS.values():
         found = search()

@@ -1,4 +1,5 @@
-"""Every search of the model, by its name: scenarios that hold, larger ones that hold, and mutants that are refuted."""
+"""All searches of the model by name: scenarios in which the protocol holds, larger ones, and mutants that are
+refuted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios of clocks, and protocols with a rule turned off, with the scenario in which each of them loses."""
+"""Scenarios of clocks, and mutants: protocols without one rule, each with the scenario in which it fails."""
 
 from __future__ import annotations
 

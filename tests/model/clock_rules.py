@@ -1,4 +1,4 @@
-"""The rules by which our instants get their times, each with a switch, and the clocks of a scenario."""
+"""The rules for the times of our instants, each of which can be switched off, and the clocks of a scenario."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 class Service(Enum):
     """A compaction of a MERGE_ON_READ table, whose writers append to logs; or a clustering of a COPY_ON_WRITE table,
-    whose writers write base files anew."""
+    whose writers rewrite base files."""
 
     COMPACTION = "compaction"
     CLUSTERING = "clustering"
@@ -16,19 +16,23 @@ class Service(Enum):
 
 @dataclass(frozen=True)
 class ClockProtocol:
-    """The rules; the defaults are the protocol that holds.
+    """The rules; the defaults are the correct protocol. The frame of a table is the offset of its writers' instants
+    from the storage's clock."""
 
-    The frame of a table is how far its writers' instants are from the storage's clock.
-    """
-
-    requested_in_frame: bool = True  # Our instant's requested time lies in the frame, else it is our own clock's.
+    requested_in_frame: bool = (
+        True  # Our instant's requested time is in the frame; otherwise it is the time of our own clock.
+    )
     completed_in_frame: bool = True  # The same for its completion time.
-    after_all: bool = True  # Both times lie after all that has completed, in the metadata table as well.
-    stays_in_frame: bool = True  # If the frame has no such time, the job is refused, else the time lies after it.
+    after_all: bool = True  # Both times are later than all completed instants, including those of the metadata table.
+    stays_in_frame: bool = (
+        True  # If no such time is in the frame, the job is refused; otherwise a time outside of the frame is used.
+    )
     refuses_disagreement: bool = True  # The job is refused if writers have different frames.
-    refuses_foreign_plans: bool = True  # The job is refused if a plan's time lies in another frame than the writers'.
+    refuses_foreign_plans: bool = (
+        True  # The job is refused if a plan's time is in another frame than the writers' instants.
+    )
     verifies: bool = True  # Everything is measured again under the lock, before the commit.
-    watches: bool = True  # Instants that do not ascend afterwards are an incident.
+    watches: bool = True  # Instants that do not ascend are reported as an incident.
 
 
 GOOD = ClockProtocol()
@@ -36,15 +40,15 @@ GOOD = ClockProtocol()
 
 @dataclass(frozen=True)
 class ClockScenario:
-    """Offsets of clocks from the storage's. A step of the model is one unit of time, and `HOURS` more than all
-    steps."""
+    """Offsets of clocks from the storage's clock. A step of the model takes one unit of time; `HOURS` is more than all
+    steps together."""
 
     name: str
     service: Service
     writers: tuple[int, ...]  # Offsets of the writers' clocks at the start; each writer has written before.
     batches: int = 1  # Batches of each writer.
-    steps: tuple[int, ...] = ()  # Steps that a writer's clock may make, once.
-    runner: int | None = None  # Offset of the process that has planned the compaction; None where we plan it.
+    steps: tuple[int, ...] = ()  # Changes that may happen to a writer's clock, once.
+    runner: int | None = None  # Offset of the process that has planned the compaction; None if we plan it.
     metadata_compactions: int = 1
 
 

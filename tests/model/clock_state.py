@@ -1,13 +1,12 @@
-"""Instants by the clocks of several processes, and what a reader finds: Hudi orders them by their texts.
-
-Everything that happens has a true time, that of the storage's clock; the text of an instant is the time of a process's
-own clock. Instants are made under the table's lock, one after the other (`SkewAdjustingTimeGenerator`), so clocks that
-are right give ascending texts. Hudi compares texts only:
+"""Instants by the clocks of several processes, and the value that a reader finds. Every event has a true time, by the
+storage's clock; the text of an instant is the time by a process's own clock. Instants are made one after the other
+under the table's lock (`SkewAdjustingTimeGenerator`), so correct clocks give ascending texts. Hudi compares only texts:
 
 - A log file belongs to the latest base file whose requested time is not after the log's completion
-  (`HoodieFileGroup.getBaseInstantTime`); of base files the one with the greatest requested time counts.
-- A commit conflicts with what was requested after the last commit that its writer had seen, or was pending then.
-- The metadata table is such a table as well: a commit that completes before its last compaction is in no listing.
+  (`HoodieFileGroup.getBaseInstantTime`); the base file with the greatest requested time is read.
+- A commit conflicts with instants that were requested after the last commit that its writer had seen, or
+  that were pending then.
+- The metadata table is such a table too: a commit that completes before its last compaction is missing in listings.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 from tests.model.clock_rules import ClockScenario, Service
 
-US, RUNNER = -1, -2  # owners of instants besides the writers: our job, and a runner of Hudi that has planned
+US, RUNNER = -1, -2  # owners of instants other than writers: our job, and a runner of Hudi that has made a plan
 NEVER = -(10**6)
 UNKNOWN = 10**6  # no frame was measured yet
 
@@ -37,7 +36,10 @@ class Instant(NamedTuple):
     value: int = 0  # The value of the row.
     group: int = 0
     is_listed: bool = True
-    seen: tuple[int, tuple[Time, ...]] = (NEVER, ())  # The window of its conflict check, and what was pending then.
+    seen: tuple[int, tuple[Time, ...]] = (
+        NEVER,
+        (),
+    )  # The start of its conflict window, and the instants that were pending then.
 
     @property
     def is_a_service(self) -> bool:
@@ -45,7 +47,8 @@ class Instant(NamedTuple):
 
     @property
     def place(self) -> int:
-        """The text that places the file in a group with logs: a base file's request, a log's completion."""
+        """The text that decides the position of the file in its group: the requested time of a base file, the
+        completion time of a log."""
         return self.requested.text if self.is_a_service or self.completed is None else self.completed.text
 
 
@@ -66,7 +69,7 @@ class Clocks(NamedTuple):
 
 
 def first_state(scenario: ClockScenario) -> Clocks:
-    """Each writer has committed once, just now; a plan of a runner of Hudi came after that."""
+    """Returns the state after one commit of each writer and, if there is one, the plan of a runner of Hudi."""
     instants = []
     for index, offset in enumerate(scenario.writers):
         requested, completed = 2 * index, 2 * index + 1
@@ -91,12 +94,13 @@ def pending_of(clocks: Clocks, index: int) -> Instant | None:
 
 
 def of_the_service(clocks: Clocks) -> Instant | None:
-    """Returns our instant, or the one of the plan that we execute."""
+    """Returns the instant of our job, or of the plan that it executes."""
     return next((item for item in clocks.instants if item.is_a_service), None)
 
 
 def visible(scenario: ClockScenario, clocks: Clocks) -> int:
-    """Returns the value that a reader finds in the live file group's latest base file and its logs, -1 for none."""
+    """Returns the value that a reader finds in the latest base file of the live file group and its logs; -1 if there is
+    none."""
     ours = of_the_service(clocks)
     is_replaced = scenario.service is Service.CLUSTERING and ours is not None and ours.completed is not None
     live = [item for item in clocks.instants if item.completed and item.is_listed and item.group == int(is_replaced)]
@@ -107,7 +111,7 @@ def visible(scenario: ClockScenario, clocks: Clocks) -> int:
 
 
 def measured(clocks: Clocks) -> dict[int, int]:
-    """Returns how far each writer's last completion is from the storage's clock; the latest comes last."""
+    """Returns the offset of each writer's last completion from the storage's clock, the latest one at the end."""
     done = [(item.completed.true, item.owner, item.completed.text) for item in clocks.instants if item.completed]
     found: dict[int, int] = {}
     for true, owner, text in sorted(done):
@@ -117,7 +121,7 @@ def measured(clocks: Clocks) -> dict[int, int]:
 
 
 def latest_text(clocks: Clocks) -> int:
-    """Returns the greatest text on the timeline, the metadata table's included."""
+    """Returns the greatest text on the timeline and in the metadata table."""
     done = [item.completed.text for item in clocks.instants if item.completed]
     return max([clocks.listed_from, *done])
 

@@ -1,4 +1,4 @@
-"""Steps of writers and of our job, each with a clock, and what must hold once our instant has committed."""
+"""Steps of writers and of our job, each with a clock, and the conditions that must hold after our commit."""
 
 from __future__ import annotations
 
@@ -42,11 +42,9 @@ def search(protocol: ClockProtocol, scenario: ClockScenario) -> Found:
 
 
 def violation(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> str | None:
-    """Returns what is wrong once our instant has committed, apart from what writers with wrong clocks lose anyway.
-
-    Instants that do not ascend are an incident, which names the wrong rows; as long as all clocks are as the job has
-    measured them, there must be none.
-    """
+    """Returns the violation after our commit, apart from rows that writers with wrong clocks lose in any case. Instants
+    that do not ascend are reported as an incident, which is a violation only if all clocks are as the job has measured
+    them."""
     ours = of_the_service(clocks)
     if ours is None or ours.completed is None:
         return None
@@ -65,7 +63,8 @@ def violation(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) 
 
 
 def steps(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> Iterator[tuple[Label, Clocks]]:
-    """Yields what may happen next. Each instant is made under the lock; our verification and our commit share one."""
+    """Yields the possible next steps. Each instant is made under the lock; our verification and our commit happen under
+    the same lock."""
     for index, offset in enumerate(clocks.offsets):
         pending = pending_of(clocks, index)
         if pending is not None:
@@ -91,7 +90,7 @@ def steps(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> I
 
 
 def _start(scenario: ClockScenario, clocks: Clocks, index: int) -> tuple[Label, Clocks]:
-    """The instant begins, and the writer loads the timeline: a base file is merged from the one that counts now."""
+    """The instant begins, and the writer loads the timeline; a new base file is merged from the current one."""
     requested = Time(clocks.now + clocks.offsets[index], clocks.now)
     new = value(index, clocks.batches[index])
     is_clustered = clocks.job == "committed" and scenario.service is Service.CLUSTERING
@@ -150,7 +149,7 @@ def _plan(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> t
 
 
 def _time(protocol: ClockProtocol, clocks: Clocks, offset: int) -> Time | None:
-    """Returns a time for an instant of ours, None if no time lies in the frame and after everything."""
+    """Returns a time for our instant; None if no time is in the frame and later than everything on the timeline."""
     text, latest = clocks.now + offset, latest_text(clocks)
     if protocol.after_all and text <= latest:
         if protocol.stays_in_frame:
@@ -160,8 +159,8 @@ def _time(protocol: ClockProtocol, clocks: Clocks, offset: int) -> Time | None:
 
 
 def _complete(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) -> Iterator[tuple[Label, Clocks]]:
-    """Completes our instant under the lock. A clustering waits until no write is in flight, and includes what
-    landed."""
+    """Completes our instant under the lock. A clustering waits until no write is in flight, and includes the writes
+    that have committed."""
     mine = of_the_service(clocks)
     assert mine
     if scenario.service is Service.CLUSTERING:
@@ -183,6 +182,6 @@ def _complete(protocol: ClockProtocol, scenario: ClockScenario, clocks: Clocks) 
 
 
 def _is_left(protocol: ClockProtocol, clocks: Clocks) -> bool:
-    """Returns whether a writer has left the frame that was measured before."""
+    """Returns whether a writer's clock has left the measured frame."""
     frames = list(measured(clocks).values())
     return any(frame != clocks.frame for frame in (frames if protocol.refuses_disagreement else frames[-1:]))

@@ -1,7 +1,7 @@
 """The expander: plan, split, catch up, lock, guard, split again, configs, verify, commit, verify, watch.
 
 new -> planned -> split -> locked -> guarded -> ready -> with baseline -> with config -> verified -> committed ->
-watching. Whatever stops the expander leads to recovery (`recovery.py`), and then to another attempt or to the end.
+watching. When the expander is stopped, recovery follows (`recovery.py`), and then another attempt or the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ UNDER_LOCK = ("locked", "fencing", "guarded", "ready", "with baseline", "with co
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """Yields what the expander may do next."""
+    """Yields the possible next steps of the expander."""
     step = state.expander.step
     if step == "new":
         yield from _start(state, setting)
@@ -91,7 +91,7 @@ def _start(state: State, setting: Setting) -> Steps:
 
 
 def _split(state: State, setting: Setting) -> State:
-    """Writes the children of every file group that is live now, also empty ones, and removes our earlier ones."""
+    """Writes the children of every live file group, including empty ones, and removes those of earlier splits."""
     mine, scenario = state.expander.instant, setting.scenario
     files = {block for block in state.files if block.instant != mine}
     live = visible(state._replace(files=frozenset(files)), setting)
@@ -121,7 +121,7 @@ def _split_again(state: State, setting: Setting) -> Step:
 
 
 def _before_lock(state: State, setting: Setting) -> Steps:
-    """Catches up without the lock while there is something to catch up with, or takes the lock."""
+    """Catches up without the lock while file groups have changed, or takes the lock."""
     if state.expander.seen != completions(state) and not setting.scenario.is_given:
         caught_up = _to(_split(state, setting), "split", seen=completions(state))
         yield ("The expander catches up: it splits again what has changed.",), caught_up
@@ -131,7 +131,8 @@ def _before_lock(state: State, setting: Setting) -> Steps:
 
 
 def _guard(state: State, setting: Setting) -> Steps:
-    """Looks at the timeline once: completed instants are known then, and pending ones are waited for or fenced."""
+    """Reads the timeline once: completed instants are known then, and the expander waits for pending ones or fences
+    them."""
     protocol, policy = setting.protocol, setting.scenario.policy
     trusted = []
     for number in _others_pending(state) if protocol.guard else ():
@@ -197,7 +198,7 @@ def _wait(state: State, why: str) -> Step:
 
 
 def _fence(state: State) -> Step:
-    """Does the second half of a fence that is not atomic: Hudi's rollback deletes the files whatever has happened."""
+    """Does the second half of a fence that is not atomic: Hudi's rollback deletes the files without another check."""
     target = state.expander.target
     after = _to(state, "locked", target=NONE)
     if state.instants[target].phase == COMPLETED:
@@ -233,7 +234,7 @@ def _verify(state: State, setting: Setting) -> Step:
 
 
 def commit(state: State, setting: Setting) -> Step:
-    """Completes the replacecommit: file groups and number of buckets change at once."""
+    """Completes the replacecommit, which changes file groups and number of buckets atomically."""
     number, is_held = state.expander.instant, state.lock == EXPANDER
     if state.instants[number].phase != INFLIGHT:
         return ("The expander's commit fails: instant {} is not inflight any more.", number), _to(state, "undoing")

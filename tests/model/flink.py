@@ -1,7 +1,7 @@
 """A Flink job, which keeps its number of buckets and its file ids, and has an instant only around a checkpoint.
 
-A job with a bucket index looks the file ids up whenever it is submitted. Without one the job keeps the file id of each
-key in its state (Flink's default index, `FLINK_STATE`), and looks none up.
+A job with a bucket index looks up the file ids when it is submitted. Without a bucket index the job keeps the file id
+of each key in its state (Flink's default index, `FLINK_STATE`), and does not look them up.
 
 A batch is acknowledged with the checkpoint: the source does not send it again. So an instant that is rolled back
 between its checkpoint and its commit is lost with its batch.
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def index_of(setting: Setting) -> int | None:
-    """Returns the index of the scenario's Flink job; there is one at most."""
+    """Returns the index of the scenario's Flink job among the writers; there is at most one."""
     return next((n for n, spec in enumerate(setting.scenario.writers) if spec.kind is Kind.FLINK), None)
 
 
 def submitted(state: State, setting: Setting, index: int, number: int) -> Writer:
-    """Returns the job as it begins: it keeps what it has read until it is submitted anew."""
+    """Returns the job after a submission: it keeps what it has read until the next submission."""
     rows = setting.scenario.writers[index].batches[0]
     live = visible(state, setting)
     located = tuple(place_of(live, setting, row, number) for row in rows)
@@ -47,7 +47,7 @@ def submitted(state: State, setting: Setting, index: int, number: int) -> Writer
 
 
 def may_run(state: State, setting: Setting) -> bool:
-    """Returns whether the expander must expect the job to run, by what the operator or Flink's REST API says."""
+    """Returns whether the job may be running, according to the operator or to Flink's REST API."""
     index = index_of(setting)
     if index is None:
         return False
@@ -55,7 +55,7 @@ def may_run(state: State, setting: Setting) -> bool:
 
 
 def steps(state: State, setting: Setting, index: int) -> Steps:
-    """Yields what the job may do next, and what its operator may do with it."""
+    """Yields the possible next steps of the job and of its operator."""
     spec, writer = setting.scenario.writers[index], state.writers[index]
     if writer.step == "idle" and writer.batch < len(spec.batches) and state.lock == NOBODY:
         yield _open(state, setting, index)
@@ -72,7 +72,7 @@ def steps(state: State, setting: Setting, index: int) -> Steps:
 
 
 def _open(state: State, setting: Setting, index: int) -> Step:
-    """Opens the instant at the flush; its inflight file is empty, so nobody can tell where it goes."""
+    """Opens the instant at the flush; its inflight file is empty, so its targets are unknown."""
     writer = state.writers[index]
     rows = setting.scenario.writers[index].batches[writer.batch]
     instant = len(state.instants)
@@ -111,7 +111,7 @@ def _check(state: State, setting: Setting, index: int) -> Step:
 
 
 def _operated(state: State, setting: Setting, index: int) -> Steps:
-    """Yields stops with a savepoint, new submissions, kills, and what an operator does wrong."""
+    """Yields stops with a savepoint, new submissions, kills, and errors of the operator."""
     writer, faults = state.writers[index], state.faults
     is_over = state.expander.step in ("watching", "gave up")
     if writer.step == "idle" and not is_over and state.expander.step != "new":
@@ -149,7 +149,8 @@ def _resubmitted(state: State, setting: Setting, index: int, number: int) -> tup
 
 
 def _submitted_wrongly(state: State, setting: Setting, index: int) -> Steps:
-    """Yields submissions too early, from an old savepoint or with old options, while the job counts as stopped."""
+    """Yields wrong submissions while the job counts as stopped: too early, from an old savepoint, or with old
+    options."""
     old = setting.scenario.old_number
     looked_up = submitted(state, setting, index, old)
     if setting.scenario.has_buckets:

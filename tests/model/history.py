@@ -1,8 +1,9 @@
-"""A recorded history of a real table: what its timeline tells, and what the service says it did.
+"""A recorded history of a real table: the events on its timeline, and those that the service has recorded.
 
 `of_instant` builds events of the timeline from an instant's times and its `HoodieCommitMetadata`; events of the service
-are built by hand, from its own records. All times are of one clock and compare as strings, such as Hudi's
-`yyyyMMddHHmmssSSS`: if writers' clocks differ from ours by more than a lock is held, the lock's rules tell nothing.
+are built by hand, from its own records. All times are by one clock and compare as strings, such as Hudi's
+`yyyyMMddHHmmssSSS`. If writers' clocks differ from ours by more than the time for which a lock is held, the rules of
+the lock cannot be checked.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ALWAYS = "9"  # after every time
 
 
 class What(Enum):
-    """Kinds of events; the first six stand in the timeline, the others are the service's own."""
+    """Kinds of events. The first six are on the timeline, the others are recorded by the service."""
 
     REQUESTED = "requested"
     INFLIGHT = "inflight"
@@ -31,21 +32,21 @@ class What(Enum):
 
     LOCKED = "locked"
     UNLOCKED = "unlocked"
-    LOOKED = "looked"  # under the lock: what has completed by now is known to the replacement `instant`
+    LOOKED = "looked"  # under the lock: the replacement `instant` knows all instants that have completed by now
     CONFIG_WRITTEN = "config written"  # of `instant`, or the baseline; `number` of buckets
     CONFIG_REMOVED = "config removed"
-    FENCED = "fenced"  # a live writer's instant, before it is rolled back
-    LATE_FILES_REMOVED = "late files removed"  # for the last time: its writer is over
-    JUDGED = "judged"  # found right, its keys included where its file ids did not tell
+    FENCED = "fenced"  # the instant of a live writer, before its rollback
+    LATE_FILES_REMOVED = "late files removed"  # for the last time, because the writer has ended
+    JUDGED = "judged"  # found correct; by its keys if its file ids were not enough
     INCIDENT = "incident"
     REPAIRED = "repaired"
-    STOPPED = "stopped"  # a Flink job; also one that is declared to be stopped
-    RESUMED = "resumed"  # a Flink job begins, or begins again
+    STOPPED = "stopped"  # a Flink job was stopped, or declared as stopped
+    RESUMED = "resumed"  # a Flink job was started or restarted
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. Fields that do not apply are left out."""
+    """An event. Fields that do not apply are empty."""
 
     at: str
     what: What
@@ -54,9 +55,9 @@ class Event:
     operation: str = ""  # Hudi's name, such as `BUCKET_RESCALE`.
     file_ids: FileIds = frozenset()  # File groups that were written or cleaned.
     replaced: FileIds = frozenset()  # File groups that a replacecommit replaces.
-    is_flink: bool = False  # Whether the instant is a Flink job's, as its commit or its empty inflight file tells.
+    is_flink: bool = False  # Whether the instant is a Flink job's, by its commit or its empty inflight file.
     number: int = 0
-    by: str = ""  # The name of our job that did it: it holds the lock, or rolled the instant back.
+    by: str = ""  # The name of our job that holds the lock, or that rolled the instant back.
 
 
 def of_instant(
@@ -75,8 +76,8 @@ def of_instant(
     `HoodieReplaceCommitMetadata`), of which `operationType`, `partitionToWriteStats[partition][].fileId` and
     `partitionToReplaceFileIds[partition][]` are used. Since table version 8 the file is Avro with the same names
     (`service.lake.instant_metadata.decode` reads both). `inflight_at` is the modification time of the inflight file,
-    `completed_at` the completion time in the file's name (before version 8 its modification time); None for what has
-    not happened.
+    `completed_at` the completion time in the file's name (before version 8 its modification time); None if that has not
+    happened.
     """
     content = metadata or {}
     written = _pairs(content.get("partitionToWriteStats"), lambda stat: stat["fileId"])
@@ -97,7 +98,7 @@ def _pairs(by_partition: Mapping[str, Iterable[Any]] | None, file_id: Any) -> Fi
 
 @dataclass
 class Life:
-    """Facts of one instant in a history; a time is None for what did not happen."""
+    """The facts about one instant in a history. A time is None if the event did not happen."""
 
     instant: str
     action: str = ""
@@ -114,15 +115,15 @@ class Life:
 
     @property
     def is_write(self) -> bool:
-        """Whether a writer made the instant, which is then no replacement and no table service."""
+        """Whether the instant is a write, not a replacement or another table service."""
         return self.action in ("commit", "deltacommit") and self.operation not in ("COMPACT", "LOG_COMPACT")
 
     def was_looked_at(self) -> bool:
-        """Whether the service has judged the instant, one way or the other."""
+        """Whether the service has judged the instant, as correct or as stale."""
         return What.JUDGED in self.at or What.INCIDENT in self.at
 
     def is_an_incident_at(self, time: str) -> bool:
-        """Returns whether the instant is stale and not yet repaired, from its completion on."""
+        """Returns whether the instant is stale and not repaired at this time."""
         if What.INCIDENT not in self.at or self.completed is None:
             return False
         return self.completed <= time < self.at.get(What.REPAIRED, ALWAYS)
@@ -130,14 +131,14 @@ class Life:
 
 @dataclass(frozen=True)
 class History:
-    """Events in their order, and what they tell of each instant."""
+    """Events in order, and the facts about each instant."""
 
     events: Sequence[Event]
     lives: Mapping[str, Life]
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> History:
-        """Orders events by their times; events of one time stay as they are given."""
+        """Orders events by time; events with the same time keep their order."""
         ordered = sorted(events, key=lambda event: event.at)
         lives: dict[str, Life] = {}
         for event in ordered:

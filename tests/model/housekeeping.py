@@ -1,4 +1,4 @@
-"""Rollback of what was given up, removal of late files, cleaning, archival and compaction."""
+"""Rollback of abandoned instants, removal of late files, cleaning, archival and compaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """Yields what the service's jobs, or any writer's own table services, may do."""
+    """Yields the possible steps of the service's jobs, or of writers' own table services."""
     if state.lock == NOBODY:
         yield from _roll_back_flink(state, setting)
         if setting.scenario.compacts:
@@ -43,7 +43,7 @@ def steps(state: State, setting: Setting) -> Steps:
 
 
 def rollbacks(state: State, setting: Setting) -> Steps:
-    """Rolls back instants that their writers gave up (LAZY)."""
+    """Rolls back instants that their writers have abandoned (LAZY)."""
     if state.lock != NOBODY:
         return
     for number, item in enumerate(state.instants):
@@ -52,7 +52,8 @@ def rollbacks(state: State, setting: Setting) -> Steps:
 
 
 def _roll_back_flink(state: State, setting: Setting) -> Steps:
-    """Rolls back an instant of Flink, which the protocol never does: a restored job commits its instant."""
+    """Rolls back an instant of Flink. The correct protocol never does so, because a restored job commits its
+    instant."""
     for writer in state.writers:
         if setting.protocol.rolls_back_dead_flink and writer.step == "killed" and writer.instant != NONE:
             number = writer.instant
@@ -88,10 +89,8 @@ def _clean(state: State, setting: Setting) -> Steps:
 
 
 def _archive(state: State, setting: Setting) -> Steps:
-    """Moves the start of the active timeline on by one instant. Hudi never passes a pending one.
-
-    A replacecommit is archived after its replaced file groups were cleaned.
-    """
+    """Archives the first instant of the active timeline. Hudi never archives beyond a pending one, and archives a
+    replacecommit only after its replaced file groups were cleaned."""
     number = state.horizon
     if number >= len(state.instants) or state.instants[number].phase in PENDING:
         return
@@ -106,8 +105,8 @@ def _archive(state: State, setting: Setting) -> Steps:
 
 
 def _holds_archival(state: State, setting: Setting, number: int) -> bool:
-    """Returns whether archival must wait: for an incident, for a commit that nobody has judged yet, or for a fence
-    whose writer is alive or has left files."""
+    """Returns whether archival must wait, because of an incident, an unjudged commit, or a fenced writer that is alive
+    or has left files."""
     if state.incidents or unjudged(state, setting):
         return True
     if state.instants[number].phase != ROLLED_BACK:
@@ -116,7 +115,7 @@ def _holds_archival(state: State, setting: Setting, number: int) -> bool:
 
 
 def _compact(state: State, setting: Setting) -> Steps:
-    """Plans the compaction of a file group with more than one write in it, and completes it at some time later."""
+    """Plans the compaction of a file group with more than one write, and completes it at any later time."""
     pending = [n for n, item in enumerate(state.instants) if item.owner == COMPACTION and item.phase in PENDING]
     for number in pending:
         yield ("The compaction of instant {} completes.", number), _compacted(state, number)
@@ -131,7 +130,7 @@ def _compact(state: State, setting: Setting) -> Steps:
 
 
 def _compacted(state: State, number: int) -> State:
-    """Merges the writes that had completed into a base file; what completes later stays in the log."""
+    """Merges the writes that had completed into a base file; later writes stay in the log."""
     (group,) = state.instants[number].groups
     merged = {block for block in state.files if block.group == group and state.instants[block.instant].done}
     latest: dict[int, int] = {}

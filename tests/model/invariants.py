@@ -1,8 +1,5 @@
-"""Conditions that must hold in every state. A violation is a sentence.
-
-Rows are looked at when nothing is left to judge: until then a commit may be stale, and an open incident names the rows
-that are wrong until its repair.
-"""
+"""Conditions that must hold in every state. A violation is a sentence. Rows are checked only when all commits are
+judged, because until then a commit may be stale, and an open incident names wrong rows until its repair."""
 
 from __future__ import annotations
 
@@ -24,12 +21,13 @@ if TYPE_CHECKING:
 
 
 def violation(state: State, setting: Setting) -> str | None:
-    """Returns the first thing that is wrong, or None."""
+    """Returns the first violation, or None."""
     return of_configs(state, setting) or of_batches(state, setting) or of_rows(state, setting)
 
 
 def of_configs(state: State, setting: Setting) -> str | None:
-    """A hashing config must count exactly if its replacecommit has completed, and the number must be readable."""
+    """Returns a violation unless exactly the hashing configs of completed replacecommits are valid, and the number can
+    be read."""
     if number_of_buckets(state, setting) is None:
         return "Every reader and writer fails: there are hashing configs, but none that counts."
     counted = counted_configs(state)
@@ -44,8 +42,8 @@ def of_configs(state: State, setting: Setting) -> str | None:
 
 
 def of_batches(state: State, setting: Setting) -> str | None:
-    """No acknowledged batch may be lost, and no right one fenced; without faults there are no incidents, and our work
-    stays."""
+    """Returns a violation if an acknowledged batch is lost or a correct one fenced; without faults also for any
+    incident, and if our commit is undone."""
     if state.lost != NONE:
         return f"The batch of instant {state.lost} was acknowledged and is lost."
     if state.wrongly_fenced != NONE:
@@ -61,7 +59,8 @@ def of_batches(state: State, setting: Setting) -> str | None:
 
 
 def of_rows(state: State, setting: Setting) -> str | None:
-    """Every acknowledged row must be visible once, with its latest value, where the next upsert will look for it."""
+    """Returns a violation unless every acknowledged row is visible once, with its latest value, where the next upsert
+    looks for it."""
     if unjudged(state, setting):
         return None
     excused = {row for number in state.incidents for row in state.instants[number].rows}

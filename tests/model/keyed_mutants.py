@@ -1,4 +1,5 @@
-"""Protocols of clustering without a bucket index with a rule turned off or done wrong, and where each of them loses."""
+"""Mutants of clustering without a bucket index: protocols without one rule or with a wrong one, each with the scenario
+in which it fails."""
 
 from __future__ import annotations
 

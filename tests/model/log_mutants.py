@@ -1,4 +1,5 @@
-"""Scenarios of logs that a plan misses, and protocols without one rule, with the scenario in which each loses."""
+"""Scenarios of logs that a plan misses, and mutants: protocols without one rule, each with the scenario in which it
+fails."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Steps of writers that append to logs and of our compaction, and what readers must see.
-
-Before table version 8 a log belongs to the file slice in its name: the plan's slice if the writer saw the plan's file
-when it began, else the slice that the plan reads.
-"""
+"""Steps of our compaction and of writers that append to logs, and the rows that readers must see. Before table version
+8 a log belongs to the file slice in its name: to the plan's new slice if the writer saw the plan's file when it began,
+else to the slice that the plan reads."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ class Writer(NamedTuple):
     """A writer with one batch."""
 
     step: str = "idle"
-    instant: int = NONE  # The instant of the batch, whose file is there at once.
-    knows: bool = False  # Whether the writer knows the plan, and so names its log by it.
+    instant: int = NONE  # The instant of the batch, whose file exists at once.
+    knows: bool = False  # Whether the writer knows the plan, so that it names its log by the plan.
     is_stalled: bool = False
 
 
@@ -36,9 +34,9 @@ class Logs(NamedTuple):
     stalls: int
     attempts: int
     now: int = 1
-    job: str = "new"  # Where our job stands.
+    job: str = "new"  # The step of our job.
     instant: int = NONE  # The plan's instant.
-    planned: int = NONE  # When the plan's file was there.
+    planned: int = NONE  # When the plan's file was created.
     named: frozenset[int] = frozenset()  # The writers whose logs the plan names.
     read: frozenset[int] = frozenset()  # The rows in the base file that the job has written.
 
@@ -50,7 +48,8 @@ def search(protocol: LogProtocol, scenario: LogScenario) -> Found:
 
 
 def violation(logs: Logs) -> str | None:
-    """Returns what is wrong: a row of an acknowledged batch must be in the base file, or in a log of its file slice."""
+    """Returns a violation unless each row of an acknowledged batch is in the base file, or in a log of its file
+    slice."""
     if logs.job != "committed":
         return None
     lost = _missed(logs, logs.read)
@@ -58,7 +57,7 @@ def violation(logs: Logs) -> str | None:
 
 
 def steps(protocol: LogProtocol, scenario: LogScenario, logs: Logs) -> Iterator[tuple[Label, Logs]]:
-    """Yields what may happen next. The plan is made, and batches are committed, with the table's lock held."""
+    """Yields the possible next steps. The plan is made, and batches are committed, with the table's lock held."""
     for index, writer in enumerate(logs.writers):
         yield from _writer(scenario, logs, index, writer)
     yield from _job(protocol, logs)
@@ -121,10 +120,10 @@ def _committed(logs: Logs) -> frozenset[int]:
 
 
 def _missed(logs: Logs, known: frozenset[int]) -> frozenset[int]:
-    """Returns the writers whose logs have committed to the slice that the plan reads, without those that are known."""
+    """Returns the writers that have committed logs to the slice that the plan reads, without the `known` ones."""
     return frozenset(index for index in _committed(logs) - known if not logs.writers[index].knows)
 
 
 def _is_unaware(logs: Logs, writer: Writer) -> bool:
-    """Returns whether the writer is in flight, does not look dead, and began before the plan's file was there."""
+    """Returns whether the writer is in flight, does not look dead, and began before the plan's file existed."""
     return writer.step == "begun" and not writer.is_stalled and writer.instant < logs.planned

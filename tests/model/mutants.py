@@ -1,4 +1,4 @@
-"""Protocols with a rule turned off or done wrong, and the scenario in which each of them loses."""
+"""Mutants: protocols without one rule or with a wrong one, each with the scenario in which it fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def without(
     return Mutant(lambda: search(protocol, scenario, invariant), decisive, ends_with)
 
 
-# Mutants that issue 12 asks for: each fault was seen, or nearly so.
+# Faults that were observed, or nearly so.
 MUTANTS: Mapping[str, Mutant] = {
     "conflict detection alone": without(
         replace(GOOD, guard=False, watch=Watch.NONE),
@@ -103,7 +103,7 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
 }
 
-# Mutants that the search has found beyond these: each takes the protocol too literally in one way.
+# Further faults that the search has found: each follows the protocol too literally in one respect.
 HOLES: Mapping[str, Mutant] = {
     "file ids tell nothing of a new file id in an old bucket": without(
         replace(GOOD, judge=Judge.FILE_IDS),

@@ -1,4 +1,4 @@
-"""Scenarios of runners of plans, and protocols with a rule turned off, with the scenario in which each loses."""
+"""Scenarios of runners of plans, and mutants: protocols without one rule, each with the scenario in which it fails."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def search(
 
 
 def steps(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator[tuple[Label, Plan]]:
-    """Yields what may happen next."""
+    """Yields the possible next steps."""
     for index, _ in enumerate(plan.runners):
         yield from _runner(scenario, plan, index)
     yield from _job(protocol, scenario, plan)
@@ -35,7 +35,8 @@ def steps(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterato
 
 
 def _runner(scenario: PlanScenario, plan: Plan, index: int) -> Iterator[tuple[Label, Plan]]:
-    """Moves a runner of Hudi, which checks a heartbeat if there is one, but never asks who else has begun the plan."""
+    """Yields the steps of a runner of Hudi, which checks a heartbeat if there is one, but never who else has begun the
+    plan."""
     name, step = f"runner {index}", plan.runners[index]
 
     def to(after: Plan, new: str) -> Plan:
@@ -138,7 +139,7 @@ def _taken_over(plan: Plan) -> Plan:
 def _commit(
     protocol: PlanProtocol, plan: Plan, job: Job, to: Callable[[Plan, str], Plan]
 ) -> Iterator[tuple[Label, Plan]]:
-    """Commits under the lock, which the others need as well to complete the plan."""
+    """Commits under the lock, which other runners need too to complete the plan."""
     is_inflight = plan.phase == INFLIGHT
     allowed = {
         Check.OWN: is_inflight and plan.begun == job.name,
@@ -156,7 +157,7 @@ def _commit(
 
 
 def _zombie(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
-    """Lets a frozen attempt go on, beside the next one."""
+    """Yields the steps of a frozen attempt that continues while the next one is active."""
     zombie = plan.zombie
     if zombie is None:
         return
@@ -172,7 +173,7 @@ def _zombie(protocol: PlanProtocol, plan: Plan) -> Iterator[tuple[Label, Plan]]:
 
 
 def _time(protocol: PlanProtocol, scenario: PlanScenario, plan: Plan) -> Iterator[tuple[Label, Plan]]:
-    """Lets time pass: a dead process is noticed by its heartbeat or by its silence."""
+    """Lets time pass, so that a dead process is detected by its heartbeat or by its silence."""
     if plan.phase != INFLIGHT or plan.is_silent:
         return
     is_alive = works(plan, plan.begun)

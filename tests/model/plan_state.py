@@ -1,9 +1,7 @@
-"""A plan on the timeline, with what has been written for it and who works on it; and what must hold of its files.
-
-The step from requested to inflight is a compare-and-set, because the file is created once. Completion is none: the
-inflight file stays, and each completion makes a file of its own (table version 8 and later name it by the time of
-completion). A rollback makes an inflight plan requested again and removes what has been written for it.
-"""
+"""A plan on the timeline, with its files and the processes that work on it; and the conditions for its files. The step
+from requested to inflight is a compare-and-set, because the file can be created only once. Completion is not: the
+inflight file stays, and each completion makes another file (table version 8 and later name it by the completion time).
+A rollback makes an inflight plan requested again and removes its files."""
 
 from __future__ import annotations
 
@@ -41,25 +39,26 @@ class Plan(NamedTuple):
     completed: tuple[str, ...] = ()  # The processes that have completed the plan.
     job: Job = Job()
     zombie: Job | None = None
-    ours: str = NOBODY  # The process that has begun the plan, as the service has recorded.
-    is_silent: bool = False  # Nothing has been written for long.
-    robbed: str = NOBODY  # A live process whose work we have undone.
+    ours: str = NOBODY  # The process that has begun the plan, according to the record of the service.
+    is_silent: bool = False  # Nothing has been written for a long time.
+    robbed: str = NOBODY  # A live process whose work the service has undone.
 
 
 def violation(plan: Plan) -> str | None:
-    """Returns the first thing that is wrong, or None."""
+    """Returns the first violation, or None."""
     if plan.robbed:
         return f"The service has undone the work of {plan.robbed}, which is alive."
     return of_files(plan)
 
 
 def of_completions(plan: Plan) -> str | None:
-    """A plan must complete once: each completion counts, so a clustering that completes twice doubles its rows."""
+    """Returns a violation if the plan has completed more than once, because a clustering that completes twice doubles
+    its rows."""
     return f"The plan was completed by {' and by '.join(plan.completed)}." if len(plan.completed) > 1 else None
 
 
 def of_files(plan: Plan) -> str | None:
-    """The files of a completed plan must be there, and no others."""
+    """Returns a violation unless exactly the files of the completing process exist."""
     if twice := of_completions(plan):
         return twice
     if plan.phase != COMPLETED:
@@ -74,24 +73,24 @@ def of_files(plan: Plan) -> str | None:
 
 
 def works(plan: Plan, name: str) -> bool:
-    """Returns whether the process of this name is alive and at work on the plan."""
+    """Returns whether the process with this name is alive and works on the plan."""
     if name.startswith("runner"):
         return plan.runners[int(name.split()[1])] in ALIVE
     return any(job is not None and job.name == name and job.step in ALIVE for job in (plan.job, plan.zombie))
 
 
 def begun_by(plan: Plan, name: str, *, has_heartbeat: bool) -> Plan:
-    """Returns the plan after the process of this name has made it inflight."""
+    """Returns the plan after the process with this name has made it inflight."""
     return plan._replace(phase=INFLIGHT, begun=name, beating=name if has_heartbeat else NOBODY, is_silent=False)
 
 
 def undone(plan: Plan) -> Plan:
-    """Returns the plan after a rollback: requested again, without its heartbeat and all that was written for it."""
+    """Returns the plan after a rollback: requested again, without heartbeat and files."""
     return plan._replace(phase=REQUESTED, begun=NOBODY, beating=NOBODY, files=frozenset(), is_silent=False)
 
 
 def completed(plan: Plan, name: str) -> Plan:
-    """Returns the plan after a completion: Hudi removes files that have markers and are not in it
+    """Returns the plan after a completion. Hudi removes files that have markers but are not part of the commit
     (`reconcileAgainstMarkers`)."""
     completed = (*plan.completed, name)
     kept = frozenset(item for item in plan.files if item[0] in completed)

@@ -1,4 +1,4 @@
-"""The faults that stop an attempt, and how the attempt is undone."""
+"""The faults that stop an attempt, and the steps that undo it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RECOVERING = ("recovering", "reverted", "without config", "without instant")
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """Yields the faults, and the steps of an attempt that finds the traces of another."""
+    """Yields the faults, and the steps of an attempt that finds traces of an earlier one."""
     yield from _faults(state)
     yield from _rollback_by_others(state, setting)
     mine = state.expander
@@ -67,11 +67,9 @@ def _faults(state: State) -> Steps:
 
 
 def _rollback_by_others(state: State, setting: Setting) -> Steps:
-    """Rolls back instants without a live heartbeat, as any writer's clean does (LAZY).
-
-    Hudi's rollback removes the config first, but only in a client that has the option
-    `hoodie.bucket.index.partition.expressions` (`BaseRollbackActionExecutor.rollbackHashingConfigIfNecessary`).
-    """
+    """Rolls back instants without a live heartbeat, as every writer's clean does (LAZY). Hudi's rollback removes the
+    config first, but only in a client with the option `hoodie.bucket.index.partition.expressions`
+    (`BaseRollbackActionExecutor.rollbackHashingConfigIfNecessary`)."""
     number = state.expander.instant
     if state.expander.step == "dead" and state.lock == NOBODY and state.instants[number].phase in PENDING:
         after = rolled_back(state, number)
@@ -83,7 +81,7 @@ def _rollback_by_others(state: State, setting: Setting) -> Steps:
 
 
 def _recover(state: State, setting: Setting) -> Steps:
-    """Undoes the instant in three steps, unless it has completed after all."""
+    """Undoes the instant in three steps, unless it has completed."""
     mine, undo = state.expander, setting.protocol.undo
     number, step = mine.instant, mine.step
     phase = state.instants[number].phase
@@ -116,7 +114,7 @@ def _recover(state: State, setting: Setting) -> Steps:
 
 
 def _thaw(state: State, setting: Setting) -> Steps:
-    """Lets a frozen attempt go on where it stood. Its next check fails, but it acts on checks that it made before."""
+    """Lets a frozen attempt continue. Its next check fails, but it still acts on checks that it has made before."""
     zombie = state.zombie
     assert zombie
     over = state._replace(zombie=None)
@@ -141,7 +139,7 @@ def _thaw(state: State, setting: Setting) -> Steps:
 
 
 def _late_children(state: State, setting: Setting, number: int) -> frozenset[Block]:
-    """Returns what the attempt was about to write: the children of the file groups that were live for it."""
+    """Returns the files that the attempt was about to write: the children of the file groups that it saw as live."""
     blocks: set[Block] = set()
     for group, rows in visible(state, setting).items():
         if group.creator < number:

@@ -1,10 +1,10 @@
-"""Holds a recorded history of a real run against the rules of the model.
+"""Checks a recorded history of a real run against the rules of the model.
 
     history = [*of_instant("001", "deltacommit", metadata, completed_at="002"), Event("003", What.LOCKED, by="job 1")]
     assert violations(history) == []
 
-The rules are those that the mutants of `mutants.py` break. What a history does not tell (who holds the lock among the
-writers, what a writer has read) is not judged.
+The rules are those that the mutants of `mutants.py` break. Facts that a history does not have (which writer holds the
+lock, what a writer has read) are not checked.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ UNDER_LOCK = (What.LOOKED, What.CONFIG_WRITTEN, What.CONFIG_REMOVED, What.FENCED
 
 
 def violations(history: Iterable[Event]) -> list[str]:
-    """Returns every rule that was broken, as a sentence; an empty list for a legal history."""
+    """Returns a sentence for each violated rule; an empty list for a legal history."""
     told = History.of(history)
     rules = (_lives, _lock, _configs, _known, _stale, _old_numbers, _fences, _flink, _cleaning, _archival)
     return [sentence for rule in rules for sentence in rule(told)]
 
 
 def _lives(history: History) -> Iterator[str]:
-    """An instant is requested, inflight, completed, each once; or rolled back, and then never completed."""
+    """Checks that each instant is requested, inflight and completed once, or rolled back and never completed."""
     order = (What.REQUESTED, What.INFLIGHT, What.COMPLETED)
     for life in history.lives.values():
         if life.times.get(What.COMPLETED, 0) > 1:
@@ -43,8 +43,8 @@ def _lives(history: History) -> Iterator[str]:
 
 
 def _lock(history: History) -> Iterator[str]:
-    """The lock has one holder at a time; what needs it is done under it; no write starts or commits while we hold
-    it."""
+    """Checks that the lock has one holder at a time, that steps which need it happen under it, and that no write starts
+    or commits while we hold it."""
     holder = None
     for event in history.events:
         if event.what is What.LOCKED:
@@ -71,7 +71,8 @@ def _is_ours(history: History, instant: str) -> bool:
 
 
 def _configs(history: History) -> Iterator[str]:
-    """The baseline comes first; a config is written while its instant is pending, and removed while it still is."""
+    """Checks that the baseline is written first, and that a config is written, or removed, while its instant is
+    pending."""
     has_baseline = False
     for event in history.events:
         if event.what is not What.CONFIG_WRITTEN:
@@ -103,7 +104,8 @@ def _is_pending(life: Life, time: str) -> bool:
 
 
 def _known(history: History) -> Iterator[str]:
-    """A replacement is alone between its look at the timeline and its commit; other instants are judged afterwards."""
+    """Checks that nothing completes between a replacement's look at the timeline and its commit, or is judged
+    afterwards."""
     for replacement in history.replacements():
         looked, end = replacement.at.get(What.LOOKED), replacement.completed or ""
         if replacement.operation == RESCALE and looked is None:
@@ -124,7 +126,7 @@ def _known(history: History) -> Iterator[str]:
 
 
 def _stale(history: History) -> Iterator[str]:
-    """A write to a file group that an instant had replaced before is an incident."""
+    """Checks that every write to a file group that had been replaced is an incident."""
     for life in history.lives.values():
         if not life.is_write or not life.completed or What.INCIDENT in life.at:
             continue
@@ -138,7 +140,8 @@ def _stale(history: History) -> Iterator[str]:
 
 
 def _old_numbers(history: History) -> Iterator[str]:
-    """A later write that goes to none of the new buckets of a partition may go by the old number: its keys tell."""
+    """Checks that a later write to none of the new buckets of a partition was judged by its keys, because it may use
+    the old number."""
     numbers = {event.instant: event.number for event in history.events if event.what is What.CONFIG_WRITTEN}
     for replacement in history.replacements():
         earlier = [instant for instant in numbers if instant < replacement.instant]
@@ -158,12 +161,12 @@ def _old_numbers(history: History) -> Iterator[str]:
 
 
 def _buckets(life: Life, partition: str) -> set[int]:
-    """Returns the first eight digits of the file ids that the instant wrote there."""
+    """Returns the buckets in the file ids that the instant wrote in the partition."""
     return {int(file_id[:8]) for place, file_id in life.written if place == partition and file_id[:8].isdigit()}
 
 
 def _fences(history: History) -> Iterator[str]:
-    """A fenced instant never completes; a Flink job's is never fenced, nor rolled back by us when the job is dead."""
+    """Checks that a fenced instant never completes, and that we never fence or roll back the instant of a Flink job."""
     for life in history.lives.values():
         if What.FENCED in life.at and life.completed:
             yield f"Instant {life.instant} was fenced, and completed."
@@ -175,7 +178,7 @@ def _fences(history: History) -> Iterator[str]:
 
 
 def _flink(history: History) -> Iterator[str]:
-    """No file group is replaced while a Flink job may run, or has an instant that is not complete."""
+    """Checks that no file group is replaced while a Flink job may run or has an incomplete instant."""
     is_running = False
     for event in history.events:
         if event.what in (What.STOPPED, What.RESUMED):
@@ -190,7 +193,7 @@ def _flink(history: History) -> Iterator[str]:
 
 
 def _cleaning(history: History) -> Iterator[str]:
-    """The cleaner leaves the file groups of a stale commit alone from the commit on until its repair."""
+    """Checks that the cleaner deletes no files of the file groups of a stale commit before its repair."""
     for event in history.events:
         if event.what is not What.CLEANED:
             continue
@@ -201,7 +204,8 @@ def _cleaning(history: History) -> Iterator[str]:
 
 
 def _archival(history: History) -> Iterator[str]:
-    """Archival passes no fence whose late files are not gone, and nothing while an incident is open."""
+    """Checks that archival does not pass a fenced instant with late files, and archives nothing while an incident is
+    open."""
     for event in history.events:
         if event.what is not What.ARCHIVED:
             continue

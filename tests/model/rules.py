@@ -1,4 +1,4 @@
-"""The rules of the protocol. Each has a switch; a protocol with one of them turned off is a mutant."""
+"""The rules of the protocol. Each can be switched off; a protocol without one of them is a mutant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Watch(Enum):
 
 
 class Judge(Enum):
-    """Ways to tell that a write after the switch is stale."""
+    """Evidence by which a write after the switch is judged as stale."""
 
     FILE_IDS_AND_KEYS = "it touches a replaced file group, or only old buckets of a partition and keys of other buckets"
     FILE_IDS = "it touches a replaced file group, or its new file groups have no bucket of the new number"
@@ -31,7 +31,7 @@ class Judge(Enum):
 
 
 class Known(Enum):
-    """Instants that are not judged after the switch, because the split has taken them in."""
+    """Instants that are not judged after the switch, because the split has included them."""
 
     COMPLETED_BEFORE = "those that had completed when the guard looked"
     TIMELINE_BEFORE = "those that were on the timeline when the guard looked"
@@ -39,7 +39,7 @@ class Known(Enum):
 
 
 class Undo(Enum):
-    """Orders in which an attempt that did not commit is undone."""
+    """Orders of the steps that undo an attempt without a commit."""
 
     REVERT_FIRST = "inflight back to requested, remove the config, roll back"
     CONFIG_FIRST = "remove the config, roll back"
@@ -47,7 +47,7 @@ class Undo(Enum):
 
 
 class Resubmit(Enum):
-    """Ways in which a Flink job with locations in its state begins again after the switch."""
+    """Ways in which a Flink job with locations in its state is restarted after the switch."""
 
     BOOTSTRAP = "without state, and loads the locations from the table"
     SAVEPOINT = "from its savepoint"
@@ -62,35 +62,35 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Protocol:
-    """The rules; the defaults are the protocol that holds."""
+    """The rules; the defaults are the correct protocol."""
 
     # The expander:
-    guard: bool = True  # It looks for writes in flight under the lock.
-    looks_again: bool = True  # It splits what has landed since the last split again, under the lock.
-    as_clustering: bool = False  # Its instant is a clustering plan instead of a plain replacecommit.
-    baseline: bool = True  # It writes the baseline before the config.
-    config_first: bool = False  # It writes a config that counts before the commit.
-    verifies_lock: bool = True  # It verifies the lock right before the commit.
+    guard: bool = True  # The expander checks for writes in flight under the lock.
+    looks_again: bool = True  # Under the lock the expander splits again what has been committed since the last split.
+    as_clustering: bool = False  # The expander's instant is a clustering plan instead of a plain replacecommit.
+    baseline: bool = True  # The expander writes the baseline before the config.
+    config_first: bool = False  # The expander writes a config that is valid before the commit.
+    verifies_lock: bool = True  # The expander verifies the lock right before the commit.
     known: Known = Known.COMPLETED_BEFORE
     known_survives: bool = True  # The next attempt can read the known instants from the commit's metadata.
     undo: Undo = Undo.REVERT_FIRST
     rollbacks_remove_config: bool = True  # Rollbacks by other clients remove the config, too.
-    # Nothing comes between verifying the lock and these acts. Hudi cannot promise that; see the tests of holes.
+    # Nothing happens between verifying the lock and the rollback. Hudi does not guarantee that; see the tests of holes.
     fence_is_atomic: bool = True
     config_write_is_atomic: bool = True
     # After the switch:
     watch: Watch = Watch.FOREVER
     judge: Judge = Judge.FILE_IDS_AND_KEYS
-    # All file groups that a write touched are judged and repaired, not only its own files: a compaction may have merged
+    # All file groups of a write are judged and repaired, not only its own files, because a compaction may have merged
     # these.
     looks_at_groups: bool = True
     fences_guesses: bool = False  # Writes in flight that may be stale are fenced, too.
-    unknown_is_fresh: bool = False  # An empty profile in flight counts as fresh.
+    unknown_is_fresh: bool = False  # A write in flight with an empty profile counts as fresh.
     # Flink:
     fences_flink: bool = False
-    hand_over: bool = True  # The job must be stopped before.
+    hand_over: bool = True  # The Flink job must be stopped before.
     flink_conflicts: bool = False  # Optimistic concurrency control instead of `single_writer`.
-    rolls_back_dead_flink: bool = False  # Its pending instant is rolled back once the heartbeat has ended.
+    rolls_back_dead_flink: bool = False  # A Flink job's pending instant is rolled back once its heartbeat has ended.
     resubmit: Resubmit = Resubmit.BOOTSTRAP
     # Housekeeping:
     late_files_hold_archival: bool = True
@@ -104,12 +104,12 @@ GOOD = Protocol()
 
 @dataclass(frozen=True)
 class WriterSpec:
-    """One writer and its batches; a batch is the rows that it writes, all with one value."""
+    """One writer and its batches. A batch is a set of rows with the same value."""
 
     kind: Kind
     batches: tuple[tuple[Row, ...], ...]
-    is_alone: bool = False  # Single-writer mode: it takes no lock and looks for no conflicts.
-    # Whether it rolls back a clustering that it has seen pending and that is in its way
+    is_alone: bool = False  # Single-writer mode: the writer takes no lock and does not check for conflicts.
+    # Whether it rolls back a conflicting clustering that it has seen pending
     # (`hoodie.clustering.rollback.pending.replacecommit.on.conflict`).
     rolls_back: bool = False
     loads_early: bool = False  # Whether it loads its timeline before its instant exists.
@@ -124,15 +124,15 @@ class Scenario:
     policy: Policy = Policy.WAIT
     faults: Faults = field(default_factory=Faults)
     at_start: tuple[Row, ...] = (("p", 0), ("p", 1))
-    tries: int = 2  # How often a writer begins a batch.
+    tries: int = 2  # Maximum number of attempts at a batch.
     attempts: int = 1
     has_metadata_table: bool = True
-    is_clustering: bool = False  # File groups are rewritten in their buckets, those of one bucket into one.
-    # Without buckets a batch writer looks its rows up by key (Bloom, simple, record index), a Flink job keeps their
-    # locations in its state, and all file groups of a partition are taken for those of one bucket.
+    is_clustering: bool = False  # File groups are rewritten within their buckets; those of one bucket become one.
+    # Without buckets a batch writer looks up its rows by key (Bloom, simple, record index), and a Flink job keeps their
+    # locations in its state. Then all file groups of a partition count as those of one bucket.
     has_buckets: bool = True
     is_given: bool = False  # The clustering executes a plan that a writer has made.
-    is_orderly: bool = False  # Nobody does what the protocol forbids, so there must be no incident at all.
+    is_orderly: bool = False  # All processes follow the protocol, so there must be no incident.
     compacts: bool = False
     cleans: bool = False
     archives: bool = False
@@ -145,7 +145,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Setting:
-    """A protocol in a scenario, which is explored."""
+    """A protocol and a scenario to explore."""
 
     protocol: Protocol
     scenario: Scenario

@@ -1,4 +1,4 @@
-"""The scenarios, which combine writers, faults and housekeeping. Each is explored to its last state."""
+"""The scenarios, which combine writers, faults and housekeeping. All states of each one are explored."""
 
 from __future__ import annotations
 
@@ -224,6 +224,6 @@ LARGE = (
     replace(KEYED, name=f"{KEYED.name}, two batches", writers=(prepped(BOTH, SECOND_KEY), upsert(BOTH, FIRST_KEY))),
     replace(KEYED, name=f"{KEYED.name}, a crash", faults=Faults(crashes=1, expiries=1), attempts=2, cleans=True),
 )
-# Scenarios in which a writer does what no protocol of ours survives.
+# Scenarios in which a writer's behaviour breaks every protocol of ours.
 LOST = (GIVEN_PLAN_SEEN_EARLY,)
 ALL = tuple(value for value in dict(globals()).values() if isinstance(value, Scenario) and value not in LOST)

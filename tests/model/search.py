@@ -1,4 +1,5 @@
-"""Breadth-first search over all states of a world; a violation comes with the shortest story that leads to it."""
+"""Breadth-first search over all states of a model; a violation comes with the shortest sequence of steps that leads to
+it."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Found:
-    """The outcome of a search, with the violation and its story, if any."""
+    """The result of a search, with the violation and the steps that lead to it, if there is one."""
 
     name: str
     states: int
     seconds: float  # CPU time.
-    taken: frozenset[str]  # The sentences (before names are put in) of all steps that were ever taken.
+    taken: frozenset[str]  # The sentences, without their names, of all steps that were taken.
     violation: str | None = None
     story: tuple[str, ...] = ()
 
@@ -40,11 +41,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A search without one rule."""
+    """The search of a protocol without one rule."""
 
     search: Callable[[], Found]
-    decisive: tuple[str, ...]  # Parts of the story's sentences, in this order.
-    ends_with: str  # A part of the story's end.
+    decisive: tuple[str, ...]  # Texts that must appear in the story's sentences, in this order.
+    ends_with: str  # A text that must appear at the story's end.
 
 
 def explore(
@@ -54,7 +55,7 @@ def explore(
     violation: Callable[[S], str | None],
     tidied: Callable[[S], S] = lambda state: state,
 ) -> Found:
-    """Explores every state, nearest first, or stops at the first violation, whose story is therefore a shortest one."""
+    """Explores every state, nearest first, or stops at the first violation, so that its story is a shortest one."""
     began = time.process_time()
     parents: dict[S, tuple[S | None, Label]] = {first: (None, ("",))}
     level, taken = [first], set()
@@ -79,8 +80,7 @@ def explore(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Switches the garbage collector off: states hold no cycles, and the search for cycles takes a tenth of the
-    time."""
+    """Switches the garbage collector off, which would take a tenth of the time although states have no cycles."""
     was_on = gc.isenabled()
     gc.disable()
     try:

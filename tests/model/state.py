@@ -1,9 +1,7 @@
-"""One state of the model: a table's timeline, files, hashing configs and lock, and where each process stands.
-
-Everything is a tuple of tuples, strings and small numbers: hashable, comparable, and cheap to copy in part. Keys are 0
-and 1 and are their own hash, so a key's bucket is `key % number`. A value is its own ordering value: the greater of two
-values of one row is the later, whoever writes it and however often.
-"""
+"""One state of the model: a table's timeline, files, hashing configs and lock, and the step of each process. Everything
+is a tuple of tuples, strings and small numbers: hashable, comparable, and cheap to copy partly. Keys are 0 and 1 and
+are their own hash, so a key's bucket is `key % number`. Each value is its own ordering value: of two values of a row
+the greater one is the later one."""
 
 from __future__ import annotations
 
@@ -12,14 +10,15 @@ from typing import NamedTuple
 
 Row = tuple[str, int]  # partition, key
 
-# Phases of an instant. A rolled-back one has left the timeline; its number stays, since files and writers name it.
+# Phases of an instant. A rolled-back instant is not on the timeline, but keeps its number, because files and writers
+# refer to it.
 REQUESTED, INFLIGHT, COMPLETED, ROLLED_BACK = "requested", "inflight", "completed", "rolled back"
 PENDING = (REQUESTED, INFLIGHT)
 
 # Owners of instants and holders of the lock; a writer is "writer 0", "writer 1".
 NOBODY, FIRST, EXPANDER, COMPACTION, REPAIR, RECOVERY = "", "first", "expander", "compaction", "repair", "recovery"
 
-BASELINE = -1  # the hashing config that holds the number from before
+BASELINE = -1  # the hashing config with the number before any expansion
 EARLY = 99  # the hashing config of an instant that is not on the timeline yet
 NO_KEY = -1  # a file without rows: also an empty child of a split is a file group
 NONE = -1  # no instant
@@ -50,11 +49,11 @@ class Block(NamedTuple):
 
 
 class Instant(NamedTuple):
-    """An instant; its number is its place on the timeline."""
+    """An instant; its number is its position on the timeline."""
 
     owner: str
     phase: str = REQUESTED
-    done: int = 0  # Its place among the completed instants, 0 if it has not completed.
+    done: int = 0  # Its position among the completed instants, 0 if it has not completed.
     groups: tuple[Group, ...] = ()  # The file groups to which it writes the rows.
     rows: tuple[Row, ...] = ()
     replaced: tuple[Group, ...] = ()  # The file groups that a replacecommit replaces.
@@ -62,14 +61,14 @@ class Instant(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """A writer, with what it has read of the table."""
+    """A writer, with the facts that it has read of the table."""
 
     step: str = "idle"
     batch: int = 0
     tries: int = 0
     number: int = 0  # The number of buckets.
     located: tuple[Group | None, ...] = ()  # The file groups of its rows.
-    window: int = 0  # How many instants had completed then.
+    window: int = 0  # How many instants had completed when the writer read them.
     instant: int = NONE
     seen: tuple[int, ...] = ()  # The clusterings that were pending in the timeline that it has loaded.
 
@@ -80,8 +79,8 @@ class Expander(NamedTuple):
     step: str = "new"
     instant: int = NONE
     seen: int = 0  # How many instants had completed at its last split.
-    known: int = 0  # How many instants had completed when it was sure of the table.
-    let_through: tuple[int, ...] = ()  # Pending instants that it trusts.
+    known: int = 0  # How many instants had completed when it checked the timeline under the lock.
+    let_through: tuple[int, ...] = ()  # Pending instants that it allows to continue.
     target: int = NONE  # An instant that it is about to roll back.
     attempts: int = 1
 
@@ -108,13 +107,13 @@ class State(NamedTuple):
     incidents: frozenset[int] = frozenset()  # instants of stale commits, known and not yet repaired
     horizon: int = 0  # instants before it are archived
     is_watched: bool = True
-    is_declared_stopped: bool = False  # what the operator says of the Flink job
+    is_declared_stopped: bool = False  # whether the operator has declared the Flink job as stopped
     lost: int = NONE  # an instant whose batch was acknowledged and will never be committed
     wrongly_fenced: int = NONE
     faults: Faults = Faults()
 
 
-Label = tuple[object, ...]  # a sentence with {} in it, and what belongs there
+Label = tuple[object, ...]  # a sentence with placeholders, and their values
 Step = tuple[Label, State]
 Steps = Iterator[Step]
 
@@ -136,23 +135,21 @@ def with_writer(state: State, index: int, writer: Writer) -> State:
 
 
 def rolled_back(state: State, number: int) -> State:
-    """Returns the state after a rollback: the instant is gone, and so are the files that it has written by now."""
+    """Returns the state after a rollback: the instant is gone, and so are the files that it has written so far."""
     state = state._replace(files=frozenset(item for item in state.files if item.instant != number))
     return with_instant(state, number, phase=ROLLED_BACK)
 
 
 def is_given_up(state: State, number: int) -> bool:
-    """Returns whether nobody works on the instant any more (in a real table, its heartbeat has ended)."""
+    """Returns whether nobody works on the instant any more (on a real table its heartbeat has expired)."""
     busy = any(writer.instant == number for writer in state.writers)
     return not busy and number != state.expander.instant and (not state.zombie or number != state.zombie.instant)
 
 
 def forgotten(state: State, *, keeps_late_files: bool) -> State:
-    """Returns the state without what no process can tell any more: an instant that is over and has no files is a place.
-
-    States that differ in nothing else have the same future, so one of them is enough. Late files count for nothing as
-    long as nothing is archived.
-    """
+    """Returns the state without facts that no process can observe any more: of an ended instant without files only the
+    position remains. States that differ only in such facts have the same future, so one of them is enough. Late files
+    have no effect while nothing is archived."""
     gone = {number for number, item in enumerate(state.instants) if item.phase == ROLLED_BACK}
     if gone and not keeps_late_files and any(item.instant in gone for item in state.files):
         state = state._replace(files=frozenset(item for item in state.files if item.instant not in gone))

@@ -1,4 +1,5 @@
-"""A table, its writers and the service that replaces its file groups: the first state, and the steps from each."""
+"""A table, its writers and the service that replaces its file groups: the first state, and the steps from each
+state."""
 
 from __future__ import annotations
 
@@ -65,15 +66,13 @@ def first_state(setting: Setting) -> State:
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """Yields what may happen next, without orders of steps that make no difference.
-
-    A process that surely keeps the lock goes on alone. While it can neither lose the lock nor die, all others can do is
-    read, tag and write files that do not count yet. The work under the lock before its commit does not change these
-    steps, nor do they change it, so they might as well come before or afterwards. (Not so beside writers that do more
-    without the lock: those in single-writer mode, and those that roll back clusterings.) An instant on which nobody
-    works any more is rolled back at once: until then others only wait for it. And where nothing cleans, archives or
-    compacts, a commit is judged at once: nothing takes away what a later look would need.
-    """
+    """Yields the possible next steps, without orders of steps that make no difference. A process that holds the lock,
+    and can neither lose it nor die, continues alone: the others could only read, tag and write files that no reader
+    sees yet. These steps and the work under the lock before the commit do not affect each other, so they can happen
+    before or afterwards. (This does not apply to writers that do more without the lock: those in single-writer mode,
+    and those that roll back clusterings.) An instant on which nobody works any more is rolled back at once, because
+    others only wait for it. If nothing cleans, archives or compacts, a commit is judged at once, because a later
+    judgement would see the same."""
     holder = _undisturbed(state, setting)
     if holder == EXPANDER:
         yield from expander.steps(state, setting)
@@ -94,7 +93,7 @@ def steps(state: State, setting: Setting) -> Steps:
 
 
 def _undisturbed(state: State, setting: Setting) -> str:
-    """Returns the holder that can neither lose the lock nor die with it; NOBODY if there is none."""
+    """Returns the holder of the lock that can neither lose it nor die; NOBODY if there is none."""
     left, planned = state.faults, setting.scenario.faults
     if state.zombie or any(spec.is_alone or spec.rolls_back for spec in setting.scenario.writers):
         return NOBODY

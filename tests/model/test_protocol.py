@@ -1,4 +1,4 @@
-"""The protocol holds in every scenario, and each of its rules is needed: without it there is a counterexample."""
+"""The protocol holds in every scenario, and each of its rules is needed: a protocol without it has a counterexample."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_protocol_without_one_rule_is_refuted(name: str) -> None:
     ],
 )
 def test_some_rules_only_spare_incidents_and_attempts(protocol: Protocol, scenario: Scenario) -> None:
-    """Rows survive because commits that were not known before are judged; the guard and the last look at the lock make
-    that rare. Both are needed: until a repair the rows of an incident are read wrong. While no write is in flight at
-    the commit, a writer that rolls back what it saw pending undoes only attempts."""
+    """Without these rules rows survive too, because unknown commits are judged and repaired. The guard and the last
+    check of the lock make such incidents rare, which matters because rows are wrong until the repair. If no write is in
+    flight at the commit, a writer that rolls back pending clusterings undoes only attempts."""
     assert search(protocol, scenario).violation is None

@@ -1,4 +1,4 @@
-"""Histories written by hand: legal ones, and for each rule one that breaks it and nothing else."""
+"""Histories written by hand: legal ones, and for each rule one that breaks only this rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table as a reader or a writer sees it: visible rows, and the number of buckets that counts."""
+"""The table as a reader or a writer sees it: visible rows, and the current number of buckets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def replacements(state: State) -> list[int]:
 
 def replaced_groups(state: State, *, with_archived: bool = True) -> set[Group]:
     """Returns the replaced file groups. Hudi's file system view knows only those of the active timeline; the service
-    reads the archive as well."""
+    also reads the archive."""
     found: set[Group] = set()
     for number, item in enumerate(state.instants):
         is_known = with_archived or number >= state.horizon
@@ -29,11 +29,8 @@ def replaced_groups(state: State, *, with_archived: bool = True) -> set[Group]:
 
 
 def is_committed(state: State, setting: Setting, number: int) -> bool:
-    """Returns whether files of this instant are taken for committed.
-
-    Without a metadata table those of a rolled-back instant are, too, once the active timeline starts after it
-    (`HoodieTimeline.containsOrBeforeTimelineStarts`).
-    """
+    """Returns whether readers take files of this instant for committed. Without a metadata table they do so even for a
+    rolled-back instant, once the active timeline starts after it (`HoodieTimeline.containsOrBeforeTimelineStarts`)."""
     phase = state.instants[number].phase
     if phase == COMPLETED:
         return True
@@ -55,49 +52,43 @@ def visible(state: State, setting: Setting) -> Visible:
 
 
 def group_of(live: Visible, partition: str, bucket: int) -> Group | None:
-    """Returns the file group that a bucket index finds; the oldest, if there are several (which is a fault)."""
+    """Returns the file group that a bucket index finds; the oldest one if there are several, which is a damage."""
     found = [group for group in live if group.partition == partition and group.bucket == bucket]
     return min(found, default=None)
 
 
 def holder_of(live: Visible, row: Row) -> Group | None:
-    """Returns the file group that an index by keys finds; the oldest, if there are several (which is a fault)."""
+    """Returns the file group that an index by keys finds; the oldest one if there are several, which is a damage."""
     return min((group for group, rows in live.items() if row in rows), default=None)
 
 
 def place_of(live: Visible, setting: Setting, row: Row, number: int) -> Group | None:
-    """Returns the file group to which an upsert by this number of buckets takes the row; None if it makes a new one.
-
-    Without buckets a new row goes to a file group that is there: Hudi fills small files.
-    """
+    """Returns the file group to which an upsert with this number of buckets writes the row; None if it makes a new one.
+    Without buckets a new row goes to an existing file group, because Hudi fills small files."""
     found = None if setting.scenario.has_buckets else holder_of(live, row)
     return found or group_of(live, row[0], row[1] % number)
 
 
 def pending_clusterings(state: State, setting: Setting) -> tuple[int, ...]:
-    """Returns the plans of action `clustering` that a writer finds when it loads the timeline now.
-
-    A replacecommit without a plan is not among them (`ClusteringUtils.isClusteringInstant`).
-    """
+    """Returns the pending clustering plans on the timeline. A replacecommit without a plan is not one of them
+    (`ClusteringUtils.isClusteringInstant`)."""
     if not (setting.protocol.as_clustering or setting.scenario.is_given):
         return ()
     return tuple(n for n, item in enumerate(state.instants) if item.owner == EXPANDER and item.phase in PENDING)
 
 
 def counted_configs(state: State) -> list[int]:
-    """Returns the configs whose instant is not pending; like `getCommittedHashingConfigInstants`, it counts those of
-    rolled-back instants."""
+    """Returns the configs whose instant is not pending, including those of rolled-back instants, like
+    `getCommittedHashingConfigInstants`."""
     return [
         number for number in state.configs if number in (BASELINE, EARLY) or state.instants[number].phase not in PENDING
     ]
 
 
 def number_of_buckets(state: State, setting: Setting) -> int | None:
-    """Returns what a process that starts now takes for the number of buckets; None where Hudi fails.
-
-    Without a folder of configs the number is the writers' own option. If the folder exists, a config must count: else
-    `getHashingConfigToLoad` raises `IndexOutOfBoundsException`.
-    """
+    """Returns the number of buckets that a process reads now; None if Hudi fails. If there is no folder of configs, the
+    number is the writers' own option. If the folder exists but has no valid config, `getHashingConfigToLoad` raises
+    `IndexOutOfBoundsException`."""
     if not state.configs:
         return setting.scenario.old_number
     counted = counted_configs(state)
@@ -107,5 +98,5 @@ def number_of_buckets(state: State, setting: Setting) -> int | None:
 
 
 def right_number(state: State, setting: Setting) -> int:
-    """Returns the number by which the committed rows are laid out."""
+    """Returns the number of buckets of the committed rows."""
     return setting.scenario.new_number if replacements(state) else setting.scenario.old_number

@@ -1,7 +1,5 @@
-"""Fences stale writes that are in flight after the switch, and judges those that have committed.
-
-A stale commit is an incident until its rows have been brought to the right buckets.
-"""
+"""Fences stale writes that are in flight after the switch, and judges committed writes. A stale commit is an incident
+until its rows have been moved to the right buckets."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def steps(state: State, setting: Setting) -> Steps:
-    """Yields what the worker or the service may do after the switch."""
+    """Yields the possible steps of the worker or the service after the switch."""
     if state.expander.step != "watching":
         return
     if setting.protocol.watch is Watch.BOUNDED and state.is_watched and not unjudged(state, setting):
@@ -46,24 +44,24 @@ def steps(state: State, setting: Setting) -> Steps:
 
 
 def waits(setting: Setting) -> bool:
-    """Returns whether it makes a difference when a commit is judged."""
+    """Returns whether the moment of a judgement makes a difference."""
     return setting.scenario.compacts or setting.scenario.cleans or setting.scenario.archives
 
 
 def judgements(state: State, setting: Setting) -> Steps:
-    """Yields the judgements that are made at once."""
+    """Yields the judgements that happen at once."""
     if state.expander.step == "watching" and not waits(setting):
         for number in unjudged(state, setting):
             yield _judge(state, setting, number)
 
 
 def is_watching(state: State, setting: Setting) -> bool:
-    """Returns whether commits after the switch are looked at, now and later."""
+    """Returns whether commits after the switch are judged."""
     return setting.protocol.watch is not Watch.NONE and state.is_watched
 
 
 def unjudged(state: State, setting: Setting) -> list[int]:
-    """Returns committed writes that the replacement may not have included, and at which somebody will look."""
+    """Returns committed writes that the replacement may not have included, and that will be judged."""
     if not replacements(state) or not is_watching(state, setting):
         return []
     mine = state.expander
@@ -87,7 +85,7 @@ def _judge(state: State, setting: Setting, number: int) -> Step:
 
 
 def is_stale(state: State, setting: Setting, number: int) -> bool:
-    """Returns whether a committed write is stale, as far as the protocol can tell."""
+    """Returns whether the protocol judges a committed write as stale."""
     protocol, scenario, item = setting.protocol, setting.scenario, state.instants[number]
     index = int(item.owner.split()[1])
     if protocol.unknown_is_fresh and scenario.writers[index].kind is Kind.FLINK:
@@ -112,7 +110,7 @@ def _by_partition(groups: tuple[Group, ...]) -> list[tuple[Group, ...]]:
 
 
 def _written(state: State, setting: Setting, number: int) -> list[Block]:
-    """Returns the rows that a judgement looks at: committed rows of the file groups, or only those in its own files."""
+    """Returns the rows for a judgement: committed rows of the write's file groups, or only those in its own files."""
     groups = state.instants[number].groups
     return [
         block
@@ -138,7 +136,7 @@ def _has_old_buckets(setting: Setting, groups: tuple[Group, ...]) -> bool:
 
 
 def _fence(state: State, setting: Setting) -> Steps:
-    """Rolls back writes in flight whose profile says that they are stale; it may come too late for any of them."""
+    """Rolls back writes in flight whose profile shows that they are stale; this may be too late for any of them."""
     replaced = replaced_groups(state)
     for number, item in enumerate(state.instants):
         if item.phase != INFLIGHT or not item.owner.startswith("writer"):
@@ -148,7 +146,7 @@ def _fence(state: State, setting: Setting) -> Steps:
         if state.writers[index].instant != number or (is_flink and not setting.protocol.fences_flink):
             continue
         is_certain = not replaced.isdisjoint(item.groups)
-        # The profile in flight does not name the file groups that do not exist yet (`buckets_touched`).
+        # The profile of a write in flight does not name file groups that do not exist yet (`buckets_touched`).
         is_guessed = setting.protocol.fences_guesses and _has_old_buckets(
             setting, tuple(group for group in item.groups if group.creator != number)
         )

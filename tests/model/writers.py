@@ -1,7 +1,7 @@
 """Spark writers: the batch writer that tags its rows, and the SQL writer whose records carry their locations.
 
-Both go idle -> planned -> started -> writing -> written -> committing; a conflict or a failed commit begins again.
-Either may take back a clustering that it has seen pending.
+Both go idle -> planned -> started -> writing -> written -> committing, and begin again after a conflict or a failed
+commit. Both may roll back a clustering that they have seen pending.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def value(index: int, batch: int) -> int:
 
 
 def steps(state: State, setting: Setting, index: int) -> Steps:
-    """Yields what this Spark writer may do next."""
+    """Yields the possible next steps of this Spark writer."""
     spec, writer = setting.scenario.writers[index], state.writers[index]
     if writer.step == "idle" and writer.batch < len(spec.batches):
         if setting.scenario.has_buckets or spec.kind is Kind.PREPPED or spec.loads_early:
@@ -108,10 +108,8 @@ def _start(state: State, setting: Setting, index: int) -> Steps:
 
 
 def _loaded(state: State, setting: Setting, index: int) -> Writer:
-    """Returns the writer with what it takes from the timeline that it has loaded.
-
-    Without buckets it takes everything: where its rows are, which commits came before, which clusterings are pending.
-    """
+    """Returns the writer with the facts from its loaded timeline. Without buckets these are all: the locations of its
+    rows, earlier commits, and pending clusterings."""
     spec, writer = setting.scenario.writers[index], state.writers[index]
     live = visible(state, setting)
     rows = spec.batches[writer.batch]
@@ -122,11 +120,9 @@ def _loaded(state: State, setting: Setting, index: int) -> Writer:
 
 
 def _tag(state: State, setting: Setting, index: int) -> Step:
-    """Gives each row its file group, remembers what has completed by now (`preWrite`), and makes the instant inflight.
-
-    The number of buckets is older than the file groups that are looked up by it. Without buckets the writer goes by the
-    timeline that was loaded at the start, and so does the rollback of clusterings (`clusteringHandleUpdate`).
-    """
+    """Gives each row its file group, records the completed instants (`preWrite`), and makes the instant inflight. The
+    writer has read the number of buckets earlier than the file groups that it looks up with it. Without buckets it uses
+    the timeline that was loaded at the start, also for the rollback of clusterings (`clusteringHandleUpdate`)."""
     writer = state.writers[index]
     if state.instants[writer.instant].phase == ROLLED_BACK:
         return failed(state, setting, index)
@@ -156,15 +152,15 @@ def _tag(state: State, setting: Setting, index: int) -> Step:
 
 
 def _taken_back(state: State, number: int) -> State:
-    """Returns what Hudi's rollback leaves of a clustering (0.15 to 1.2): a completed instant stays, without its
-    files."""
+    """Returns the state after Hudi's rollback of a clustering (0.15 to 1.2): a completed instant stays, but its files
+    are gone."""
     if state.instants[number].phase in PENDING:
         return rolled_back(state, number)
     return state._replace(files=frozenset(item for item in state.files if item.instant != number))
 
 
 def write(state: State, setting: Setting, index: int) -> Step:
-    """Writes the files. A writer that was fenced does not know it yet, so its files come late."""
+    """Writes the files. A fenced writer does not know that yet, so its files are late files."""
     writer = state.writers[index]
     rows = setting.scenario.writers[index].batches[writer.batch]
     stamp = value(index, writer.batch)
@@ -181,7 +177,7 @@ def write(state: State, setting: Setting, index: int) -> Step:
 
 
 def _check(state: State, setting: Setting, index: int) -> Steps:
-    """Takes the lock for the commit, and looks for conflicts: then the writer begins again."""
+    """Takes the lock for the commit, and checks for conflicts; after a conflict the writer begins again."""
     writer = state.writers[index]
     if state.instants[writer.instant].phase not in PENDING:
         yield failed(state, setting, index)
@@ -199,13 +195,10 @@ def _check(state: State, setting: Setting, index: int) -> Steps:
 
 
 def conflict(state: State, writer: Writer, setting: Setting) -> int:
-    """Returns an instant that completed after the writer's `preWrite` in one of its buckets, or is a clustering pending
-    there.
-
-    Hudi compares buckets by number (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`), without buckets the
-    file groups that were written or replaced (`ConcurrentOperation`; so in 0.15 to 1.2), and never asks whether a file
-    group was replaced before.
-    """
+    """Returns an instant that completed after the writer's `preWrite` in one of its buckets, or a clustering that is
+    pending there. Hudi compares buckets by number (`BucketIndexConcurrentFileWritesConflictResolutionStrategy`), or
+    without buckets the written or replaced file groups (`ConcurrentOperation`, 0.15 to 1.2). It never checks whether a
+    file group was replaced before."""
     has_buckets = setting.scenario.has_buckets
     mine = _places(state.instants[writer.instant].groups, has_buckets=has_buckets)
     clusterings = pending_clusterings(state, setting)
@@ -222,7 +215,7 @@ def _places(groups: tuple[Group, ...], *, has_buckets: bool) -> set[object]:
 
 
 def commit(state: State, setting: Setting, index: int) -> Step:
-    """Completes the instant and gives the lock back. The batch is acknowledged from then on."""
+    """Completes the instant and releases the lock. Then the batch is acknowledged."""
     writer = state.writers[index]
     if state.lock == name(index):
         state = state._replace(lock=NOBODY)
@@ -240,7 +233,7 @@ def commit(state: State, setting: Setting, index: int) -> Step:
 
 
 def failed(state: State, setting: Setting, index: int) -> Step:
-    """Fails a commit whose instant was rolled back, and runs the statement again from its beginning.
+    """Fails a commit whose instant was rolled back, and runs the statement again from the beginning.
 
     The SQL writer may use the same locations again, if the session's cached relation is older than the switch.
     """

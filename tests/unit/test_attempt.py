@@ -1,8 +1,11 @@
-"""An attempt that must end: what of it is interrupted, and what may still leave the table tidy."""
+"""Tests an attempt that must end: which steps are interrupted, and which may still clean up the table."""
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
+import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -29,6 +32,7 @@ from jobs.errors import JobError, LeaseLostError
 from jobs.format.clock_frame import ClockFrame
 from jobs.format.lock_providers import DYNAMODB
 from jobs.kinds.results import KindResult
+from jobs.local_process import STANDBY
 from jobs.protocol import table_parts
 from jobs.redaction import RedactingFormatter
 from jobs.storage.permissions import Permissions
@@ -130,6 +134,21 @@ def test_what_cleans_up_after_a_cancelled_job_is_not_cancelled_as_well(run: Call
     assert seen == [0]
 
 
+def test_a_short_job_sends_no_heartbeat(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 30.0)
+    beats: list[HeartbeatAnswer] = []
+
+    def answer() -> HeartbeatAnswer:
+        beats.append(HeartbeatAnswer.CONTINUE)
+        return beats[-1]
+
+    def job(_context: JobContext) -> None:
+        raise JobError("done")
+
+    assert run(FakeSpark(), answer, job).outcome is Outcome.FAILED
+    assert beats == []
+
+
 def test_an_attempt_ends_when_its_time_is_over_and_another_may_follow(run: Callable[..., Result]) -> None:
     spark = FakeSpark()
 
@@ -197,7 +216,7 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
 
 
 class FakeExecutors:
-    """None, until `come_back`; a Spark job runs, or waits for them, if `is_running`."""
+    """There are no executors until `come_back`. If `is_running`, a Spark job runs, or waits for executors."""
 
     def __init__(self, *, is_running: bool = True) -> None:
         self._count, self._is_running = 0, is_running
@@ -217,7 +236,7 @@ def test_an_attempt_whose_tasks_find_no_executor_is_given_up_to_be_tried_again(r
 
     def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        # The job cleans up by Spark jobs, which cannot run either.
+        # The job cleans up by Spark jobs, which cannot run, either.
         with context.undoing():
             before = spark.cancelled
             time.sleep(0.05)
@@ -266,6 +285,37 @@ class FakeService:
     def finish(self, _worker_id: str, _order: WorkOrder, result: Result, log: Sequence[LogLine]) -> None:
         self.result = result
         self.log += log
+
+
+def test_a_standby_says_nothing_and_takes_no_job_until_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    announced: list[str] = []
+    asked = threading.Event()
+
+    def lease(*_: object, **_spare: object) -> None:
+        asked.set()
+        time.sleep(0.01)
+
+    read, write = os.pipe()
+    monkeypatch.setenv(STANDBY, "1")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=os.fdopen(read, "rb")))
+    service: Any = SimpleNamespace(announce=lambda worker_id, _info: announced.append(worker_id), lease=lease)
+    spark: Any = FakeSpark()
+    spark.sparkContext._gateway = None
+    presence = Presence(service, "w1", WorkerInfo())
+    presence.info = replace(presence.info, state=WorkerState.READY)
+    worker = Worker(service, spark, 1, Lifetime(), presence=presence)
+    running = threading.Thread(target=worker.run)
+    running.start()
+    presence.look()
+    assert not asked.wait(0.3)
+    assert announced == []
+    os.write(write, b"\n")
+    assert asked.wait(10)
+    presence.look()
+    assert announced == ["w1"]
+    worker.stop()
+    running.join(10)
+    assert not running.is_alive()
 
 
 def test_neither_the_report_nor_the_log_of_a_worker_contains_the_secrets_of_a_table(

@@ -1,4 +1,4 @@
-"""Detecting and verifying a bucket index, on made-up file groups whose keys lie where Hudi would put them."""
+"""Tests the detection and verification of a bucket index on artificial file groups with keys in their right buckets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def slice_of(partition: str, file_id: str, *, base: bool = True) -> FileSlice:
 def table_of(
     num_buckets: int, keys: list[str] = KEYS, fields: tuple[str, ...] = ("id",), partition: str = "p"
 ) -> Evidence:
-    """A table whose every bucket with rows is sampled."""
+    """Returns a table with samples of all buckets with rows."""
     rows = defaultdict(list)
     for key, bucket in zip(keys, bucket_ids(pa.array(keys, pa.string()), fields, num_buckets).tolist(), strict=True):
         rows[bucket].append(key)
@@ -139,6 +139,22 @@ def test_wrong_hash_fields_are_refused() -> None:
         with pytest.raises(BucketIndexContradictedError):
             verify(BucketIndex(4, fields), evidence)
     assert detect(evidence).index is None
+
+
+@pytest.mark.parametrize("fields", [("id",), ("at",), ("id", "region"), ("region", "at"), ("id", "region", "at")])
+def test_hash_fields_that_are_part_of_the_key_are_found(fields: tuple[str, ...]) -> None:
+    keys = [f"id:{number},region:r{number % 7},at:t{number * number}" for number in range(400)]
+    evidence = replace(table_of(4, keys, fields), record_key_fields=("id", "region", "at"))
+    assert detect(evidence).index == BucketIndex(4, fields)
+
+
+def test_two_choices_of_hash_fields_that_fit_ask_for_the_claim() -> None:
+    # The last field is the same in all keys, and even numbers of buckets cannot tell 31 times a code from the code.
+    keys = [f"id:{number},region:b" for number in range(400)]
+    evidence = replace(table_of(2, keys, ("id",)), record_key_fields=("id", "region"))
+    finding = detect(evidence)
+    assert finding.index is None
+    assert "(id, region; id)" in finding.warnings[0]
 
 
 def test_keys_that_hudi_cannot_hash_by_the_claimed_fields_contradict_the_claim() -> None:

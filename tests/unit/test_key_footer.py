@@ -1,4 +1,4 @@
-"""The entries of a base file that begins with all rows of another: its Bloom filter goes on."""
+"""Tests the footer entries of a base file that begins with all rows of another one and extends its Bloom filter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ KIND = FilterKind(DYNAMIC, 21_568, 30, 500, 2)
 
 @pytest.fixture(autouse=True)
 def _small_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A footer does not hold the number of rows; that of the default is 2 here too."""
+    """Sets the default size of filters to 2 rows of 500 keys here, too, because a footer does not have the number of
+    rows."""
     monkeypatch.setattr(bloom_filter, "_DEFAULT_MOST_KEYS", 1000)
 
 
@@ -35,9 +36,11 @@ def entries(footer: KeyFooter, *parts: pa.Array) -> dict[bytes, bytes]:
 @pytest.mark.parametrize("bytes_per_bit", [True, False])
 @pytest.mark.parametrize("old", [0, 1, 499, 500, 501, 999, 1000, 1001, 1002, 1700])
 @pytest.mark.parametrize("inserted", [0, 1, 700])
+@pytest.mark.parametrize("few", [0, 1000])
 def test_a_filter_that_goes_on_is_that_of_all_keys(
-    monkeypatch: pytest.MonkeyPatch, old: int, inserted: int, *, bytes_per_bit: bool
+    monkeypatch: pytest.MonkeyPatch, old: int, inserted: int, few: int, *, bytes_per_bit: bool
 ) -> None:
+    monkeypatch.setattr(bloom_filter, "_FEW_KEYS", few)
     if not bytes_per_bit:
         monkeypatch.setattr(bloom_filter, "_BYTE_PER_BIT", 0)
     before = entries(KeyFooter(KIND), keys(0, old))

@@ -1,4 +1,4 @@
-"""The log of a process as JSON, the lines of an attempt, and those of a JVM."""
+"""Tests the log of a process as JSON, and the log lines of an attempt and of a JVM."""
 
 from __future__ import annotations
 
@@ -153,6 +153,10 @@ def test_what_a_jvm_writes_gets_the_format_of_the_log_and_the_attempt_that_it_na
         json.dumps(event),
         json.dumps({**event, "attempt_of": "", "exception": "", "message": "of nobody"}),
         "OpenJDK warning: %s %d",
+        ":: loading settings :: file = settings.xml",
+        "\tfound org.apache.hudi#hudi in central",
+        "downloading https://repo.example/hudi.jar ...",
+        "\t0 artifacts copied, 3 already retrieved (0kB/19ms)",
         '{"level": "ERROR", "attempt_of": "no/number", "message": 7}',
         "{broken",
         "[1]",
@@ -176,6 +180,8 @@ def test_what_a_jvm_writes_gets_the_format_of_the_log_and_the_attempt_that_it_na
     texts = [record.getMessage() for record in caplog.records]
     assert "of nobody" in texts
     assert "OpenJDK warning: %s %d" in texts
+    assert "downloading https://repo.example/hudi.jar ..." in texts
+    assert not any("settings" in text or "found" in text or "retrieved" in text for text in texts)
     assert "{broken" in texts
     assert "7" in texts
     assert sum(text.count("x") for text in texts if set(text) == {"x"}) == 2_000_000

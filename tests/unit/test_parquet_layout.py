@@ -1,9 +1,10 @@
-"""What of a base file's layout is kept, and what is refused because it cannot be."""
+"""Tests which parts of a base file's layout are kept, and which files are refused because this is impossible."""
 
 from __future__ import annotations
 
 import io
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 
 from jobs.dataplane import parquet_layout
 from jobs.errors import RefusedError
-from jobs.storage.paths import BATCH_BYTES, Storage, batches_of
+from jobs.storage.paths import BATCH_BYTES, Storage, batches_of, bytes_per_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,12 +57,12 @@ def test_what_arrow_can_write_again_is_accepted(name: str) -> None:
         (pa.field("x", pa.timestamp("us", "UTC")), pa.field("x", pa.timestamp("ms", "UTC"))),
         (pa.field("x", pa.decimal128(10, 2)), pa.field("x", pa.decimal128(10, 3))),
         (with_id("x", pa.int32(), 1), with_id("x", pa.int32(), 2)),
-        # The same number of levels, but another one of them is optional.
+        # The columns have the same number of levels, but another level is optional.
         (
             pa.field("x", struct(pa.field("y", struct(pa.field("z", pa.int32())), nullable=False))),
             pa.field("x", struct(pa.field("y", struct(pa.field("z", pa.int32())))), nullable=False),
         ),
-        # A name that wrappers of lists have as well.
+        # Wrappers of lists have this name as well.
         (pa.field("x", struct(pa.field("list", pa.int32()))), pa.field("x", struct(pa.field("array", pa.int32())))),
     ],
 )
@@ -98,3 +99,36 @@ def test_batches_of_wide_rows_have_few_of_them_also_if_a_dictionary_hides_it(
         read = list(batches_of(reader))
     assert pa.Table.from_batches(read).equals(table)
     assert max(batch.nbytes for batch in read) < 2 * BATCH_BYTES
+
+
+@pytest.mark.parametrize("uses_dictionaries", [True, False])
+def test_the_size_of_rows_is_that_in_memory_and_only_texts_in_dictionaries_are_read_for_it(
+    uses_dictionaries: bool,
+) -> None:
+    count = 5000
+    numbers = pa.table(
+        {
+            "n": pa.array([number % 9 for number in range(count)], pa.int32()),
+            "d": pa.array([Decimal(number % 9) for number in range(count)], pa.decimal128(9, 2)),
+            "f": pa.array([b"1234567890123456"] * count, pa.binary(16)),
+            "l": pa.array([[1.5, 2.5]] * count),
+        }
+    )
+    texts = numbers.append_column("t", pa.array(["x" * 400] * count))
+    for table in (numbers, texts):
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer, use_dictionary=uses_dictionaries)
+        with CountedReads(buffer.getvalue()) as file:
+            reader = pq.ParquetFile(file)
+            file.count = 0
+            found = bytes_per_row(reader)
+        assert 0.7 * table.nbytes < found * count < 1.5 * table.nbytes
+        assert bool(file.count) == (uses_dictionaries and table is texts)
+
+
+class CountedReads(io.BytesIO):
+    count = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.count += 1
+        return super().read(size)

@@ -25,7 +25,7 @@ def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for
             time.sleep(0.01)
             return
         may_begin.wait(10)
-        with both.taken():
+        with both.taken(is_submitted=False):
             may_end.wait(10)
         are_done.wait(10)
         ended.wait(10)
@@ -41,7 +41,7 @@ def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for
     assert asked_beside[0] >= taken + 0.2
     may_end.set()
     are_done.wait(10)
-    # Both are idle from now on, and the spare slot is as well after its last job.
+    # Both slots are idle from now on, and so is the spare slot after its last job.
     time.sleep(0.1)
     number = len(asked_beside)
     time.sleep(0.2)
@@ -49,3 +49,34 @@ def test_a_spare_slot_takes_what_is_submitted_when_all_slots_have_been_taken_for
     ended.set()
     both.join(10)
     assert not both.is_any_alive()
+
+
+def test_a_spare_slot_stands_in_for_one_that_has_what_somebody_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "SPARE_AFTER_SECONDS", 0.1)
+    submitted_ends, ended = threading.Event(), threading.Event()
+    asked: list[bool] = []
+    are_submitted = iter([True, False])
+
+    def take(only_submitted: bool) -> None:
+        asked.append(only_submitted)
+        if only_submitted:
+            time.sleep(0.01)
+            return
+        is_submitted = next(are_submitted)
+        with some.taken(is_submitted=is_submitted):
+            (submitted_ends if is_submitted else ended).wait(10)
+
+    some = Slots(1, 1, take=take, takes_no_more=ended.is_set)
+    some.start()
+    until = time.monotonic() + 10
+    while len(asked) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert asked == [False, False]
+    submitted_ends.set()
+    while len(asked) < 3 and time.monotonic() < until:
+        time.sleep(0.01)
+    # The first slot leaves the other its turn with the policies, and is there for what somebody submits.
+    assert asked[2] is True
+    ended.set()
+    some.join(10)
+    assert not some.is_any_alive()

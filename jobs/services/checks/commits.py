@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from jobs.hudi.records import Commit
 
 _REWRITES = frozenset({"CLUSTER", "BUCKET_RESCALE"})
-"""Operations that write the rows of the file groups that they replace to others, all of them and no more."""
+"""Operations that copy exactly the rows of the file groups that they replace."""
 
 
 @dataclass
 class _Slice:
-    """The latest slice of a file group as far as the active timeline tells. `base` is the path of its base file, with
-    the instant `since` that wrote it, None if that has left the timeline; `logs` are paths with their writers."""
+    """The latest slice of a file group according to the active timeline. `base` is the path of its base file,
+    None if the instant that wrote it is archived, and `since` is that instant. `logs` maps paths to the instants that
+    wrote them."""
 
     base: str | None = None
     since: str = ""
@@ -39,9 +40,9 @@ class _Slice:
 def files(examined: Examined) -> Iterator[Finding]:
     """Finds files of the latest slices that completed instants name and the storage does not have.
 
-    What was replaced does not count, nor what a clean has deleted: the timeline need not have the commit any more that
-    made an end of the slice. A replacement that began before a write to its file groups is archived before it, though
-    it completed after it.
+    Files of replaced file groups and files that a clean has deleted are left out, even if the commit that ended their
+    slice is archived: a replacement that began before a write to its file groups is archived before that write,
+    although it completed after it.
     """
     slices = _slices(examined.commits, examined.table.version)
     for group in {group for commit in examined.commits for group in commit.write.replaced}:
@@ -73,7 +74,7 @@ def files(examined: Examined) -> Iterator[Finding]:
 def replacements(examined: Examined) -> Iterator[Finding]:
     """Finds clusterings and rescales that have not written as many rows as the file groups held that they replaced.
 
-    Leaves out those of which a replaced file group has logs, or was written before the active timeline began.
+    Leaves out those with a replaced file group that has logs, or that was written before the active timeline began.
     """
     differing = {}
     for number, commit in enumerate(examined.commits):

@@ -1,4 +1,4 @@
-"""An examination: makes checks of one table, and looks again at what they find. Writes nothing."""
+"""An examination: runs checks on one table, and repeats those that find something. Writes nothing."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ _ENDS = (CancelledError, LeaseLostError, TimedOutError)
 
 
 def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) -> Examination:
-    """Makes the checks, by their names. Writers may be at work meanwhile."""
+    """Runs the checks, which are given by name. Writers may be at work meanwhile."""
     findings: list[DamageFound] = []
-    with ExitStack() as clients:
-        examination = _Examination(table, clients, context)
-        first = examination.look(checks, "checking")
-        doubtful = {name: checks[name] for name, found in first.items() if found}
-        if doubtful:
-            # A writer may have been in the midst of something: by now it has gone on, and what is damaged still is.
-            table.reload()
-        for name, found in examination.look(doubtful, "checking again").items():
-            findings += [each.result(name) for each in confirmed(first[name], found)]
+    examination = _Examination(table, context)
+    first = examination.look(checks, "checking")
+    doubtful = {name: checks[name] for name, found in first.items() if found}
+    if doubtful:
+        # A writer may have been in the middle of a change. Only real damages are found again after it.
+        table.reload()
+    for name, found in examination.look(doubtful, "checking again").items():
+        findings += [each.result(name) for each in confirmed(first[name], found)]
     failed = examination.failed
     return Examination(
         findings=tuple(findings),
@@ -42,35 +41,36 @@ def examine(table: HudiTable, checks: Mapping[str, Check], context: JobContext) 
 
 
 class _Examination:
-    """Makes checks of one table. `failed` are those that could not be made, with the reason: what one check meets must
-    not hide what the others find."""
+    """Runs checks on one table. `failed` are the checks that could not be made, with the reason, so that the error of
+    one check does not hide the findings of others."""
 
-    def __init__(self, table: HudiTable, clients: ExitStack, context: JobContext) -> None:
+    def __init__(self, table: HudiTable, context: JobContext) -> None:
         self.failed: dict[str, JobError] = {}
         self._table = table
-        self._clients = clients
         self._context = context
 
     def look(self, checks: Mapping[str, Check], step: str) -> dict[str, list[Finding]]:
-        """Returns what each check finds. What the checks read is read once, and anew for each call."""
-        examined = Examined(self._table, self._clients)
+        """Returns the findings of each check. All checks of one call share what they have read of the table."""
         looks: dict[str, list[Finding]] = {}
-        for number, (name, check) in enumerate(checks.items(), 1):
-            self._context.step(f"{step} {name} ({number} of {len(checks)})")
-            try:
-                looks[name] = self._made(check, examined)
-            except _ENDS:
-                raise
-            except JobError as error:
-                self.failed[name] = error
+        with ExitStack() as opened:
+            examined = Examined(self._table, opened)
+            for number, (name, check) in enumerate(checks.items(), 1):
+                self._context.step(f"{step} {name} ({number} of {len(checks)})")
+                try:
+                    looks[name] = self._made(check, examined, opened)
+                except _ENDS:
+                    raise
+                except JobError as error:
+                    self.failed[name] = error
         return looks
 
-    def _made(self, check: Check, examined: Examined) -> list[Finding]:
+    def _made(self, check: Check, examined: Examined, opened: ExitStack) -> list[Finding]:
         try:
             return list(check(examined))
         except _ENDS:
             raise
         except JobError:
-            # A service may have deleted a file that was about to be read.
+            # A table service may have deleted a file before the check could read it.
+            examined.stop_reading()
             self._table.reload()
-            return list(check(Examined(self._table, self._clients)))
+            return list(check(Examined(self._table, opened)))

@@ -1,8 +1,6 @@
-"""Compares the indexes of a file's content with the content: Bloom filters of record keys, and expression indexes.
-
-A writer looks for a key only in files whose Bloom filter has it, and a query with an expression only in those whose
-entry has its value: an entry that lacks one hides a row. An entry with more than the file has only costs time.
-"""
+"""Compares the indexes of the values in each file with the file: Bloom filters of record keys, and expression indexes.
+A writer looks for a key only in files whose Bloom filter contains it, and a query with an expression reads only files
+whose index entry contains the value. So a missing value hides rows; a value too many only costs time."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _BY_ZONE = frozenset({"hour", "from_unixtime", "to_timestamp", "unix_timestamp"}
 
 
 def compare(table: HudiTable, slices: Sequence[FileSlice]) -> list[Differences]:
-    """Returns the indexes that lack what is in some base files, those of `column_stats.sample`."""
+    """Returns the indexes that lack values of the sampled base files (`column_stats.sample`)."""
     names = {name for name in table.metadata_partitions if name.startswith((indexes.BLOOM_FILTERS, indexes.EXPRESSION))}
     files = column_stats.sample(slices) if names else []
     if not files:
@@ -61,7 +59,7 @@ def _of_expression(table: HudiTable, index: IndexDefinition, files: Sequence[Fil
     with translated(f"comparing {index.name} with the files"):
         rows = base_files.read(table, [item.base_file or "" for item in files])
         if index.columns[0].partition(".")[0] not in rows.columns:
-            return []  # Spark takes the schema of one of the files, in which a new column is not.
+            return []  # Spark takes the schema of one of the files, which may lack a new column.
         is_by_zone = index.function in _BY_ZONE or rows.select(file_indexes.source(index)).dtypes[0][1] == "timestamp"
         value = file_indexes.expression(table, index)
         kind = rows.select(value).dtypes[0][1]
@@ -89,7 +87,7 @@ def _beyond(
     what: str,
     column: Column,
 ) -> list[str]:
-    """Returns the values that the filters of their files do not have."""
+    """Returns the values that the filters of their files do not contain."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         name, of_name = "", None

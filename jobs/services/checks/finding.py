@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ from jobs.kinds.results import Cure, DamageFound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from contextlib import ExitStack
 
     from msgspec import UnsetType
 
@@ -31,8 +30,9 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """A damage. `items` are what is damaged, each with its text for users. `effect` is what it does to readers, writers
-    or services; `hint` says what to do. `cure` is None where no job can cure it soundly; the hint then says why."""
+    """A damage. `items` are the damaged things, each with its text for users. `effect` is its effect on readers,
+    writers or services; `hint` says what to do. `cure` is the job that repairs it; None if no job can do so safely, and
+    then the hint says why."""
 
     type: str
     title: str
@@ -46,28 +46,27 @@ class Finding:
         return some(self.items.values())
 
     def result(self, check: str | UnsetType = UNSET) -> DamageFound:
-        """Returns what a job's result says of it. `check` is the check that found it."""
+        """Returns the finding as a job's result shows it. `check` is the check that found it."""
         return converted(self, DamageFound, from_attributes=True).having(check=check)
 
 
 class Examined:
-    """A table under examination; what several checks read is read once.
+    """A table under examination, which caches what several checks read. Each part is read when a check first needs it,
+    because any part may be damaged: then only that check ends, with a `JobError`. `opened` closes the Hudi client and
+    the reader of the metadata table."""
 
-    Each part is read when a check first asks for it, since any may be what is damaged: then that check ends by a
-    `JobError`. `clients` closes the Hudi client.
-    """
-
-    def __init__(self, table: HudiTable, clients: ExitStack) -> None:
+    def __init__(self, table: HudiTable, opened: ExitStack) -> None:
         self.table = table
-        self._clients = clients
+        self._opened = opened
+        self._reader = opened.enter_context(ExitStack())
 
     def of(self, table: HudiTable) -> Examined:
-        """Returns another table under the same examination."""
-        return Examined(table, self._clients)
+        """Returns an `Examined` of another table that shares what is opened."""
+        return Examined(table, self._opened)
 
     @cached_property
     def client(self) -> WriteClient:
-        return self._clients.enter_context(WriteClient(self.table, UNDER_OUR_LOCK))
+        return self._opened.enter_context(WriteClient(self.table, UNDER_OUR_LOCK))
 
     @cached_property
     def instants(self) -> list[Instant]:
@@ -79,11 +78,21 @@ class Examined:
 
     @cached_property
     def slices(self) -> list[FileSlice]:
-        return self.table.file_slices()
+        return self._listed.file_slices()
 
     @cached_property
     def listed_slices(self) -> list[FileSlice]:
-        return self.table.file_slices_by_listing()
+        return self._listed.file_slices_by_listing()
+
+    @cached_property
+    def _listed(self) -> HudiTable:
+        """The table, with one reader of partitions and files."""
+        self._reader.enter_context(self.table.reading())
+        return self.table
+
+    def stop_reading(self) -> None:
+        """Closes the reader, so that another look opens one anew."""
+        self._reader.close()
 
     @cached_property
     def rules(self) -> BucketRules | None:
@@ -91,9 +100,9 @@ class Examined:
 
     @cached_property
     def files(self) -> dict[str, set[str]]:
-        """The names of all files by partition path, as the storage lists them, also of partitions that only commits
+        """The names of all files by partition path, as the storage lists them; including partitions that only commits
         name."""
-        known = set(self.table.partitions())
+        known = set(self._listed.partitions())
         with suppress(JobError):
             known |= {partition for commit in self.commits for partition in commit.files}
         return {partition: self.table.files_in(partition) for partition in sorted(known)}
@@ -119,8 +128,8 @@ class Examined:
 
 
 def _slices(names: Iterable[str]) -> dict[str, set[str]]:
-    """Returns the instants of the slices of each file group that these files may make up: its base files', and its
-    first."""
+    """Returns for each file group the instants of its possible slices: those of its base files, and the first of
+    all."""
     bases: dict[str, set[str]] = {}
     first: dict[str, str] = {}
     for name in names:
@@ -132,16 +141,13 @@ def _slices(names: Iterable[str]) -> dict[str, set[str]]:
 
 
 def named(items: Iterable[str]) -> dict[str, str]:
-    """Returns items that are their own texts."""
+    """Returns each item as its own text."""
     return {item: item for item in items}
 
 
 def confirmed(first: Iterable[Finding], again: Iterable[Finding]) -> list[Finding]:
-    """Returns what was found by two looks, as the second saw it.
-
-    A look takes a while, in which writers begin, commit and delete: each may find something that is merely under way.
-    Items that are damaged are the same at the second look.
-    """
+    """Returns the findings of the second run that the first run had too. While a check runs, writers begin, commit and
+    delete, so it may find states that are only temporary. Real damages are found by both runs."""
     seen = {(finding.type, item) for finding in first for item in finding.items}
     both = []
     for finding in again:

@@ -1,4 +1,4 @@
-"""Compares the indexes by which rows are found with the rows."""
+"""Compares indexes with the rows that they should find."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def entries(examined: Examined) -> Iterator[Finding]:
 def expressions(examined: Examined) -> Iterator[Finding]:
     """Finds expression indexes by which queries with another expression over the same column miss rows.
 
-    Hudi 1.2.0 looks the value of any filter of the column up in such an index (`ExpressionIndexSupport`). So an index
-    of `upper(region)` makes `region = 'r3'` find nothing, and one of `region` does so to `upper(region) = 'R3'`.
-    Indexes of numbers that are made of a date, such as its year, were not seen to do so.
+    Hudi 1.2.0 uses such an index for every filter on the column, whatever its expression (`ExpressionIndexSupport`). So
+    with an index on `upper(region)` the filter `region = 'r3'` finds nothing, and with one on `region` neither does
+    `upper(region) = 'R3'`. Indexes on numbers computed from a date, such as its year, did not show this in tests.
     """
     misleading = {
         definition.name: f"{definition.name} of {definition.function}({', '.join(definition.columns)})"
@@ -58,7 +58,7 @@ def expressions(examined: Examined) -> Iterator[Finding]:
     if misleading:
         yield Finding(
             "expression-index-misleads",
-            "An expression index is asked for filters that it knows nothing of",
+            "Queries use an expression index for filters on other expressions",
             misleading,
             "With data skipping a query that filters the index's column by another expression, or by none, leaves out"
             " files that have its rows.",

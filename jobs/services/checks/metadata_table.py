@@ -70,7 +70,8 @@ def statistics(examined: Examined) -> Iterator[Finding]:
 
 
 def _logs_in_flight(examined: Examined, unknown: set[str]) -> set[str]:
-    """Before table version 8 a log's name has the instant of its base file, so a listing shows it before its commit."""
+    """Returns the unknown files that are logs of writes in flight. Before table version 8 a log's name has the instant
+    of its base file, so a listing shows it before its commit."""
     pending = {item.requested for item in examined.table.pending()}
     logs = examined.client.late_files
     return {name for name in unknown if ".log." in name and logs.written_only_by(pending, name)}

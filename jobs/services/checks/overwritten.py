@@ -1,4 +1,4 @@
-"""Rows that an owner's overwrite or deletion of partitions removed, and that are there again."""
+"""Rows that are visible again although the owner has overwritten or deleted their partition."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 
 def back(examined: Examined) -> Iterator[Finding]:
-    """Finds repairs that took rows for astray which an overwrite had removed, and file groups in overwritten partitions
-    that are older than the overwrite and that it did not replace: then they were out of use.
-
-    An overwrite does not replace either what a write adds that is in flight when it begins, and such rows are right.
-    Completion times in the names of the timeline tell these writes; otherwise the finding says that it may be one.
-    """
+    """Finds repairs that brought back rows which an overwrite had removed. Also finds visible file groups in
+    overwritten partitions that are older than the overwrite and that it did not replace, because they were out of use
+    then. An overwrite does not replace the file groups of a write that is in flight when it begins either, and those
+    rows are correct. Completion times on the timeline identify such writes; without them the finding mentions the
+    possibility."""
     found = {**_by_repairs(examined), **_by_themselves(examined)}
     if found:
         yield Finding(
@@ -76,7 +75,7 @@ def _by_themselves(examined: Examined) -> dict[str, str]:
 
 
 def _told_completions(examined: Examined) -> dict[str, str]:
-    """Returns the completion times that can be compared with instants, by instant."""
+    """Returns the completion times by instant, if they can be compared with instants."""
     if examined.table.version < WITH_COMPLETION_TIMES:
         return {}
     misdated = misdated_instants(examined.table, examined.table.clock.frame)

@@ -1,4 +1,4 @@
-"""Parts of the table that are missing beside its data files."""
+"""Missing parts of the table other than its data files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _REBUILD = Cure(kind=JobKind.METADATA_TABLE, params={"action": "rebuild"})
 
 
 def metadata_table(examined: Examined) -> Iterator[Finding]:
-    """Finds a metadata table that hoodie.properties names and that is not there, or not as a whole, and indexes that it
-    had when a job began to build it anew."""
+    """Finds a metadata table that is missing or incomplete although hoodie.properties names it, and indexes that an
+    interrupted rebuild has not built again."""
     table = examined.table
     effect = "Writers and jobs fail, and readers that go by it may find no rows; jobs are refused."
     problems = table_parts.of_metadata_table(table)
@@ -36,7 +36,7 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
         # The metadata table is a table itself, whose commits name its files.
         its = HudiTable(table.jvm, replace(table.declared, base_path=f"{table.base_path.rstrip('/')}/{FOLDER}"))
         for finding in commits.files(examined.of(its)):
-            # `DROP INDEX` removes the folder of an index, and its commits stay.
+            # `DROP INDEX` removes the folder of an index, but not the commits that name its files.
             items = {
                 path: text
                 for path, text in finding.items.items()
@@ -67,19 +67,19 @@ def metadata_table(examined: Examined) -> Iterator[Finding]:
 
 
 def index_definitions(examined: Examined) -> Iterator[Finding]:
-    """Finds indexes of which nobody knows any more what they are."""
+    """Finds indexes whose definitions are missing."""
     for problem in table_parts.of_index_definitions(examined.table):
         yield _finding(problem, "Writers update such an index by guesses, or fail; jobs are refused.")
 
 
 def partition_metadata(examined: Examined) -> Iterator[Finding]:
-    """Finds partitions whose rows nobody sees who lists the storage."""
+    """Finds partitions that readers miss if they list the storage."""
     for problem in table_parts.of_partitions(examined.files):
         yield _finding(problem, "Whoever lists the storage passes over the partition, with all its rows.")
 
 
 def properties(examined: Examined) -> Iterator[Finding]:
-    """Finds a table whose properties are there as their backup only."""
+    """Finds a table without hoodie.properties that still has its backup file."""
     names = examined.table.files_in(".hoodie")
     if table_parts.PROPERTIES not in names and table_parts.BACKUP in names:
         yield Finding(

@@ -1,4 +1,4 @@
-"""The record keys that Hudi's key generators make of the columns of a row, as far as the table tells how.
+"""The record keys that Hudi's key generators make of a row's columns, as far as the table's properties define them.
 
 A key of one field is its text, or `field:text` by the complex generator (Hudi 1.1 has an option for that); a key of
 several fields is `one:text,other:text` (`KeyGenUtils`, 1.2.0). An option of the writers decides whether a timestamp is
@@ -29,10 +29,8 @@ _TEXTS = frozenset({"string", "tinyint", "smallint", "int", "bigint", "boolean"}
 
 
 def form_of_key(table: HudiTable, frame: DataFrame) -> Column | None:
-    """Returns the form of each row's record key, null where it cannot be told; None if it cannot for any row.
-
-    OTHER is that of a key which no generator makes of the row's columns.
-    """
+    """Returns the form of each row's record key, null if it cannot be determined; None if it cannot be determined for
+    any row. OTHER means that no generator makes this key of the row's columns."""
     fields = [name for name in table.record_key_fields if name]
     if not fields or not set(fields) <= set(frame.columns):
         return None  # generated keys, or a field of a struct
@@ -54,14 +52,14 @@ def form_of_key(table: HudiTable, frame: DataFrame) -> Column | None:
 
 
 def _text(name: str) -> Column:
-    """Returns the text of a field in a key of several (`KeyGenUtils.NULL_RECORDKEY_PLACEHOLDER`, 1.2.0)."""
+    """Returns the text of a field in a key of several fields (`KeyGenUtils.NULL_RECORDKEY_PLACEHOLDER`, 1.2.0)."""
     text = F.col(f"`{name}`").cast("string")
     return F.when(text.isNull(), "__null__").when(text == "", "__empty__").otherwise(text)
 
 
 def faults(forms: Mapping[str, int]) -> Iterator[Finding]:
-    """Yields what is wrong, for rows counted by the form of their key: some is no key of its row, or there are several
-    forms, so that a row may be there under two keys."""
+    """Yields a finding if a key does not belong to its row, or if there are several forms of keys, so that a row may
+    exist under two keys. `forms` has the number of rows by form."""
     found = {}
     if forms.get(OTHER):
         found[OTHER] = f"{forms[OTHER]} rows have a key that their columns do not make"

@@ -33,7 +33,7 @@ _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """The rows of one partition by their keys; `forms` counts them by the form of their key, if that was asked for."""
+    """Counts of the rows of one partition; `forms` counts them by the form of their key, if that was requested."""
 
     path: str
     rows: int
@@ -60,11 +60,10 @@ def count_rows(
     """Reads the key of every row, and counts those that are misplaced or duplicates.
 
     A row is misplaced when the bucket of its key, by the number of buckets valid for its partition, is not that of its
-    file. A duplicate is a row beyond the first with the same key in the same partition. `by_listing_of`: only the rows
-    of these partition paths, and by listing the storage whatever the metadata table says.
-
-    Without meta fields the values of the key and partition columns stand for both, and no row counts as misplaced,
-    since it does not tell its file.
+    file. A duplicate is a row beyond the first with the same key in the same partition. `by_listing_of` restricts the
+    count to these partition paths, which are then listed without the metadata table. In a table without meta fields,
+    the values of the key and partition columns are used instead, and no row counts as misplaced, because a row does not
+    name its file.
     """
     index = table.declared.index
     hash_fields = index.hash_fields if index else ()
@@ -76,7 +75,7 @@ def count_rows(
             wrong = (
                 [False] * batch.num_rows if rules is None else misplaced(keys, partitions, files, rules, hash_fields)
             )
-            # In halves, whose sums do not overflow.
+            # The digests are summed as two halves, so that the sums do not overflow.
             high, low = np.divmod(key_digest.numbers(keys), np.uint64(_HALF))
             halves = [pa.array(half.astype(np.int64)) for half in (high, low)]
             columns = [partitions, keys, pa.array(wrong), *halves, *forms]

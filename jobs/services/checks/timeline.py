@@ -1,4 +1,4 @@
-"""The files of the active timeline, and data files whose instant it does not know."""
+"""Checks of the files on the active timeline, and of data files whose instant is not on it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _MANY_COMMITS = 60
 
 
 def files(examined: Examined) -> Iterator[Finding]:
-    """Finds instants whose files cannot be read, are empty or are missing, and those that were rolled back after their
-    completion."""
+    """Finds instants whose files are unreadable, empty or missing, and instants that were rolled back after they had
+    completed."""
     broken = examined.table.unreadable_instants()
     listed = examined.table.timeline_files()
     states: dict[str, set[str]] = {}
@@ -40,7 +40,7 @@ def files(examined: Examined) -> Iterator[Finding]:
             action, state = "commit", "inflight"
         if state is None and file.bytes == 0:
             broken |= {requested: f"{name} is empty"}
-        if action == "savepoint":  # It has the instant of the commit that it keeps.
+        if action == "savepoint":  # A savepoint has the instant of its commit.
             continue
         states.setdefault(requested, set()).add(state or "completed")
         if state is None:
@@ -55,7 +55,7 @@ def files(examined: Examined) -> Iterator[Finding]:
             "Put the file back from a backup or an earlier version of the object. No job can: the file is the only"
             " record of what the commit wrote.",
         )
-    # Hudi reads one of them. Before table version 8 the last one is in the place of the others.
+    # Hudi reads one of several completions. Before table version 8 the last one has overwritten the others.
     if twice := {instant: f"{instant} ({number} times)" for instant, number in completions.items() if number > 1}:
         yield Finding(
             "instant-completed-twice",
@@ -102,7 +102,7 @@ def files(examined: Examined) -> Iterator[Finding]:
 
 
 def order(examined: Examined) -> Iterator[Finding]:
-    """Finds instants whose times are earlier than that of one that had completed before they appeared."""
+    """Finds instants that appeared after another one had completed, although their time is earlier."""
     listed = examined.table.timeline_files()
     found = inversions(appearances({name: file.modified_ms for name, file in listed.items()}))
     if found:
@@ -117,8 +117,8 @@ def order(examined: Examined) -> Iterator[Finding]:
 
 
 def unknown_files(examined: Examined) -> Iterator[Finding]:
-    """Finds data files of instants that are not on the timeline, though they are later than its start."""
-    # Listed first: whatever is in a listing belongs to an instant that began before it.
+    """Finds data files whose instants are missing on the timeline, although they are later than its first instant."""
+    # The files are listed before the timeline is read, so that each file's instant is on it.
     listed = examined.files
     instants = examined.table.instants()
     known = {item.requested for item in instants}
@@ -160,7 +160,7 @@ def unknown_files(examined: Examined) -> Iterator[Finding]:
 
 
 def strays(examined: Examined) -> Iterator[Finding]:
-    """Finds data files that no commit names, though their instant is completed."""
+    """Finds data files of completed instants that no commit names."""
     if examined.strays:
         yield Finding(
             "files-without-commit",
@@ -174,7 +174,7 @@ def strays(examined: Examined) -> Iterator[Finding]:
 
 
 def archival(examined: Examined) -> Iterator[Finding]:
-    """Finds a timeline that grows because something keeps Hudi's archiver from it (Hudi #9478)."""
+    """Finds a timeline that grows because something prevents its archival (Hudi #9478)."""
     commits = completed_commits(examined.instants)
     if len(commits) <= _MANY_COMMITS:
         return

@@ -10,9 +10,8 @@ from pydantic import TypeAdapter
 
 from jobs.contract import WorkOrder
 from jobs.kinds.registry import KINDS
-from service.api import event_schemas
 from service.api.document.struct_schemas import schemas as schemas_of_structs
-from service.api.document.texts import COMMON, OF_STORED, PARAMETERS
+from service.api.document.texts import COMMON, PARAMETERS
 from service.lake.table import TableProfile
 
 _MOMENT = "2026-01-01T12:00:00Z"
@@ -48,7 +47,8 @@ class Examples:
         return schema["examples"][:1] if schema.get("examples") else None
 
     def _of_any(self, schema: Mapping[str, Any], depth: int) -> Any:
-        """Returns an example of one of several types; an object rather than null, since its form is of interest."""
+        """Returns an example of one of several types: of an object rather than of null, because the form of the object
+        tells more."""
         choices = [each for each in schema["anyOf"] if each.get("type") != "null"]
         is_nullable = len(choices) < len(schema["anyOf"])
         if is_nullable and (depth >= _DEEPEST or not any("$ref" in each for each in choices)):
@@ -81,7 +81,7 @@ _METHODS = ("get", "put", "post", "patch", "delete")
 _JOBS = ("JobOut", "JobDetail", "ActiveJob")
 _NULL = {"type": "null"}
 _KEPT = ("title", "description", "examples")
-# Stored as JSON, and shown as it is.
+# Values of these types are stored as JSON, and shown as they are.
 _STORED = {"WorkOrder": WorkOrder, "TableProfile": TableProfile}
 
 
@@ -95,10 +95,9 @@ def complete(document: dict[str, Any], problems: Mapping[str, Mapping[str, Any]]
             schemas.setdefault(inner, each)
         # Versions before and after may have fewer or more members.
         schemas[name] = {**schema, "required": []}
-    schemas["CloudEvent"] = event_schemas.CLOUD_EVENT
-    for name, schema in schemas.items():
+    for schema in schemas.values():
         for member, each in schema.get("properties", {}).items():
-            _describe(name, member, each)
+            describe(member, each)
     # Results describe themselves: words such as `engine` and `partitions` mean something else there.
     schemas |= schemas_of_structs()
     _refer(schemas)
@@ -120,7 +119,7 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _name_pages(document: Mapping[str, Any]) -> None:
-    """Names pages and lists as their titles do: `JobPage` is `PageOf_JobOut_` before."""
+    """Names pages and lists as their titles do: `PageOf_JobOut_` becomes `JobPage`."""
     schemas = document["components"]["schemas"]
     titles = {name: schema["title"] for name, schema in schemas.items() if name.endswith("Out_")}
     for name, title in titles.items():
@@ -148,7 +147,7 @@ def _refer(schemas: dict[str, Any]) -> None:
         ("DecisionOut", "params", {"anyOf": params}),
         ("EffectivePolicyOut", "policy", _relaxed(schemas["PolicyIn"], schemas)),
         ("IncidentOut", "details", {"$ref": _REF.format(model="IncidentDetails")}),
-        ("EventTypeOut", "example", event_schemas.REFERENCE),
+        ("EventTypeOut", "example", {"$ref": _REF.format(model="CloudEvent")}),
         ("TableOut", "profile", {"$ref": _REF.format(model="TableProfile")}),
         ("TableDetected", "profile", {"$ref": _REF.format(model="TableProfile")}),
         ("LeaseOut", "plan", {"$ref": _REF.format(model="WorkOrder")}),
@@ -185,13 +184,13 @@ def _relaxed(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, An
     return {"type": [schema["type"], "null"]}
 
 
-def _describe(model: str, member: str, schema: dict[str, Any]) -> None:
-    own = OF_STORED.get(model, {}).get(member)
-    text, example = own or COMMON.get(member, ("", None))
+def describe(member: str, schema: dict[str, Any]) -> None:
+    """Adds the text and the example of a member that has none beside its model."""
+    text, example = COMMON.get(member, ("", None))
     if text:
         schema.setdefault("description", text)
-    # An object has the examples of its members, unless it has one here; a word that is given needs none.
-    if example is not None and (own or not ("$ref" in str(schema) or {"const", "enum"} & schema.keys())):
+    # An object has the examples of its members; a word that is given needs none.
+    if example is not None and not ("$ref" in str(schema) or {"const", "enum"} & schema.keys()):
         schema.setdefault("examples", [example])
 
 
@@ -203,7 +202,7 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
 
 
 def _exemplify(content: dict[str, Any], media_type: str, description: str | None, examples: Examples) -> None:
-    """Adds an example, or for an answer with problems one of each type that its description links."""
+    """Adds an example to an answer. One with problems gets an example of each type that its description links."""
     if "example" in content or "examples" in content:
         return
     if description is not None:

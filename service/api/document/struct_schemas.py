@@ -1,4 +1,4 @@
-"""Schemas from structs: of the results of jobs by kind, of the details of incidents, and of the objects inside them.
+"""Schemas made from structs: those of the results of jobs by kind, of the details of incidents, and of objects inside.
 
 Every member may be missing: some belong to dry runs, some to work that was done. Workers of other versions may report
 more.
@@ -49,7 +49,7 @@ def _members(form: type[Struct], named: dict[str, Schema]) -> Schema:
 
 
 def _of(hint: Any, named: dict[str, Schema]) -> Schema:
-    """Returns the schema of a type; of an object a reference to it, which `named` then has."""
+    """Returns the schema of a type. The schema of an object is added to `named`, and a reference to it is returned."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return reduce(

@@ -39,7 +39,7 @@ def moment(text: str) -> datetime:
 
 Since = Annotated[
     datetime | None,
-    typer.Option("--since", parser=moment, metavar="TIME", help="From this time on, or from this age, such as 24h"),
+    typer.Option("--since", parser=moment, metavar="TIME", help="This time or later; or an age, such as 24h"),
 ]
 Until = Annotated[
     datetime | None,

@@ -70,6 +70,11 @@ class Connection:
             answer = self._client.exchange(in_json, retries=retries)
         return answer.value or {}, answer.headers.get("etag")
 
+    def text(self, call: Call[str]) -> str:
+        """Returns an answer that is plain text."""
+        with _failing():
+            return self._client.exchange(call).value
+
     def items(self, call: Call[Any], limit: int) -> Json:
         """Returns up to `limit` items of a list as one page of the API, with the other members of the last one."""
         items: list[Json] = []

@@ -10,9 +10,13 @@ from groundskeeper_client import calls
 from groundskeeper_client.exchange import ENDED
 from groundskeeper_client.generated.models import JobState
 from service.cli.client.connection import Patience
+from service.cli.client.failure import CommandError
 from service.cli.client.output import clean
+from service.model.formatting import count
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from groundskeeper_client import Retries
     from groundskeeper_client.generated.models import LogLevel
     from service.cli.client.connection import Connection, Json
@@ -45,7 +49,7 @@ def follow(service: Connection, out: Output, job_id: str, level: LogLevel | None
         if job["state"] in {*ENDED, JobState.UNKNOWN}:
             return
         time.sleep(_POLL_SECONDS)
-        # First the state: lines do not come after the end.
+        # The state is read first, since no lines come after the end.
         job = service.send(calls.get_job(job_id), retries)
 
 
@@ -75,3 +79,14 @@ def _print(out: Output, line: Json) -> None:
     )
     for each in rest:
         out.say("    " + clean(each.replace("\t", "    ")))
+
+
+def save(service: Connection, out: Output, job_id: str, level: LogLevel | None, file: Path) -> None:
+    """Writes the whole log to a new file."""
+    text = service.text(calls.download_job_log(job_id, level=level))
+    try:
+        with file.open("x", encoding="utf-8") as content:
+            content.write(text)
+    except OSError as error:
+        raise CommandError.usage(f"--output: {file} cannot be written: {error.strerror}.") from error
+    out.say(f"Wrote {count(len(text.splitlines()), 'line')} to {file}.")

@@ -15,6 +15,7 @@ from service.cli.client import arguments, job_log, job_watch
 from service.cli.client.arguments import Since, TableName, TableOption, Until
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import CommandError
 from service.cli.client.kinds import complete_param, parameters
 from service.cli.client.output import Output, ago, compact, took
 from service.model.formatting import count, duration
@@ -133,10 +134,16 @@ def show(service: Connection, out: Output, job: JobId) -> None:
     """Show a job, its attempts, its result or error, and what it waits for."""
     found = service.send(calls.get_job(job))
     out.document(found)
+    if not out.as_json:
+        _show(out, found, service.send(calls.get_table(found["table_id"]))["name"])
+    job_watch.show_outcome(out, found)
+
+
+def _show(out: Output, found: Json, table_name: str) -> None:
     out.pairs(
         [
             ("id", found["id"]),
-            ("table", found["table_id"]),
+            ("table", f"{table_name} ({found['table_id']})"),
             ("kind", found["kind"] + (" (dry run)" if found["dry_run"] else "")),
             ("params", compact(found["params"]) if found["params"] else None),
             ("state", job_watch.state_of(found)),
@@ -156,7 +163,6 @@ def show(service: Connection, out: Output, job: JobId) -> None:
     for attempt in found["attempts"]:
         error = f": {attempt['error']['title']}" if attempt["error"] else ""
         out.say(f"attempt {attempt['attempt']} on {attempt['worker_id']}: {attempt['outcome'] or 'running'}{error}")
-    job_watch.show_outcome(out, found)
 
 
 @app.command("cancel")
@@ -192,8 +198,14 @@ def log(
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines until the job has ended")] = False,
     level: Annotated[LogLevel | None, typer.Option(help="Only lines of this level and above")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the log to this new file")] = None,
 ) -> None:
     """Print the log of a job, the oldest line first. Each line is an object if --follow and --json are given."""
+    if output is not None:
+        if follow or out.as_json:
+            raise CommandError.usage("--output writes what there is now as text: leave --follow and --json out.")
+        job_log.save(service, out, job, level, output)
+        return
     show = job_log.follow if follow else job_log.show
     show(service, out, job, level)
 

@@ -45,7 +45,7 @@ def break_(
     if lock["is_breakable"] and not yes:
         _show(out, lock)
         arguments.confirm(f"Break the lock of {found['name']} ({found['base_path']})?", yes=yes)
-    # The lock that was shown, and no later one.
+    # Only the lock that was shown may be broken, and no later one.
     broken = service.send(calls.break_lock(found["id"], reason=reason, lock_id=lock["id"]))
     out.document(broken)
     out.say(f"Broke the lock of {found['name']}, held for {duration(broken['held_seconds'])} by {broken['holder']}.")

@@ -46,7 +46,7 @@ class Output:
         self._errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def document(self, document: Any) -> None:
-        """Prints JSON, if that is wanted."""
+        """Prints JSON if `--json` is given."""
         if self.as_json:
             self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
 
@@ -57,7 +57,7 @@ class Output:
 
     def line(self, text: str) -> None:
         """Prints a line as it is, however long."""
-        print(text, flush=True)  # not by rich, which would wrap it
+        print(text, flush=True)  # Rich would wrap it.
 
     def say(self, text: str, *, style: str | None = None) -> None:
         if self.as_json:

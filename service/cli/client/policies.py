@@ -147,7 +147,7 @@ def _set_paused(service: Connection, out: Output, wanted: str, *, is_paused: boo
     own.pop("paused", None)
     new: Any = {**own, "paused": True} if is_paused else own
     answer = service.send(calls.put_table_policy(table["id"], new, if_match=tag))
-    if answer["policy"]["paused"] and not is_paused:  # by a pattern
+    if answer["policy"]["paused"] and not is_paused:  # A pattern pauses it.
         new = {**own, "paused": False}
         answer = service.send(calls.put_table_policy(table["id"], new))
     out.answer(answer, f"Automatic jobs {'pause' if is_paused else 'start again'} on {table['name']} ({table['id']}).")

@@ -63,6 +63,6 @@ def _show(out: Output, problem: Json) -> None:
             ("remedy", problem["remedy"]),
         ]
     )
-    # On one line, however long: a terminal copies a broken one with its breaks.
+    # The command stands on one line, however long: a terminal copies a broken line with its breaks.
     if not out.as_json:
         out.line(f"{'command':<{len('consequence')}}  {clean(problem['command'])}")

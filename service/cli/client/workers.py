@@ -33,10 +33,10 @@ def workers(service: Connection, out: Output) -> None:
         rows,
         empty="No worker was seen for a day. `groundskeeper worker --service URL` starts one.",
     )
-    # Where one is started again and again, each has the same reason.
+    # If a worker is started again and again, each start has the same reason.
     reasons = (each["error"] for each in found["items"] if each["error"])
     for text in dict.fromkeys(f"{each['title']}: {each['detail'].rstrip('.')}. {each['hint']}" for each in reasons):
         out.say(f"Did not start: {text}")
     for name, group in service.send(calls.get_demand())["groups"].items():
-        wanted = f"; {group['wanted_slots']} of {count(group['slots'], 'slot')} wanted" if group["queued"] else ""
+        wanted = f"; needs {count(group['wanted_slots'], 'slot')}, has {group['slots']}" if group["queued"] else ""
         out.say(f"{name}: {group['forecast']}{wanted}")

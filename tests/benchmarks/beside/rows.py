@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 Version = tuple[Any, ...]
 Rows = list[tuple[Any, Version]]
-"""Key, and the other columns, for each row."""
+"""The key and the other columns of each row."""
 
 OURS = "1.2.0"
 _BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
@@ -36,7 +36,8 @@ def conf_of(hudi_version: str, clock: Clock) -> dict[str, str]:
 
 
 def counts(found: Rows, expected: Mapping[Any, Version]) -> Json:
-    """Counts rows: `old` if the key's last version is another one, `extra` if the key is not expected at all."""
+    """Counts the rows that differ: `old` rows do not have the key's last version, `extra` rows have an unexpected
+    key."""
     keys = [key for key, _ in found]
     return {
         "rows": len(found),

@@ -1,4 +1,5 @@
-"""The command line, called as in a pipe or started as a process of its own, against a service that wants tokens."""
+"""Calls the command line in this process as in a pipe, or starts it as a process, with a service that requires
+tokens."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class CommandLine:
-    """Runs commands in this process, as in a pipe: there is no terminal."""
+    """Runs commands in this process without a terminal, as in a pipe."""
 
     def __init__(self, serving: Serving, folder: Path) -> None:
         self.serving = serving
@@ -46,7 +47,7 @@ class CommandLine:
         return str(bearer)
 
     def table(self, name: str, *options: str) -> str:
-        """Registers a new table; its id."""
+        """Registers a new table, and returns its id."""
         SmallTable(self.folder / name).commit("20260101120000000", completed="20260101120001000")
         return str(self.json("tables", "add", str(self.folder / name), *options)["id"])
 
@@ -57,7 +58,7 @@ class CommandLine:
         return ended
 
     def json(self, *arguments: str, code: int = 0, **environment: str | None) -> Any:
-        """Nothing but the API's JSON goes to stdout."""
+        """Runs a command, asserts that stdout has only the API's JSON, and returns it."""
         return json.loads(self.run(*arguments, "--json", code=code, **environment).stdout)
 
     def refused(self, *arguments: str, code: int, **environment: str | None) -> str:
@@ -104,6 +105,6 @@ class CommandLine:
 
 @contextmanager
 def serving_command_line(folder: Path, **settings: str) -> Iterator[CommandLine]:
-    """A service below whose `folder` the tables are. Policies do nothing by themselves."""
+    """Runs a service whose tables are below `folder`. Its policies start nothing."""
     with Serving(folder, AUTOMATIC="false", ALLOWED_ROOTS=str(folder), **settings) as serving:
         yield CommandLine(serving, folder)

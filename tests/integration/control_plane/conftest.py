@@ -1,4 +1,4 @@
-"""Real databases, a clock that tests turn, and an API whose look at the lake is played by `examine`."""
+"""Fixtures: real databases, a clock that tests set, and an API for which `examine` plays the reading of tables."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from service.api.dependencies import AppContext
     from service.lake.engine_sighting import Mark
+    from tests.integration.control_plane.operated import Operated
     from tests.postgresql import Server
 
 
@@ -52,6 +53,23 @@ class FakeClock:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+@pytest.fixture(scope="module")
+def service_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    """One service for all tests of a module, because it takes longer to start than most of them."""
+    from tests.integration.control_plane.operated import operating  # It imports the fakes of this module.
+
+    with operating(tmp_path_factory.mktemp("service")) as operated:
+        yield operated
+
+
+@pytest.fixture
+def operated(service_of_module: Operated, tmp_path: Path) -> Iterator[Operated]:
+    """The service of the module, with a folder of the test and without the tables of earlier tests."""
+    service_of_module.folder = tmp_path
+    yield service_of_module
+    service_of_module.clear()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -120,7 +138,7 @@ class FakeExamination:
 
 @dataclass
 class FakeExamine:
-    """Finds a table with four buckets everywhere, and remembers what it was asked."""
+    """Finds a table with four buckets at each path, and records the calls."""
 
     asked: list[dict[str, Any]] = field(default_factory=list)
     marks: tuple[Mark, ...] = ()
@@ -164,7 +182,7 @@ def client(app_context: AppContext) -> Iterator[TestClient]:
 
 @pytest.fixture
 def make_token(sqlite: sa.Engine, clock: FakeClock) -> Callable[..., dict[str, str]]:
-    """Stores a new token, of these worker groups, and answers the headers of a call with it."""
+    """Stores a new token for these worker groups, and returns the headers of a call with it."""
 
     def make(role: Role, groups: tuple[str, ...] | None = None) -> dict[str, str]:
         bearer = Bearer.new()
@@ -185,7 +203,7 @@ def table_id(client: TestClient) -> str:
 
 @pytest.fixture
 def post(engine: sa.Engine, clock: FakeClock) -> Iterator[Post]:
-    """Webhooks on each kind of database."""
+    """A dispatcher of webhooks on each kind of database."""
     with asyncio.Runner(loop_factory=GuardedEventLoop) as runner:
         post = Post(engine, clock, runner)
         yield post

@@ -1,4 +1,4 @@
-"""Databases with the newest schema, each a copy of one that was migrated once in this process.
+"""Makes databases with the newest schema by copying one that was migrated once in this process.
 
 The migrations themselves are tested in `test_schema.py`, and by each service that is started as a process.
 """
@@ -34,8 +34,8 @@ def open_sqlite(file: Path) -> sa.Engine:
 
 
 def opened(url: str) -> sa.Engine:
-    """Returns an engine that shares what it compiles with all others of this process on the same kind of database: a
-    service makes each statement once, a test would make all that it needs."""
+    """Returns an engine that shares compiled statements with all engines of this process on the same kind of database,
+    because each test would otherwise compile all its statements."""
     engine = open_engine(url)
     engine.update_execution_options(compiled_cache=_compiled)
     return engine

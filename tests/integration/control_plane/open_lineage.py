@@ -1,5 +1,5 @@
-"""Checks run events with OpenLineage's own classes, which its project generates from its JSON schemas (its package has
-only the classes), and our own facet with its schema."""
+"""Checks run events with OpenLineage's own classes (generated from JSON schemas that are not in its package), and our
+own facet with its schema."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ for _module in pkgutil.iter_modules(generated.__path__):
 
 
 def _facets() -> dict[str, type]:
-    """The classes of all facets by the URLs of their schemas."""
+    """Returns the classes of all facets by the URLs of their schemas."""
     found: dict[str, type] = {}
     todo = [base.BaseFacet]
     while todo:
         each = todo.pop()
-        # attrs makes a second class of each; the first one lives until it is collected.
+        # attrs replaces each class by a second one; the first one exists until it is garbage-collected.
         if "__attrs_attrs__" in vars(each):
             found[each._get_schema()] = each
         todo += each.__subclasses__()
@@ -39,7 +39,7 @@ OWN = jsonschema.Draft202012Validator(
 
 
 def check(event: dict[str, Any]) -> None:
-    """Fails for what is missing, unknown or of another type."""
+    """Asserts that no member is missing, unknown or of another type."""
     assert event["schemaURL"] == base.RunEvent._get_schema()
     base.RunEvent(
         eventType=base.EventType(event["eventType"]),
@@ -67,7 +67,7 @@ def _checked(facets: dict[str, Any], of: type) -> dict[str, Any]:
         if name == lineage_facet.NAME:
             assert OWN.schema["$id"] == facet["_schemaURL"]
             OWN.validate(facet)
-            # The events say no more than what is described.
+            # The events have only described members.
             assert facet.keys() == OWN.schema["properties"].keys()
             continue
         class_ = FACETS[facet["_schemaURL"]]

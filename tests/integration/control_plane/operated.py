@@ -1,4 +1,4 @@
-"""A whole control plane as an operator sees it: tables that are polled, policies that decide, and /v1/problems."""
+"""A control plane as an operator sees it: polled tables, decisions of policies, and /v1/problems."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def operating(folder: Path) -> Iterator[Operated]:
 
 
 class Operated:
-    """A service on one database. Polls and decisions are steps that the test takes."""
+    """A service on one database. The test makes each poll and decision."""
 
     def __init__(self, client: TestClient, engine: sa.Engine, clock: FakeClock, folder: Path) -> None:
         self.client, self.engine, self.clock, self.folder = client, engine, clock, folder
@@ -59,7 +59,7 @@ class Operated:
         return Table(self, name, buckets, SmallTable(self.folder / name, version=version, **more))
 
     def poll(self, seconds: float = 70) -> None:
-        """All polls that are due, until none is: after a long time there may be several of one table."""
+        """Makes polls until none is due: after a long time several polls of one table may be due."""
         self.watched.poll(seconds)
 
     def call(self, method: str, path: str, status: int, body: Any = None) -> Any:
@@ -68,7 +68,7 @@ class Operated:
         return answer.json() if answer.content else None
 
     def clear(self) -> None:
-        """Leaves nothing to the next test but the time."""
+        """Removes everything except the time before the next test."""
         with writing(self.engine) as connection:
             for rows in (schema.tables, schema.workers, schema.webhooks, schema.events):
                 connection.execute(rows.delete())
@@ -86,19 +86,19 @@ class Operated:
         return [each["kind"] for each in self.problems(**query)]
 
     def one(self, kind: str) -> dict[str, Any]:
-        """The only problem of this kind."""
+        """Returns the only problem of this kind."""
         [found] = self.problems(kind=kind)
         assert all(found[name].strip() for name in ("title", "detail", "consequence", "remedy", "command"))
         return found
 
     def press(self, problem: Mapping[str, Any], status: int) -> Any:
-        """Does what the button of a problem does."""
+        """Makes the call of a problem's button."""
         action = problem["action"]
         return self.call(action["method"], action["path"], status, action["body"])
 
 
 class Table:
-    """A small table that is registered; its instants are those of the test's clock."""
+    """A small registered table; its instants are times of the test's clock."""
 
     def __init__(self, operated: Operated, name: str, buckets: int, files: SmallTable) -> None:
         self.operated, self.files, self.id = operated, files, f"tbl_{name}"
@@ -111,12 +111,12 @@ class Table:
             table_store.register(connection, Registration(self.id, str(files.base), name, now, now))
 
     def instant(self) -> str:
-        """A new one, later than all others."""
+        """Returns a new instant, which is later than all others."""
         self._at = max(self._at + timedelta(seconds=2), self.operated.clock() - timedelta(seconds=30))
         return instant_at(self._at)
 
     def compacted(self, instant: str) -> None:
-        """A job that has reported the instant, before it committed it."""
+        """Adds a job that has reported the instant before its commit."""
         now = self.operated.clock()
         job = Job(f"job_{instant}", self.id, JobKind.COMPACTION, now, now, instants=(instant,))
         done = {"state": JobState.SUCCEEDED.value, "finished_at": now}

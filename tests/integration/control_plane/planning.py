@@ -1,4 +1,4 @@
-"""A service that plans, and what the planner sees: looks at tables as an observer would have recorded them."""
+"""A service that plans jobs by polls that the test records as an observer does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REFUSAL = Problem("column-unknown", "There is no such column")
 
 
 def save_look(connection: sa.Connection, snapshot: TableSnapshot) -> None:
-    """Records what was seen as `service.observation.poll` does."""
+    """Records a poll as `service.observation.poll` does."""
     snapshot_store.save_partitions(
         connection, snapshot.table_id, None, [PartitionDetail(state) for state in snapshot.partitions]
     )
@@ -47,7 +47,7 @@ def save_look(connection: sa.Connection, snapshot: TableSnapshot) -> None:
 
 
 class Service:
-    """What `serve` does between the lake and the workers, step by step."""
+    """The steps of `serve` from polls to jobs, each started by the test."""
 
     def __init__(self, engine: sa.Engine, clock: FakeClock, **limits: Any) -> None:
         self.engine = engine
@@ -64,7 +64,7 @@ class Service:
             table_store.register(connection, table.evolve(**changes))
 
     def look(self, table_id: str = "tbl_1", *, commits: int = 0, freed: int = 0, since_cleaning: int = 0) -> None:
-        """The table was written to and looked at just now."""
+        """Records a write to the table and a poll of it."""
         state = PartitionState("", base_bytes=1000, log_bytes=100 * commits, freed_files=freed, freed_bytes=freed)
         snapshot = TableSnapshot(
             table_id,
@@ -104,7 +104,7 @@ class Service:
         )
 
     def run(self, outcome: Outcome = Outcome.SUCCEEDED) -> Job:
-        """A worker takes the next job and ends it."""
+        """Leases and ends the next job as a worker does."""
         job = self.lease()
         assert job is not None
         self.end(job, outcome)

@@ -1,4 +1,4 @@
-"""What the tests of webhooks share: events that are published, and a dispatcher whose steps a test takes itself."""
+"""Shared parts of the tests of webhooks: published events, and a dispatcher whose steps a test starts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from service.events.event import Published
 
 LOCAL = Guard.of(["127.0.0.1"])
-# Only receivers that hang use it up; the others have to be in time on a busy machine too.
+# Only hanging receivers reach the time limit; the others must answer in time on a busy machine, too.
 PATIENT = SendLimits(connect=10, read=10, total=10)
 
 
@@ -61,7 +61,7 @@ def ids(published: list[Published]) -> list[str]:
 
 
 def publish(engine: sa.Engine, first: int, count: int, tables: int = 5) -> list[str]:
-    """The ids of new commits at this moment, of so many tables by turns; written as every service writes them."""
+    """Publishes new commits of this number of tables in turn, and returns the ids of the events."""
     now = utc_now()
     events = [
         commit_published(commit, a_table(number % tables))
@@ -74,7 +74,7 @@ def publish(engine: sa.Engine, first: int, count: int, tables: int = 5) -> list[
 
 @dataclass
 class Post:
-    """`runner` has the event loop that the dispatcher belongs to."""
+    """A dispatcher on the event loop of `runner`."""
 
     engine: sa.Engine
     clock: Clock
@@ -91,7 +91,7 @@ class Post:
         return Database(self.engine, self.clock, self.notifier, self.cipher)
 
     def dispatcher(self, **changes: Any) -> Dispatcher:
-        """One more service on the same database."""
+        """Returns the dispatcher of another service on the same database."""
 
         async def make() -> Dispatcher:
             limits = changes.get("limits", self.limits)
@@ -118,7 +118,7 @@ class Post:
         return flows.create(self.database, LOCAL, url=url, **given)
 
     def publish(self, count: int = 1, table: int = 1) -> list[Published]:
-        """So many new commits of a table."""
+        """Publishes this number of new commits of a table."""
         registered = a_table(table)
         start = self.counts.get(registered.id, 0)
         self.counts[registered.id] = start + count
@@ -130,7 +130,7 @@ class Post:
             return outbox.publish(connection, events, now=now)
 
     def deliver(self, by: Dispatcher | None = None) -> None:
-        """Sends all that is due, to the end."""
+        """Sends all due deliveries."""
         dispatcher = by or (self.made[0] if self.made else self.dispatcher())
 
         async def work() -> None:
@@ -144,7 +144,7 @@ class Post:
             return webhook_store.get(connection, webhook_id)
 
     def deliveries(self, webhook_id: str) -> list[Delivery]:
-        """In the order of their events."""
+        """Returns the deliveries in the order of their events."""
         with reading(self.engine) as connection:
             return list(delivery_store.page(connection, webhook_id, PageRequest(10_000)).items)[::-1]
 
@@ -156,7 +156,7 @@ class Post:
         return [delivery.state.value for delivery in self.deliveries(webhook_id)]
 
     def pauses(self, delivery_id: str) -> list[float]:
-        """Seconds between the attempts."""
+        """Returns the seconds between the attempts."""
         moments = [attempt.at for attempt in self.attempts(delivery_id)]
         return [(later - earlier) / timedelta(seconds=1) for earlier, later in itertools.pairwise(moments)]
 

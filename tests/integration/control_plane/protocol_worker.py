@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Worker:
-    """Speaks the protocol as `jobs.worker` does."""
+    """Makes the same calls as `jobs.worker`."""
 
     def __init__(self, client: TestClient, name: str = "w1") -> None:
         self._client = client

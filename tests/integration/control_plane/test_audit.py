@@ -41,7 +41,7 @@ MONTH = timedelta(days=30)
 
 @pytest.fixture
 def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
-    """On each kind of database."""
+    """A client of the API on each kind of database."""
     context = changed(app_context, engine=engine, guard=Guard(frozenset({"localhost"})))
     headers = {"Content-Type": "application/json"}
     with TestClient(create_app(context), base_url="http://127.0.0.1", headers=headers) as client:

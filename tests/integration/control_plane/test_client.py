@@ -1,4 +1,5 @@
-"""The typed client, both kinds, against a real service with tokens; and against one that is slow, busy or away."""
+"""Tests both kinds of the typed client with a real service that requires tokens, and with a slow, busy or absent
+one."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def worker(serving: Serving) -> Iterator[Worker]:
 
 
 class ProxyWithoutService:
-    """Answers as nginx does."""
+    """Answers like nginx without a running service behind it."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -130,7 +131,7 @@ def bearer_of(serving: Serving, role: Role) -> str:
 
 @contextmanager
 def working(worker: Worker, result: Result) -> Iterator[None]:
-    """Ends the next job in the background."""
+    """Ends the next job in a thread."""
 
     def work() -> None:
         until = time.monotonic() + 20
@@ -269,7 +270,7 @@ def test_calls_and_the_stream_stand_an_outage_and_no_event_is_missed(
         with gate.shut():
             created = client.send(calls.create_webhook(models.WebhookIn(url="http://127.0.0.1:1/")))
             client.send(calls.disable_webhook(created.id))
-            # The client asks while there is nobody, and until there is.
+            # The client asks before the service listens, until it does.
             asked = asking.submit(behind.send, calls.get_webhook(created.id))
             time.sleep(0.3)
         assert asked.result(10).disabled_because is not None

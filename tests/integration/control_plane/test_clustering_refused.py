@@ -1,4 +1,4 @@
-"""A clustering that a worker would refuse for certain is refused when it is submitted."""
+"""The service refuses a clustering at its submission if a worker would certainly refuse it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as a client, against a real service that wants tokens: each command's good case, a refusal, JSON."""
+"""Tests each command of the command line with a real service that requires tokens: success, a refusal, and JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import nullcontext, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -69,8 +69,12 @@ def test_tables_below_a_folder_are_found_and_registered(cli: CommandLine) -> Non
     lake.mkdir()
     SmallTable(lake / "clicks").commit("20260101120000000", completed="20260101120001000")
     assert "can-be-registered" in cli.run("tables", "discover", str(lake)).stdout
-    found = cli.json("tables", "discover", str(lake), "--pattern", "cl*", "--register")
+    declared = ("--engine", "flink", "--hudi-version", "1.2.0", "--lock", "zookeeper", "--lock-wait-seconds", "9")
+    found = cli.json("tables", "discover", str(lake), "--pattern", "cl*", "--register", *declared)
     assert [each["is_new"] for each in found["items"]] == [True]
+    table = cli.json("tables", "show", "clicks")
+    assert (table["writers"]["engines"], table["writers"]["hudi_version"]) == (["flink"], "1.2.0")
+    assert (table["lock"]["provider"], table["lock"]["wait_seconds"]) == ("zookeeper", 9)
     SmallTable(lake / "old")
     (lake / "old" / ".hoodie" / "hoodie.properties").write_text("hoodie.table.name=x\nhoodie.table.version=5\n")
     refused = cli.run("tables", "discover", str(lake), code=1).stdout
@@ -150,6 +154,54 @@ def test_the_options_of_a_writer_are_those_that_its_version_knows(cli: CommandLi
     assert f"SET {new};" in cli.run("tables", "writer-options", table_id, "--engine", "spark-sql").stdout.splitlines()
 
 
+def test_the_options_of_a_writer_have_the_form_that_is_asked_for(cli: CommandLine, table_id: str) -> None:
+    def shown(engine: str, form: str) -> str:
+        return cli.run("tables", "writer-options", table_id, "--engine", engine, "--format", form).stdout
+
+    options = cli.json("tables", "writer-options", table_id)["options"]
+    assert json.loads(shown("spark", "json")) == options
+    lines = shown("spark", "properties").splitlines()
+    assert lines[: len(options)] == [f"{name}={value}" for name, value in options.items()]
+    assert lines[len(options) :] == ["spark.sql.filesourceTableRelationCacheSize=0"]
+    assert all(line.startswith("SET ") for line in shown("spark-sql", "sql").splitlines())
+    assert shown("spark-sql", "ddl").startswith("CREATE TABLE IF NOT EXISTS `orders` USING hudi LOCATION '/")
+    assert shown("flink", "sql").startswith("WITH (\n  'connector' = 'hudi',\n")
+    for engine, form in (("spark", "sql"), ("spark", "ddl")):
+        refused = cli.refused("tables", "writer-options", table_id, "--engine", engine, "--format", form, code=2)
+        assert "DataFrames take properties or json" in refused
+
+
+def test_what_is_declared_about_a_table_is_changed_where_it_is(cli: CommandLine) -> None:
+    table_id = cli.table("moved", "--lock", "zookeeper", "--lock-option", "hoodie.write.lock.zookeeper.lock_key=moved")
+
+    def changed(*options: str) -> Any:
+        return cli.json("tables", "set", "moved", *options)
+
+    table = changed("--engine", "flink", "--hudi-version", "1.1.0", "--retry-conflicts")
+    assert (table["id"], table["lock"]["provider"]) == (table_id, "zookeeper")
+    assert (table["writers"]["engines"], table["writers"]["retry_conflicts"]) == (["flink"], True)
+    writers = changed("--hudi-version", "1.2.0", "--query-pruning-off")["writers"]
+    assert (writers["hudi_version"], writers["engines"]) == ("1.2.0", ["flink"])
+    assert (writers["retry_conflicts"], writers["query_pruning_off"]) == (True, True)
+    # Of the same provider the other options stay.
+    url = "hoodie.write.lock.zookeeper.url"
+    lock = changed("--lock-option", f"{url}=zk:2181", "--lock-wait-seconds", "30")["lock"]
+    assert lock["options"] == {url: "zk:2181", "hoodie.write.lock.zookeeper.lock_key": "moved"}
+    assert (lock["provider"], lock["wait_seconds"]) == ("zookeeper", 30)
+    moved = cli.run("tables", "set", "moved", "--lock", "filesystem")
+    assert f"Every writer must take this lock: groundskeeper tables writer-options {table_id}" in moved.stderr
+    assert cli.json("tables", "show", "moved")["lock"]["options"] == {}
+    assert changed("--name", "moved_again")["name"] == "moved_again"
+    assert "There is nothing to change" in cli.refused("tables", "set", "moved_again", code=2)
+    assert "--hudi-version" in cli.refused("tables", "set", "moved_again", "--retry-conflicts", code=2)
+    assert cli.json("tables", "set", "moved_again", "--buckets", "7", "--hash-field", "id")["index"] == {
+        "type": "bucket",
+        "num_buckets": 7,
+        "hash_fields": ["id"],
+    }
+    cli.run("tables", "remove", "moved_again", "--yes")
+
+
 def test_tables_that_cannot_be_registered_or_found_are_refused_with_the_reason(cli: CommandLine) -> None:
     again = cli.refused("tables", "add", str(cli.folder / "orders"), code=1)
     assert "already registered" in again
@@ -178,7 +230,9 @@ def test_a_job_is_submitted_listed_shown_and_cancelled(cli: CommandLine, table_i
     assert cli.json(*submit)["id"] == job["id"]
     assert cli.json("jobs", "list", "--table", "orders", "--state", "queued")["items"][0]["id"] == job["id"]
     assert f"{job['id']}  orders  compaction (dry run)  queued" in cli.run("jobs", "list").stdout
-    assert "waits for" in cli.run("jobs", "show", job["id"]).stdout
+    shown = cli.run("jobs", "show", job["id"]).stdout
+    assert re.search(rf"^table +orders \({table_id}\)$", shown, re.MULTILINE)
+    assert "waits for" in shown
     assert cli.run("jobs", "cancel", job["id"]).stdout == f"{job['id']} is cancelled.\n"
     cli.refused("jobs", "cancel", "job_nothing", code=3)
     assert cli.json("jobs", "show", job["id"])["state"] == "cancelled"
@@ -251,6 +305,10 @@ def test_the_log_of_a_job_is_followed_to_its_end_and_the_job_is_run_again(cli: C
     assert (errors["next_cursor"], errors["position"]) == (None, "1.1")
     lines = cli.run("jobs", "log", job["id"], "--follow", "--json").stdout.splitlines()
     assert [json.loads(line)["message"] for line in lines] == ["planning", trace]
+    file = cli.folder / "job.log"
+    assert cli.run("jobs", "log", job["id"], "--output", str(file)).stdout == f"Wrote 3 lines to {file}.\n"
+    assert file.read_text().endswith("ERROR    [1] jobs.cleaning: it failed\n\tat Timeline.java\x1b[2J\n")
+    assert "File exists" in cli.refused("jobs", "log", job["id"], "--output", str(file), code=2)
     again = cli.json("jobs", "retry", job["id"])
     assert (again["retry_of"], again["dry_run"]) == (job["id"], True)
     # The retry has not ended.
@@ -290,14 +348,14 @@ def test_a_lock_is_shown_and_broken_after_a_confirmation(cli: CommandLine) -> No
     assert "GROUNDSKEEPER_LOCK_BREAK_SECONDS" in cli.refused("lock", "break", "orders", "--reason", "r", code=1)
     os.utime(file, (time.time() - 3 * 3600, time.time() - 3 * 3600))
     shown = cli.run("lock", "show", "orders")
-    assert re.search(r"^held by +a writer that did not sign it$", shown.stdout, re.MULTILINE)
+    assert re.search(r"^held by +a writer that Hudi's lock file does not name$", shown.stdout, re.MULTILINE)
     assert "lock break tbl_" in shown.stderr
     assert cli.json("lock", "show", "orders")["is_breakable"] is True
     assert "--yes" in cli.run("lock", "break", "orders", "--reason", "r", code=2).stderr
     cli.run("lock", "break", "orders", "--yes", code=2)
     assert file.exists()
     ended = cli.run("lock", "break", "orders", "--reason", "its machine is gone", "--yes")
-    assert ended.stdout == "Broke the lock of orders, held for 3 h by a writer that did not sign it.\n"
+    assert ended.stdout == "Broke the lock of orders, held for 3 h by a writer that Hudi's lock file does not name.\n"
     assert not file.exists()
     cli.refused("lock", "show", "nothing", code=3)
 
@@ -319,7 +377,7 @@ def test_a_policy_is_changed_member_by_member(cli: CommandLine) -> None:
     assert (kept["settings"], kept["precedence"]) == ({"archival": {"commits": 40}, "paused": True}, 2)
     assert [each["pattern"] for each in cli.json("policy", "show")["items"]] == ["or*"]
     cli.refused("policy", "show", "--pattern", "nothing", code=3)
-    # The pattern pauses it, so it takes a value of its own to go on.
+    # The pattern pauses the table, so only a value of the table itself can end the pause.
     assert cli.json("resume", "--table", "orders")["policy"]["paused"] is False
 
 
@@ -500,7 +558,7 @@ def test_a_table_that_is_mended_is_well_again_a_moment_after_it_is_asked_for(cli
         cli.run("tables", "poll", "mended")
         wait_for(["table-unreadable"], 60)
     away.rename(base)
-    # A poll takes moments; the rest of the time is for a machine that is busy.
+    # A poll takes less than a second; the rest of the time is for a busy machine.
     assert "polled within moments" in cli.run("tables", "poll", table_id).stdout
     wait_for([], 20)
     cli.run("tables", "remove", table_id, "--yes")

@@ -1,4 +1,4 @@
-"""`groundskeeper doctor` against a real service: each check when all is well, and with a fault and its hint."""
+"""Tests each check of `groundskeeper doctor` with a real service: without a fault, and with a fault and its hint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ZOOKEEPER = TableLock("zookeeper", {"hoodie.write.lock.zookeeper.url": "zk:2181"
 
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    """All is well with this one."""
+    """The command line of a service without faults."""
     folder = tmp_path_factory.mktemp("doctor")
     _, artifact, version = HUDI_BUNDLE.split(":")
     jars = folder / "jars"
@@ -52,7 +52,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
 
 @pytest.fixture(autouse=True)
 def worker(cli: CommandLine) -> Iterator[Worker]:
-    """Returns a worker that was seen just now."""
+    """Adds a worker that has just called, and returns it."""
     with cli.worker() as worker:
         worker.lease()
         yield worker
@@ -74,7 +74,7 @@ def _checks(cli: CommandLine, code: int = 0, **environment: str | None) -> list[
 
 
 def _one(cli: CommandLine, name: str, state: str, **environment: str | None) -> dict[str, str]:
-    """The only check of this name."""
+    """Returns the only check of this name."""
     code = 1 if state == "failed" else 0
     [found] = [check for check in _checks(cli, code, **environment) if check["name"] == name]
     assert found["state"] == state, found
@@ -174,9 +174,11 @@ def test_a_lock_that_nobody_alive_has_held_for_long_is_a_fault(cli: CommandLine,
     os.utime(lock, (at, at))
     found = _one(cli, "lock", "failed")
     table_id = cli.json("tables", "show", "orders")["id"]
-    assert "orders: The lock has been held for 20 min by a writer that did not sign it" in found["detail"]
+    assert (
+        "orders: The lock has been held for 20 min by a writer that Hudi's lock file does not name" in found["detail"]
+    )
     assert found["hint"] == f"groundskeeper lock show {table_id}"
-    # A writer beside it may hold it.
+    # A concurrent writer may hold the lock.
     heartbeat = cli.folder / "orders" / ".hoodie" / ".heartbeat" / "20260101130000000"
     heartbeat.parent.mkdir()
     heartbeat.touch()
@@ -186,7 +188,8 @@ def test_a_lock_that_nobody_alive_has_held_for_long_is_a_fault(cli: CommandLine,
 
 
 def test_each_lock_that_cannot_be_read_has_a_line_with_its_table(cli: CommandLine) -> None:
-    """One is no file, one leads to a place that is not allowed, one table is gone, and the fourth can be read."""
+    """One lock is not a file, one links to a place that is not allowed, one table is missing, and the fourth lock is
+    readable."""
     folder, link, gone = cli.table("folder"), cli.table("link"), cli.table("gone")
     shutil.rmtree(cli.folder / "gone")
     (cli.folder / "folder" / ".hoodie" / "lock").mkdir()
@@ -208,7 +211,7 @@ def test_each_lock_that_cannot_be_read_has_a_line_with_its_table(cli: CommandLin
 def test_a_lock_on_a_server_is_a_fault_only_while_jobs_wait_for_it_in_vain(
     cli: CommandLine, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job's table is looked at first, however many there are."""
+    """The command checks the table of the job first, even if there are many tables."""
     table_id = cli.table("trips")
     with writing(cli.serving.engine) as connection:
         table = table_store.get(connection, table_id, for_update=True)

@@ -1,4 +1,4 @@
-"""The filters of the lists on the command line, against a real service."""
+"""Tests the filters of the command line's lists with a real service."""
 
 from __future__ import annotations
 

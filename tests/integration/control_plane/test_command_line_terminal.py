@@ -1,4 +1,4 @@
-"""The command line for a person at a terminal: the progress bar of a job, and what a shell completes."""
+"""Tests the command line at a terminal: the progress bar of a job, and the completions of shells."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def worker(cli: CommandLine) -> Iterator[Worker]:
 
 
 class Screen:
-    """What a program has written to its terminal, without colours: lines, also those that it wrote over."""
+    """The lines that a program has written to its terminal, without colours, including overwritten ones."""
 
     def __init__(self, terminal: int) -> None:
         self._terminal = terminal
         self.written = ""
 
     def line_with(self, text: str, seconds: float = 20) -> str:
-        """Waits for it."""
+        """Waits for a line with this text."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.written)
@@ -62,7 +62,7 @@ class Screen:
 
 def test_a_watched_job_has_a_bar_that_grows_and_goes(cli: CommandLine, worker: Worker) -> None:
     job = cli.json("jobs", "run", "audit", "orders")
-    # Without colours only the part that is done is drawn; the whole bar has 20 cells.
+    # Without colours only the completed part of the bar is drawn; the whole bar has 20 cells.
     with cli.on_a_terminal("jobs", "watch", job["id"], NO_COLOR="1") as (process, terminal):
         screen = Screen(terminal)
         screen.line_with("queued")
@@ -85,7 +85,7 @@ def test_a_watched_job_has_a_bar_that_grows_and_goes(cli: CommandLine, worker: W
 
 
 def _completed_by_bash(*words: str) -> list[str]:
-    """What bash offers for the last word, by the script that the program prints for it."""
+    """Returns bash's completions of the last word, by the script that the program prints."""
     script = f"""
         eval "$(groundskeeper --show-completion)"
         COMP_WORDS=({" ".join(words)} {'""' if len(words) == 1 else ""})
@@ -115,7 +115,7 @@ def test_bash_completes_commands_options_and_values() -> None:
     ("shell", "more"), [("zsh", {}), ("fish", {"_TYPER_COMPLETE_FISH_ACTION": "get-args"})], ids=["zsh", "fish"]
 )
 def test_the_scripts_of_other_shells_ask_for_completions_that_are_answered(shell: str, more: dict[str, str]) -> None:
-    """Asks as their scripts do: these shells need not be installed here."""
+    """The test makes the calls of the scripts, because these shells may not be installed."""
     asked = {"_GROUNDSKEEPER_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "groundskeeper webhooks r", **more}
     ran = subprocess.run([PROGRAM], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
     for name in ("rotate-secret", "replay", "remove"):

@@ -1,4 +1,4 @@
-"""Tokens that the command line makes for a time, and a real service that knows when it is over."""
+"""The command line makes tokens that expire, and a real service refuses them afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
 
 
 def _created(cli: CommandLine, *options: str) -> tuple[str, str]:
-    """The token and its id."""
+    """Returns the token and its id."""
     ended = cli.run("token", "create", "--role", "reader", *options)
     match = re.search(r"^Token (\w+) with role reader", ended.stderr, re.MULTILINE)
     assert match, ended.stderr

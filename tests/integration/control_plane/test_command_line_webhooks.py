@@ -1,4 +1,4 @@
-"""`groundskeeper webhooks` against a real service and a real receiver, from a receiver that fails to its recovery."""
+"""Tests `groundskeeper webhooks` with a real service and a real receiver, which fails and then recovers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
 
 @pytest.fixture
 def webhook(cli: CommandLine, receiver: Receiver) -> Iterator[dict[str, Any]]:
-    """For the events of jobs, one of which `_publish` makes."""
+    """A webhook for the events of jobs, one of which `_publish` makes."""
     created: dict[str, Any] = cli.json("webhooks", "add", receiver.url, "--type", "job.*")
     yield created
     cli.run("webhooks", "remove", created["id"], "--yes")
@@ -123,7 +123,7 @@ def test_what_a_webhook_has_missed_is_sent_since_a_time_or_an_age(
         cli.run("webhooks", "replay", webhook["id"], "--since", before.isoformat()).stdout == "1 event will be sent.\n"
     )
     assert eventually(lambda: len(_deliveries(cli, webhook["id"], "--state", "delivered")) == 1, 20)
-    # The time is of this machine's zone. Whole seconds would reach back to events of the tests before.
+    # The time is in this machine's zone. Whole seconds would include events of earlier tests.
     since = before.astimezone().replace(tzinfo=None).isoformat()
     assert cli.json("webhooks", "replay", webhook["id"], "--since", since)["replayed"] == 0
     assert cli.json("webhooks", "replay", webhook["id"], "--since", since, "--with-delivered")["replayed"] == 1

@@ -1,4 +1,4 @@
-"""Consumers over REST, and what jobs are told about them."""
+"""Tests consumers over REST, and the consumers in the leases of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If something in the background dies, the process ends with a message; a database that is away is waited for."""
+"""If a background task dies, the process ends with a message; if the database is unreachable, the process waits."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_tick_that_finds_the_database_away_tries_again(client: TestClient, not
 
 
 def test_calls_over_one_connection_do_not_wait_for_each_other(client: TestClient) -> None:
-    """Each of them takes, with Nagle's algorithm, the 40 ms of a delayed acknowledgement."""
+    """Nagle's algorithm would add the 40 ms of a delayed acknowledgement to each call."""
     took: list[float] = []
 
     def start(daemon: Daemon, url: str) -> None:

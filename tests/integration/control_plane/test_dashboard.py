@@ -1,4 +1,4 @@
-"""The dashboard: what is served at /, and what a browser makes of it."""
+"""Tests the dashboard: the files that the service serves at /, and their display in a browser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SCRIPTS = scripts(FOLDER)
 _MODULE = re.compile(r'^(?:import|export)\b[^"]*from "([^"]+)";$', re.MULTILINE)
 _IMPORTED = re.compile(r'import\("\./([^"]+)"\)|from "\./([^"]+)"')
 _REFERENCE = re.compile(r'(?:src|href)="([^"#]+)"')
-# A name for a vocabulary, which nobody ever asks for.
+# The URL is only the name of a vocabulary, which no browser requests.
 _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
@@ -76,7 +76,7 @@ def test_everything_that_the_page_and_its_modules_name_is_there(client: TestClie
     page = client.get("/").text
     references = set(_REFERENCE.findall(page))
     folder = next(each for each in references if each.endswith("/main.js")).removesuffix("/main.js")
-    # Modules that the entry imports at once are in it.
+    # The preloads are the modules that the entry imports statically.
     within = ["main.js"]
     for module in within:
         found = _MODULE.findall(SCRIPTS[module])
@@ -106,7 +106,7 @@ def test_no_file_names_another_host_or_makes_markup_of_data(name: str) -> None:
     text = (FOLDER / name).read_text().replace(_NAMESPACE, "")
     assert not re.search(r"""(https?:|wss?:|["'(])//""", text)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", text)
-    # The content security policy would not let them pass.
+    # The content security policy forbids inline scripts and styles.
     assert not re.search(r"""<style|\sstyle=|\son\w+="|"style"|javascript:""", text)
 
 
@@ -121,8 +121,8 @@ def test_what_is_not_of_the_dashboard_is_a_problem_document(client: TestClient, 
 
 @pytest.fixture
 def url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A service of its own that knows two jobs, of which one was refused and one is queued, and two tables: one is not
-    there, the other has been looked at. It decides nothing by itself, unless its parameter is "true"."""
+    """The URL of a service with a refused and a queued job and two tables: one does not exist, the other has been
+    polled. Policies start nothing unless the fixture's parameter is "true"."""
     automatic = getattr(request, "param", "false")
     engine = open_sqlite(tmp_path / "groundskeeper.db")
     now = utc_now()
@@ -145,7 +145,7 @@ def url(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def _trips(folder: Path) -> Path:
-    """Two buckets, an upsert on one of them, and a compaction that was scheduled."""
+    """Writes a table with two buckets, an upsert on one of them, and a scheduled compaction."""
     table = SmallTable(folder / "trips")
     files = {base_file(bucket_id(0), "001"): 4096, base_file(bucket_id(1), "001"): 2048}
     table.commit("001", {"p": files}, rows=7)
@@ -175,10 +175,10 @@ def _refuse_one_job_and_queue_another(url: str) -> None:
 
 @pytest.fixture
 def dom(url: str, page: Page, faults: Faults) -> Callable[[str], str]:
-    """The page when it has loaded its data. It is closed before the service ends."""
+    """The page after it has loaded its data. It is closed before the service ends."""
     # A table that was never polled has no snapshot.
     faults.allow(r"404 .*/snapshot|status of 404")
-    # No table is at their paths, so no lock can be looked at.
+    # There is no table at these paths, so no lock can be read.
     faults.allow(r"422 .*/lock|status of 422")
 
     def open_page(address: str) -> str:
@@ -245,7 +245,7 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
     assert "Buckets of each partition p Bucket 0: 5.0 KiB Bucket 1: 2.0 KiB empty empty 7.0 KiB, 2.9 \u00d7" in table
     assert re.search(r"Last commits .* Upsert 003 .* 1.0 KiB 1 Upsert 001 .* 6.0 KiB 1", table)
     other = _words(dom(f"{url}/#/tables/tbl_1"))
-    assert "The table has not been polled yet" in other
+    assert "No poll of the table has succeeded yet" in other
     assert "/lake/orders does not exist" in other
 
 

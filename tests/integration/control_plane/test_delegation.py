@@ -1,4 +1,4 @@
-"""Writers delegate their plans: what is stored, by whom, and what becomes of it."""
+"""Tests plans that writers delegate: the stored requests, their callers and the jobs."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_key_travels_as_the_password_of_the_uri(app_context: AppContext, tab
         wrong = [basic("geheim"), {"Authorization": "Basic !"}, {"Authorization": "Bearer geh eim"}, basic("")]
         assert [client.get(PATH, params=query(FIRST), headers=each).status_code for each in wrong] == [401] * 4
         assert client.get(PATH, params=query(FIRST), headers=basic("geh eim")).status_code == 200
-        # For nothing else.
+        # The token allows no other call.
         assert client.get("/v1/tables/nope", headers=basic("geh eim")).status_code in (401, 404)
 
 
@@ -165,7 +165,7 @@ def test_without_a_key_any_token_will_do(
     token = reader["Authorization"].removeprefix("Bearer ")
     assert client.get(PATH, params=query(FIRST), headers=basic(token)).status_code == 200
     assert client.get(PATH, params=query(FIRST), headers=reader).status_code == 200
-    # Basic is for this protocol only.
+    # Only this protocol accepts Basic authentication.
     assert client.get("/v1/delegated-plans", headers=basic(token)).status_code == 401
     shown = client.get(f"/v1/tables/{table_id}/writer-options", params={"services": "delegated"}, headers=reader)
     uris = shown.json()["options"]["hoodie.table.service.manager.uris"]
@@ -192,7 +192,7 @@ def stored(service: Service) -> list[DelegatedPlan]:
 
 
 def on_timeline(service: Service, *pending: Pending, done: tuple[str, ...] = ()) -> None:
-    """A poll finds these pending plans, and these instants completed."""
+    """Records a poll with these pending plans and completed instants."""
     service.clock.advance(5)  # type: ignore[attr-defined]
     now = service.clock()
     service.look(commits=1)
@@ -217,7 +217,7 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
 
 
 def test_a_delegated_plan_is_executed_alone_and_then_done(service: Service, clock: FakeClock) -> None:
-    # Even where the table's policy is to compact nothing.
+    # The plan is executed even if the table's policy compacts nothing.
     policy_registry.put_table(service.engine, clock, "tbl_1", {"compaction": {"enabled": False}})
     delegate(service, request(FIRST))
     service.plan()
@@ -235,7 +235,7 @@ def test_a_delegated_plan_is_executed_alone_and_then_done(service: Service, cloc
     assert service.plan().jobs == ()
     [plan] = stored(service)
     assert (plan.state, plan.ended_at is not None) == (PlanState.DONE, True)
-    # A request that was under way for long changes nothing.
+    # A late request changes nothing.
     assert delegate(service, request(FIRST)).new == ()
     service.plan()
     assert stored(service) == [plan]

@@ -1,4 +1,4 @@
-"""Deliveries to real receivers that do what receivers do, on a clock that the tests turn."""
+"""Tests deliveries to real receivers with typical faults, on a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_a_failing_delivery_holds_up_only_the_later_ones_of_its_table(post: Post
             assert published[2].event.id not in receiver.ids
             post.clock.advance(pause)
             post.deliver()
-        # The schedule is used up: it is a dead letter, and what came after it goes on.
+        # After the last retry the delivery is a dead letter, and later deliveries continue.
         assert post.states(webhook.id) == ["delivered", "dead", *["delivered"] * 4]
         assert receiver.ids.count(poison) == 8
         assert receiver.ids[-1] == published[2].event.id
@@ -241,7 +241,7 @@ def test_a_receiver_that_is_gone_is_told_nothing_more(post: Post, receiver: Rece
         assert disabled.disabled_because == "The receiver answered 410 Gone."
         [told] = receiver.received
         assert told.event["data"]["webhook"]["id"] == webhook.id
-        # Enabled again it gets what waited; and by a replay what it missed.
+        # The enabled webhook gets the waiting deliveries, and a replay sends the missed ones.
         gone.answer = Reply()
         flows.enable(post.database, webhook.id)
         post.deliver()

@@ -1,4 +1,4 @@
-"""What each worker group needs, for a scaler: counted by SQL on each kind of database, and shown over REST."""
+"""Tests the demand of each worker group: SQL counts it on each kind of database, and REST shows it to a scaler."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_each_group_has_its_jobs_and_the_bytes_of_their_tables_once(queue: Queue
     # Only one of these two runs at a time.
     queue.add("orders", CLEANING, "large")
     queue.add("trips", COMPACTION)
-    # But audits and dry runs run beside anything.
+    # Audits and dry runs may run beside any job.
     queue.add("trips", AUDIT)
     queue.add("trips", CLEANING, dry_run=True)
     queue.add("unseen", AUDIT)
@@ -163,7 +163,7 @@ def test_a_scaler_finds_its_number_by_a_path_also_when_there_is_nothing_to_do(
 ) -> None:
     idle = client.get("/v1/workers/demand", params={"group": "large"}).json()["groups"]
     assert sorted(idle) == ["default", "large"]
-    # The numbers of a group without anything are 0, but for the goal.
+    # All numbers of a group without jobs and workers are 0, except the goal.
     assert {name: value for name, value in idle["large"].items() if value} == {
         "goal_seconds": 300.0,
         "forecast": "nothing queued",
@@ -180,7 +180,7 @@ def test_a_scaler_finds_its_number_by_a_path_also_when_there_is_nothing_to_do(
         "bytes": 0,
         "oldest_seconds": 5.0,
         "running": 1,
-        # The guess for each is half a minute, so the second would not wait for long.
+        # The expected duration of each job is half a minute, so the second one would not wait for long.
         "wanted_slots": 1,
         "slots": 4,
         "workers": 1,

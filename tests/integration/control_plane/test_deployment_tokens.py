@@ -1,4 +1,4 @@
-"""Tokens that a deployment brings, on both databases."""
+"""Tests the tokens that a deployment brings, on both databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damages that a diagnosis finds are incidents until a later one no longer finds them."""
+"""Damages that a diagnosis finds are incidents until a later diagnosis no longer finds them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def service(engine: sa.Engine, clock: FakeClock) -> Service:
 
 
 def diagnose(service: Service, clock: FakeClock, *findings: Any, checked: list[str] = CHECKS) -> None:
-    """A day passes, and a worker runs the job of the policy."""
+    """Advances the clock by a day, and runs the job of the policy."""
     clock.advance(86_400)
     service.look()
     [job_id] = service.plan().jobs
@@ -65,7 +65,7 @@ def events(service: Service) -> list[str]:
 def test_a_damage_is_one_incident_with_its_hint_until_it_is_gone(service: Service, clock: FakeClock) -> None:
     diagnose(service, clock, MARKERS, ROWS)
 
-    # Both are of the same moment, so their order is that of random ids.
+    # Both have the same time, so random ids determine their order.
     by_type = {each.details["type"]: each for each in incidents(service)}
     markers, rows = by_type[MARKERS["type"]], by_type[ROWS["type"]]
     assert {markers.kind, rows.kind} == {IncidentKind.DAMAGE}
@@ -76,7 +76,7 @@ def test_a_damage_is_one_incident_with_its_hint_until_it_is_gone(service: Servic
     assert markers.instant != rows.instant
 
     diagnose(service, clock, MARKERS, checked=["lock", "markers"])
-    # The check that reads the rows was not made again.
+    # The second diagnosis did not check the rows.
     assert {each.id for each in incidents(service)} == {markers.id, rows.id}
     diagnose(service, clock)
     assert incidents(service) == []

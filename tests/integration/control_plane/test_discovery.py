@@ -1,4 +1,4 @@
-"""Finding the tables below a folder, whatever else lies there, and registering them."""
+"""The service finds and registers the tables below a folder among other files."""
 
 from __future__ import annotations
 

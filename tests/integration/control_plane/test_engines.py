@@ -1,4 +1,4 @@
-"""What writes a table: declared by its owner, and seen in its commits."""
+"""Tests the engines of a table: those that its owner declares, and those that its commits show."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_what_was_seen_is_over_when_the_owner_says_the_engines_again(
     assert client.patch(url, json={"writers": None}).json()["writers"]["detected"]
     said = client.patch(url, json={"writers": {"engines": ["spark"]}}).json()["writers"]
     assert (said["engines"], said["detected"]) == (["spark"], {})
-    # Nothing brings it back but a new sign of it.
+    # The engine returns only with a new sign of it.
     assert client.patch(url, json={"writers": None}).json()["writers"]["detected"] == {}
 
 

@@ -1,4 +1,4 @@
-"""ETag and If-Match: of two callers that have seen the same state, only the first updates it."""
+"""ETag and If-Match allow only the first of two callers that have read the same state to update it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_deletion_asks_too(api: TestClient) -> None:
 
 
 def test_so_does_ending_the_pause_or_the_settings_of_a_table(api: TestClient) -> None:
-    """Pause and settings go on existing after their deletion, as what they are by default."""
+    """After their deletion pause and settings have their default values."""
     ids = created(api)
     for template, body in RESETS:
         path = template.format(**ids)
@@ -119,7 +119,7 @@ def test_every_precondition_that_is_documented_is_tested_here(api: TestClient) -
         for method, operation in item.items()
         if any(each["name"] == "If-Match" for each in operation.get("parameters", ()))
     }
-    # Another test sends this one with conditions: test_table_by_path.py.
+    # test_table_by_path.py tests this call with conditions.
     assert documented - {("PUT", "/v1/tables/by-path")} == tested
 
 

@@ -1,4 +1,4 @@
-"""What is the same for all calls: problem documents, tokens and roles, limits, the audit log, OpenAPI."""
+"""Tests the common parts of all calls: problem documents, tokens and roles, limits, the audit log, OpenAPI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobs.storage.permissions import Permissions
 from service.access import token_store
 from service.access.token import Bearer, Role, Token, digest
 from service.api.app import create_app
-from service.api.health import WorkerCheck
+from service.api.health import worker_check
 from service.db.engine import open_engine, writing
 from tests.contexts import changed
 from tests.integration.control_plane.databases import open_sqlite
@@ -93,7 +93,7 @@ def test_readiness_tells_of_tasks_and_of_the_workers_of_each_group(
     client: TestClient, app_context: AppContext, table_id: str
 ) -> None:
     def checks(status: int = 200) -> Any:
-        client.app.state.worker_check = WorkerCheck(app_context.database.engine, app_context.database.clock)  # type: ignore[attr-defined]
+        client.app.state.worker_check = worker_check(app_context.database.engine, app_context.database.clock)  # type: ignore[attr-defined]
         answer = client.get("/readyz")
         assert answer.status_code == status
         return answer.json()["checks"]
@@ -165,7 +165,7 @@ def test_a_token_with_another_secret_or_that_was_revoked_is_refused(
     with writing(app_context.database.engine) as connection:
         token_store.revoke(connection, bearer.id, clock())
     assert client.get("/v1/tables", headers=headers).status_code == 401
-    # The service that once had a token does not fall open when the last one is revoked.
+    # A service that has had a token still requires one after the last one was revoked.
     assert client.get("/v1/tables").status_code == 401
 
 
@@ -199,7 +199,7 @@ def test_each_role_may_do_its_part_and_no_more(
 ) -> None:
     answer = client.request(method, path, json=body, headers=make_token(role))
     if role in roles:
-        # Whatever else is wrong with the call: it was let through.
+        # The call may fail for another reason, but its role was accepted.
         kind = answer.json().get("type") if answer.content else None
         assert kind not in ("/problems/forbidden", "/problems/unauthenticated")
     else:

@@ -1,4 +1,4 @@
-"""GET /v1/events of a running service, as a stream and page by page."""
+"""Tests GET /v1/events of a running service, as a stream and by pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 
 
 class Listener(threading.Thread):
-    """Reads a stream until it has `count` events, or for ever."""
+    """Reads a stream until it has received `count` events, or without end."""
 
     def __init__(
         self, service: Serving, count: int = 10**9, headers: dict[str, str] | None = None, **query: Any

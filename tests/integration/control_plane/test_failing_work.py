@@ -1,4 +1,4 @@
-"""Failing work and who goes first: by leases and reports, on both databases."""
+"""Tests the order of leases when jobs fail, on both databases."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jobs.contract import JobKind, Outcome, Problem, Result
+from jobs.local_process import ids_of_process
 from service.db.engine import reading, writing
 from service.events.database import Database
+from service.health import held_back, table_store
+from service.health.problem import ProblemKind
 from service.model.backoff import BackOff
 from service.policies import store as policy_store
 from service.policies.policy import TableLevel
-from service.queue import breaker_store, job_store, leases, recovery, waiting
+from service.queue import breaker_store, job_store, lease_store, leases, recovery, waiting
 from service.queue.job import Job, JobState
 from service.queue.leases import LeaseConfig
 from service.scheduling import pausing
@@ -89,10 +92,41 @@ def test_a_failed_attempt_waits_until_others_had_nine_times_its_slot_seconds(ser
         assert breaker_store.find(connection, "a", JobKind.COMPACTION, service.clock()) is None
 
 
+@pytest.mark.parametrize(("seconds", "kinds"), [(1, []), (5, [ProblemKind.JOB_HELD_BACK])])
+def test_a_failure_with_a_long_pause_behind_it_is_a_problem_at_once(
+    service: Service, seconds: float, kinds: list[ProblemKind]
+) -> None:
+    add(service, "a")
+    add(service, "b")
+    fail(service, leased(service), seconds)
+    now = service.clock()
+    with reading(service.engine) as connection:
+        (facts,) = table_store.facts(connection, now, "a")
+    assert [each.kind for each in held_back.held_back(facts, now)] == kinds
+
+
 def test_nobody_else_waits_then_a_long_failure_is_tried_again_within_a_minute(service: Service) -> None:
     sick = add(service, "a")
     leased(service)
     assert fail(service, service.job(sick.id), 600).not_before == service.clock() + timedelta(minutes=1)
+
+
+def test_a_long_failure_waits_where_others_take_all_slots_though_nobody_waits_at_this_moment(service: Service) -> None:
+    sick = add(service, "a")
+    leased(service)
+    service.clock.advance(20)
+    add(service, "b", JobKind.CLEANING)
+    service.end(leased(service))
+    assert fail(service, service.job(sick.id), 1).not_before == service.clock() + timedelta(minutes=1)
+    service.clock.advance(60)
+    add(service, "b", JobKind.CLEANING, priority=1)
+    other = leased(service)
+    service.clock.advance(1)
+    service.end(other)
+    # The second attempt would start now if no other job had needed a slot recently.
+    assert service.lease() is None
+    service.clock.advance(61)
+    assert leased(service).id == sick.id
 
 
 def test_the_next_job_of_a_policy_waits_as_well_and_that_of_a_person_does_not(service: Service) -> None:
@@ -145,7 +179,7 @@ def test_a_table_waits_longer_if_more_of_them_have_begun_to_fail(service: Servic
     assert leased(service).table_id == "c"
     assert service.job(sick.id).not_before == until
     assert str(waits_for(service, sick)).startswith("its next attempt, in 59 s: 1 attempt of compaction failed")
-    # Whoever submits a job has it tried at once, however many fail.
+    # A submitted job is tried at once, even if many others fail.
     with writing(service.engine) as connection:
         breaker_store.half_open(connection, "a", service.clock(), kind=JobKind.COMPACTION)
     service.clock.advance(60)
@@ -160,6 +194,21 @@ def test_a_worker_that_is_lost_twice_with_a_table_holds_it_back(service: Service
         service.clock.advance(31)
         recovery.run_once(service.engine, service.notifier, service.clock)
         assert service.job(sick.id).not_before == service.clock() + timedelta(seconds=pause)
+
+
+def test_jobs_of_a_worker_that_is_known_to_be_gone_are_taken_back_before_their_leases_run_out(service: Service) -> None:
+    jobs = [add(service, name) for name in ("a", "b", "c")]
+    ids = [f"{ids_of_process(4711)}1f0c2a", f"{ids_of_process(47)}1f0c2a", f"{ids_of_process(4711)}73ba55"]
+    with writing(service.engine) as connection:
+        for job, worker_id, token in zip(jobs, ids, ("its", "its", "another"), strict=True):
+            now = service.clock()
+            lease = {"worker_id": worker_id, "token_id": token, "group": "default", "now": now}
+            taken = lease_store.take(connection, **lease, deadline=now + timedelta(seconds=30))  # type: ignore[arg-type]
+            assert taken is not None
+            assert taken.id == job.id
+    recovery.take_back(service.database, ids_of_process(4711), "its")
+    states = [service.job(job.id).state for job in jobs]
+    assert states == [JobState.QUEUED, JobState.LEASED, JobState.LEASED]
 
 
 def test_what_somebody_asked_for_goes_before_what_a_policy_started(service: Service) -> None:
@@ -179,7 +228,7 @@ def test_a_setting_makes_both_equal(service: Service, monkeypatch: pytest.Monkey
 
 
 def test_turns_go_by_slot_seconds_and_not_by_the_number_of_jobs(service: Service) -> None:
-    """One long job of a table weighs as much as many short ones of another."""
+    """One long job of a table counts as much as many short ones of another table."""
     for _ in range(4):
         add(service, "a", JobKind.AUDIT, dry_run=True)
         add(service, "b", JobKind.AUDIT, dry_run=True)

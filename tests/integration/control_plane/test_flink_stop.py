@@ -1,4 +1,4 @@
-"""The service stops a Flink job with a savepoint by itself, and goes on wherever it was killed."""
+"""The service stops a Flink job with a savepoint, and a restarted service continues the stop from any step."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cluster() -> Iterator[FlinkCluster]:
 
 
 class Service:
-    """One replica, with a table of which a Flink job is registered."""
+    """One replica, with a table that has a registered Flink job."""
 
     def __init__(self, engine: sa.Engine, clock: FakeClock, lake: Path, **config: Any) -> None:
         self.engine, self.clock, self.lake, self.notifier = engine, clock, lake, Notifier()
@@ -65,7 +65,7 @@ class Service:
         self.restart()
 
     def restart(self) -> None:
-        """Restarts as after a kill: nothing but the database is left."""
+        """Replaces the replica by a new one on the same database, as after a kill."""
         config = HandOverConfig(**self.config)
         self.hand_overs = HandOvers(
             self.engine,
@@ -167,7 +167,7 @@ def test_a_job_whose_state_may_hold_file_groups_is_stopped_only_if_it_is_started
 def test_the_job_does_not_go_on_before_what_flink_had_in_flight_is_complete(
     service: Service, cluster: FlinkCluster, clock: FakeClock
 ) -> None:
-    """What began after the stop is another writer's."""
+    """Instants that began after the stop belong to another writer."""
     table = service.register(cluster)
     in_flight = instant_at(clock())
     table.begin(in_flight, flink=True)
@@ -204,7 +204,8 @@ def test_what_a_flink_job_left_behind_is_left_to_the_job_after_a_while(
 def test_a_service_that_is_killed_at_any_step_stops_the_job_once(
     service: Service, cluster: FlinkCluster, killed_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed after so many writes of how it stands or calls of the cluster; another one goes on when the claim ends."""
+    """The service is killed after this number of stored states and calls of the cluster; another one continues when the
+    claim has ended."""
     service.register(cluster)
     job_id = service.submit()
     left = killed_after
@@ -411,7 +412,7 @@ def test_a_flink_job_that_comes_back_before_the_job_has_begun_is_stopped_again(
 def test_a_stop_that_was_asked_for_may_come_to_its_end_after_the_deadline(
     service: Service, cluster: FlinkCluster
 ) -> None:
-    """The writer stops, whatever becomes of the job; so the job goes on."""
+    """The writer stops in any case, so the job continues."""
     service.register(cluster)
     cluster.slow = 3
     job_id = service.submit(seconds=10)

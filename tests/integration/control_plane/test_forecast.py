@@ -1,4 +1,4 @@
-"""The forecast of the queue against what the real leases then give, with durations that are known."""
+"""Compares the forecast of the queue with the real leases, with known durations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Clock(Protocol):
 
 
 class Fleet:
-    """Tables whose jobs take known times, and a worker that leases, runs and ends them by the queue's own code."""
+    """Tables whose jobs have known durations, and a worker that leases, runs and ends them by the queue's own code."""
 
     def __init__(self, engine: sa.Engine, clock: Clock) -> None:
         self.engine, self.clock, self.rng = engine, clock, Random(34)
@@ -53,7 +53,7 @@ class Fleet:
         self.took: dict[tuple[str, JobKind], float] = {}
         self.slots, self.spare = 1, 0
         self._made = 0
-        self._running: list[tuple[datetime, str, Job, bool]] = []
+        self._running: list[tuple[datetime, str, Job]] = []
         self._due: list[datetime] = []
 
     def register(self, *names: str) -> None:
@@ -89,9 +89,12 @@ class Fleet:
         with writing(self.engine) as connection:
             return lease_store.take(connection, **lease, only_submitted=only_submitted)  # type: ignore[arg-type]
 
-    def _take_in(self, *, spare: bool) -> Job | None:
-        taken = sum(each[3] == spare for each in self._running)
-        return self.take(only_submitted=spare) if taken < (self.spare if spare else self.slots) else None
+    def _take_next(self) -> Job | None:
+        """Takes a job as the threads of a worker do."""
+        if len(self._running) >= self.slots + self.spare:
+            return None
+        own = sum(job.reason is not None for _, _, job in self._running)
+        return self.take(only_submitted=own >= self.slots)
 
     def end(self, job: Job) -> None:
         with writing(self.engine) as connection:
@@ -102,11 +105,10 @@ class Fleet:
         """Runs the queue with `slots` until it is empty, or until a time, and returns when each job was leased."""
         started: dict[str, datetime] = {}
         while until is None or self.clock() < until:
-            for spare in (False, True):
-                while job := self._take_in(spare=spare):
-                    started[job.id] = self.clock()
-                    seconds = self.took[job.table_id, job.kind] * self.rng.uniform(0.95, 1.05)
-                    heapq.heappush(self._running, (self.clock() + timedelta(seconds=seconds), job.id, job, spare))
+            while job := self._take_next():
+                started[job.id] = self.clock()
+                seconds = self.took[job.table_id, job.kind] * self.rng.uniform(0.95, 1.05)
+                heapq.heappush(self._running, (self.clock() + timedelta(seconds=seconds), job.id, job))
             # Also when a job becomes due while a slot is free.
             times = [*self._due[:1], *([self._running[0][0]] if self._running else [])]
             if not times:
@@ -136,7 +138,7 @@ def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Cl
     fleet.slots, fleet.spare = slots, spare
     fleet.add_all(tables, *KINDS)
     fleet.run()
-    # More than one job on many tables, of which some exclude each other; priorities; some that are due later.
+    # Many tables have several jobs, some of which exclude each other; the jobs have priorities, and some are due later.
     ids = []
     for number in range(75):
         table, kind = tables[number * 7 % 31], KINDS[number % 3]
@@ -145,7 +147,7 @@ def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Cl
         reason = "12 log files" if number % 2 else None
         ids.append(fleet.add(table, kind, priority=number % 5 == 0, not_before=clock() + later, reason=reason))
         clock.advance(0.1)
-    # Some are running when it is asked.
+    # Some jobs are running at the time of the forecast.
     begun = fleet.run(until=clock() + timedelta(seconds=30))
     told = fleet.outlook()
     asked = told.as_of
@@ -159,8 +161,8 @@ def test_the_real_leases_give_what_the_forecast_has_told(fleet: Fleet, clock: Cl
         expected, found = told.jobs[job_id].start, (at - asked).total_seconds()
         assert expected is not None
         misses.append(abs(expected - found) / length)
-    # Nearly all are within a tenth of the queue's length, most of them much nearer. Two tables that have used slots for
-    # nearly the same time may change places.
+    # The error is less than a tenth of the queue's length for nearly all jobs, and much less for most of them. Two
+    # tables that have used slots for nearly the same time may change places.
     assert sum(miss > 0.1 for miss in misses) <= 2
     assert sorted(misses)[len(misses) // 2] < 0.02
     group = told.group("default")
@@ -181,7 +183,7 @@ def test_so_many_slots_as_are_wanted_hold_the_goal(fleet: Fleet, clock: Clock) -
     for table in tables:
         fleet.add(table, AUDIT)
     wanted = fleet.outlook().group("default").wanted_slots
-    # One less would not do: six slots end the last job after a sixth of the work, and start it before.
+    # Five slots would be too few: six slots end the last job after a sixth of the work, and start it before.
     assert 4 <= wanted <= 6
     asked, fleet.slots = clock(), wanted
     waits = [(at - asked).total_seconds() for at in fleet.run().values()]
@@ -212,7 +214,7 @@ def test_what_holds_jobs_back_is_told_apart(fleet: Fleet, clock: Clock) -> None:
         "5 queued, about 30 s with 1 slot; 4 held back (1 until a next attempt, 1 until the writers stop,"
         " 1 until a pause ends, 1 until a window opens); a guess"
     )
-    # The forecast guesses what it does not know, and says so.
+    # The forecast guesses unknown durations, and marks them as guesses.
     assert told.jobs[due].duration.basis is Basis.DEFAULT
     assert told.jobs[due].text == (
         "starts now, and takes about 30 s (a guess: no such job of this table has ended yet)"
@@ -243,7 +245,7 @@ def test_durations_fall_back_from_the_table_to_its_size_to_the_kind() -> None:
     assert 1.0 < expected("small").seconds < 3.0
     assert (expected("small too").basis, round(expected("small too").seconds, 1)) == (Basis.SIZE, 1.7)
     assert (expected("larger").basis, expected("larger").seconds) == (Basis.SIZE, 500.0)
-    # Nothing like it has been seen.
+    # No similar job has ended yet.
     for table in ("huge", "never polled"):
         assert (expected(table).basis, expected(table).seconds) == (Basis.KIND, 505.0 / 4)
     assert expected("small", "clustering").basis is Basis.DEFAULT

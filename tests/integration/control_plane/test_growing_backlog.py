@@ -1,37 +1,18 @@
-"""The problem of a backlog that grows, as polls of a real timeline see it."""
+"""Tests the problem of a growing backlog with polls of a real timeline."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.integration.control_plane.operated import GIB, HOUR, MIB, Operated, operating
+from tests.integration.control_plane.operated import GIB, HOUR, MIB, Operated
 from tests.integration.control_plane.watching import A
 from tests.small_table import base_file, log_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 KIND = "compaction-backlog-growing"
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
-
-
 class Compacted:
-    """A table of 1 GiB with one file group, whose compactions leave as many bytes of logs as a test says."""
+    """A table of 1 GiB with one file group, for which a test says how many bytes of logs each compaction leaves."""
 
     def __init__(self, operated: Operated) -> None:
         self.operated, self.table = operated, operated.table()
@@ -45,7 +26,7 @@ class Compacted:
         self.operated.poll(seconds)
 
     def is_compacted(self, left: int = 0, seconds: float = 1200) -> None:
-        """A compaction, and log files that were written meanwhile."""
+        """Writes a compaction, and log files that were written meanwhile."""
         self.slice, self.logs = self.table.instant(), int(left > 0)
         self.table.files.begin(self.slice, "compaction")
         files = {base_file(A, self.slice): GIB}
@@ -114,7 +95,8 @@ def test_a_table_that_nothing_ever_compacts_is_listed_until_something_does(opera
     [pytest.param(70, marks=pytest.mark.exhaustive), 1200, pytest.param(5 * HOUR, marks=pytest.mark.exhaustive)],
 )
 def test_a_saw_tooth_is_no_backlog_that_grows(operated: Operated, seconds: float) -> None:
-    """Whether compactions come every minute or every day, leave a little more or less, and after uneven rises."""
+    """The test has compactions every minute and every day, which leave slightly different sizes, and uneven growth
+    between them."""
     compacted = Compacted(operated)
     compacted.is_compacted(0, seconds)
     for left, rises in ((20, 5), (30, 7), (25, 4), (35, 5), (5, 6), (6, 5), (7, 5), (8, 7)):

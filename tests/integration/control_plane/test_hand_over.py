@@ -1,4 +1,5 @@
-"""A job that would replace file groups under a Flink writer waits until somebody says that it was stopped."""
+"""A job that replaces file groups of a table with a Flink writer waits until somebody reports that Flink was
+stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ EXPANSION = {"kind": "bucket_expansion", "params": {"num_buckets": 8}}
 
 
 class Desk:
-    """A service with one table that Flink writes, and what people do with it."""
+    """A service with one table that Flink writes, and the calls of its operators."""
 
     def __init__(self, client: TestClient, app_context: AppContext, clock: FakeClock) -> None:
         self.client, self.app_context, self.clock = client, app_context, clock
@@ -73,7 +74,7 @@ class Desk:
         return self.client.post(f"/v1/jobs/{job_id}/writers-stopped", json=body, **more)
 
     def see(self, engine: WriterEngine = WriterEngine.FLINK, table_id: str | None = None) -> None:
-        """A look has found a sign of the engine, of now."""
+        """Records a poll that has found a current sign of the engine."""
         with writing(self.app_context.database.engine) as connection:
             watch_store.mark(connection, table_id or self.table_id, [Mark(engine, self.clock(), "009", "it shows")])
 
@@ -233,13 +234,13 @@ def test_a_job_that_was_held_back_at_the_lease_lets_the_next_one_go(desk: Desk) 
     table_id = desk.register("/lake/other", None)
     desk.submit({"kind": "clustering", "params": {"sort_by": ["city"]}}, table_id=table_id)
     desk.see(table_id=table_id)
-    # The fixed clock gives both the same moment, so only the priority says which one is first.
+    # Both jobs have the same time by the fixed clock, so only the priority determines the order.
     other = desk.submit({"kind": "audit", "priority": -1}, table_id=table_id)
     plan = desk.lease()
     assert plan is not None
     assert plan.job_id == other["id"]
     types = [event.type for event in desk.told()]
-    # Nothing else tells of a clustering that waits.
+    # No other event reports a waiting clustering.
     assert types.count("job.queued") == 3
 
 
@@ -279,7 +280,7 @@ def test_a_job_goes_on_when_the_owner_declares_that_there_is_nobody_to_wait_for(
     desk.hand_overs.run_once()
     plan = desk.lease()
     assert plan is not None
-    # Other writers may go on: nobody said of this job that all were stopped.
+    # Other writers may continue, because nobody reported to this job that all were stopped.
     assert (plan.writers_stopped, plan.table.writers_stopped) == (False, "stopped" in said)
     assert desk.job(job_id)["hand_over"] is None
 

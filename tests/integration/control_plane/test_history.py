@@ -1,4 +1,4 @@
-"""History goes after a while, and what is active never."""
+"""The service deletes old history, but nothing that is still active."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits that went astray are found by their file ids, told of, held on to and closed."""
+"""The service finds stale commits by their file ids, publishes events, stores incidents and closes them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ HOUR = 3600.0
 
 
 class Story:
-    """A table of two buckets, version 6 or 9, its instants a second apart, and what becomes of it."""
+    """A table of version 6 or 9 with two buckets, whose instants are a second apart."""
 
     def __init__(self, watched: Watched, base: Path, version: int = 9) -> None:
         self.watched = watched
@@ -61,7 +61,7 @@ class Story:
         return instant_at(self.at)
 
     def commit(self, buckets: dict[str, int], *, hours: float = 0, in_base: bool = False, **more: Any) -> str:
-        """Logs, or base files, with so many rows in all of them together."""
+        """Commits logs or base files with this total number of rows."""
         instant = self.instant(hours=hours)
         write = base_file if in_base else log_file
         files = {more.pop("partition", "p"): {write(file_id, instant): 10 for file_id in buckets}}
@@ -69,7 +69,7 @@ class Story:
         return instant
 
     def _complete(self, instant: str, files: dict[str, dict[str, int]], **more: Any) -> None:
-        # Long before the clock of the tests, which orders the timeline before version 8.
+        # The time is long before the clock of the tests, because times order the timeline before version 8.
         modified = self.at.timestamp()
         self.at += timedelta(seconds=1)
         self.table.commit(instant, files, completed=instant_at(self.at), modified=modified, **more)
@@ -116,7 +116,7 @@ class Story:
 
     @property
     def told(self) -> list[str]:
-        """The types of the events of the table that are about its health."""
+        """Returns the types of the events about the table's health."""
         kinds = (EventType.TABLE_UNHEALTHY, EventType.TABLE_RECOVERED)
         kinds += (EventType.TABLE_INCIDENT_OPENED, EventType.TABLE_INCIDENT_CLOSED)
         return [event.type.removeprefix("table.") for event in self.watched.told() if event.type in kinds]
@@ -148,7 +148,7 @@ def test_a_write_to_a_replaced_file_group_is_found_and_told_of(either: Story) ->
         "file_groups": 1,
         "partitions": 1,
         "groups": [{"partition": "p", "file_id": A, "replaced_by": replacing}],
-        # Here only the completions of version 6 are there, whose files might be copies.
+        # Here only version 6 has completion times, and its files might be copies.
         **({"doubt": "order"} if story.table.version < 8 else {}),
     }
     assert story.told == ["incident_opened", "unhealthy"]
@@ -159,7 +159,7 @@ def test_a_write_to_a_replaced_file_group_is_found_and_told_of(either: Story) ->
 
 
 def test_it_does_not_matter_how_late_a_write_comes(story: Story) -> None:
-    """The replacement has been archived, and its old files were cleaned."""
+    """The test covers a replacement that has been archived, and whose old files were cleaned."""
     story.register()
     replacing = story.replace((A,), (NEW_A,))
     story.poll()
@@ -198,7 +198,7 @@ def test_a_table_that_is_registered_after_the_accident_is_found_out_too(either: 
 
 
 def test_what_an_earlier_version_of_the_service_had_remembered_counts(story: Story) -> None:
-    """The earlier version kept only the ids of replaced file groups, and only the last hashing config."""
+    """The earlier version stored only the ids of replaced file groups and the last hashing config."""
     story.register()
     story.expand()
     story.poll()
@@ -293,7 +293,7 @@ def test_what_was_repaired_before_it_was_seen_is_no_incident(story: Story) -> No
 def test_what_an_overwrite_removed_is_not_taken_for_stale_in_a_copy(
     watched: Watched, tmp_path: Path, operation: str
 ) -> None:
-    """The files have the times of the copy, in any order, which stand for those of completion in version 6."""
+    """The files have the times of the copy, in any order. In version 6 these times are the completion times."""
     story = Story(watched, tmp_path, 6)
     for rows in range(5):
         story.commit({A: rows + 1})
@@ -359,7 +359,7 @@ def test_a_write_by_the_old_number_to_a_new_partition_is_suspected(either: Story
         "partitions": 1,
         "by_partition": [{"partition": "q", "rows": 60, "buckets": [2, 4], "since": expansion}],
     }
-    # Nobody is told of a mere suspicion.
+    # There is no event for a mere suspicion.
     assert story.told == []
 
 
@@ -456,7 +456,7 @@ def test_a_suspicion_that_is_repaired_was_right_and_is_told_of(story: Story) -> 
 
 
 class Upkeep:
-    """The jobs of a table, run by a worker that only says what the test wants."""
+    """The jobs of a table; the test says what their worker reports."""
 
     def __init__(self, story: Story) -> None:
         self.story, self.engine, self.clock = story, story.watched.engine, story.watched.clock
@@ -520,7 +520,7 @@ def test_a_repair_is_started_by_itself_and_cleaning_waits(story: Story, upkeep: 
     assert cleaning.kind is JobKind.CLEANING
     stale = story.commit({A: 7})
     story.poll()
-    # The cleaning was queued, and must not start any more.
+    # The queued cleaning must no longer start.
     withdrawn = upkeep.job(cleaning.id)
     assert (withdrawn.state, withdrawn.error and withdrawn.error.type) == (JobState.CANCELLED, "withdrawn")
     [repair] = upkeep.plan()
@@ -582,7 +582,7 @@ def test_a_fenced_write_is_an_incident_until_its_files_are_gone_for_sure(story: 
     assert story.found == [(LATE, OPEN, fenced)]
     assert story.incidents[0].details == {"job_id": job.id, "job_kind": "bucket_expansion"}
     assert story.told == ["incident_opened", "unhealthy"]
-    # The one cleaning that does not wait for its time.
+    # Only this cleaning does not wait for its time.
     [cleaning] = upkeep.plan()
     assert cleaning.kind is JobKind.CLEANING
     upkeep.run(cleaning)
@@ -597,7 +597,7 @@ def test_a_fenced_write_is_an_incident_until_its_files_are_gone_for_sure(story: 
     os.utime(heartbeats / fenced, (now, now))
     story.watched.poll(HOUR)
     assert story.found == [(LATE, OPEN, fenced)]
-    story.watched.poll(HOUR)  # Its heartbeat is old now, the markers are there.
+    story.watched.poll(HOUR)  # The heartbeat is old now, and the markers exist.
     assert story.found == [(LATE, OPEN, fenced)]
     markers.rmdir()
     markers.parent.rmdir()
@@ -610,7 +610,7 @@ def test_a_fenced_write_is_an_incident_until_its_files_are_gone_for_sure(story: 
 
 
 def test_a_writer_is_not_taken_for_dead_because_it_is_silent_for_a_moment(story: Story, upkeep: Upkeep) -> None:
-    """The rollback has removed its heartbeat; one that lives sends the next within a minute."""
+    """The rollback has removed the heartbeat, but a living writer sends the next one within a minute."""
     upkeep.run(upkeep.ask(JobKind.BUCKET_EXPANSION), fenced=[fenced := story.instant()])
     story.watched.poll(60)
     assert story.found == [(LATE, OPEN, fenced)]

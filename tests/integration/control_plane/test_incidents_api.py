@@ -1,4 +1,4 @@
-"""Incidents over REST: listed, counted, closed by people."""
+"""Tests the incidents over REST: lists, counts, and closing by people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPEN, SUSPECTED, CLEARED = IncidentState.OPEN, IncidentState.SUSPECTED, Incident
 
 @pytest.fixture
 def found(sqlite: sa.Engine, clock: FakeClock, table_id: str) -> list[str]:
-    """An open one, a suspected one and one of a fenced writer; the ids in the order in which they were found."""
+    """Stores an open incident, a suspicion and an incident of a fenced writer, and returns the ids in this order."""
     every = [
         Incident("inc_1", table_id, STALE, "001", OPEN, clock(), "UPSERT_PREPPED", {"rows": 173}),
         Incident("inc_2", table_id, OLD, "003", SUSPECTED, clock(), "UPSERT", {"rows": 1}),
@@ -108,7 +108,7 @@ def test_somebody_closes_one_and_it_is_kept_who_and_why(
     assert client.post("/v1/incidents/inc_3/close", json={"reason": "it is gone"}).status_code == 200
     with reading(sqlite) as connection:
         told = [published.event.type for published in outbox.after(connection, 0, 100)]
-    # Nobody had been told of the suspicion.
+    # There was no event for the suspicion.
     assert told[1:] == ["table.incident_closed", "table.incident_closed", "table.recovered"]
 
 

@@ -1,4 +1,4 @@
-"""The log of a job as its workers send it, and jobs that repeat others."""
+"""Tests the log lines that workers send for a job, and jobs that repeat others."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_lines_arrive_with_heartbeats_and_the_result_and_one_that_is_sent_twice_
     assert log_of(client, job_id) == {"items": [], "next_cursor": None, "position": "0.-1"}
     plan = worker.must_lease()
     assert send(job_id, a_line(0, "planning")).json() == {"answer": "continue"}
-    # The answer to the first one was lost.
+    # The worker did not receive the answer to the first call.
     assert send(job_id, a_line(0, "planning"), a_line(1, "it failed\n  at x.py", LogLevel.ERROR)).status_code == 200
     report = {
         "attempt": 1,
@@ -188,6 +188,26 @@ def test_the_newest_mebibyte_is_kept_and_goes_with_the_job(engine: sa.Engine, a_
         assert connection.execute(sa.select(schema.job_log_lines)).first() is None
 
 
+def test_the_whole_log_is_a_file(
+    client: TestClient, worker: Worker, submit: Callable[..., str], send: Callable[..., Any]
+) -> None:
+    job_id = submit()
+    worker.must_lease()
+    for first in range(0, 1200, MOST_LOG_LINES):
+        send(job_id, *(a_line(number, f"line {number}") for number in range(first, min(first + MOST_LOG_LINES, 1200))))
+    send(job_id, a_line(1200, "it failed", LogLevel.ERROR))
+    answer = client.get(f"/v1/jobs/{job_id}/log.txt")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{job_id}.log"'
+    lines = answer.text.splitlines()
+    assert len(lines) == 1201
+    assert lines[0].endswith("INFO     [1] jobs.job_context: line 0")
+    assert lines[1199].endswith(" line 1199")
+    [error] = client.get(f"/v1/jobs/{job_id}/log.txt", params={"level": "ERROR"}).text.splitlines()
+    assert error.endswith("ERROR    [1] jobs.job_context: it failed")
+    assert client.get("/v1/jobs/job_none/log.txt").json()["type"] == "/problems/job-not-found"
+
+
 def test_a_failed_job_is_submitted_again_once_at_a_time(
     client: TestClient, worker: Worker, submit: Callable[..., str], table_id: str
 ) -> None:
@@ -202,7 +222,7 @@ def test_a_failed_job_is_submitted_again_once_at_a_time(
     same = ("kind", "params", "table_id", "priority", "timeout_seconds", "dry_run")
     assert {name: again[name] for name in same} == {name: old[name] for name in same}
     assert (again["state"], again["retry_of"], old["retry_of"]) == ("queued", job_id, None)
-    # A double click.
+    # The second call simulates a double click.
     second = client.post(f"/v1/jobs/{job_id}/retry")
     assert (second.status_code, second.json()["id"]) == (200, again["id"])
     client.post(f"/v1/jobs/{again['id']}/cancel")

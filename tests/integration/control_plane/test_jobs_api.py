@@ -1,4 +1,4 @@
-"""Jobs over HTTP, from POST to their end, with the worker's side played over the real protocol."""
+"""Tests jobs over HTTP, from POST to their end; the test plays the worker over the real protocol."""
 
 from __future__ import annotations
 
@@ -38,6 +38,25 @@ def job_of(client: TestClient, job_id: str) -> dict[str, Any]:
     assert answer.status_code == 200
     job: dict[str, Any] = answer.json()
     return job
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ('{"kind": "compactoin"}', "kind: must be one of 'compaction', 'cleaning', 'clustering', "),
+        ('{"kind": "audit", "dry_run": 7}', "dry_run: must be true or false"),
+        ('{"kind": "compaction", "params": {"limit_bytes": "a"}}', "params.limit_bytes: must be a whole number"),
+        ('{"kind": "audit",}', "the body of the request is not JSON: "),
+        ('"audit"', "the body of the request must be an object"),
+        ("", "the body of the request is missing"),
+    ],
+)
+def test_what_is_no_job_is_refused_in_words(client: TestClient, table_id: str, body: str, detail: str) -> None:
+    answer = client.post(f"/v1/tables/{table_id}/jobs", content=body)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(detail)
+    assert "<" not in answer.text
+    assert not answer.json()["errors"][0]["field"].isdecimal()
 
 
 def test_after_a_job_the_table_is_looked_at_again_but_not_after_a_dry_run(
@@ -185,7 +204,7 @@ def test_a_job_whose_worker_is_gone_goes_to_another_that_learns_what_it_left(
     assert worker.beat(lost) == "lost"
     second = Worker(client, "w2").must_lease()
     assert (second.attempt, second.earlier_instants) == (2, ("001",))
-    # The first worker comes back and must not disturb the second.
+    # The calls of the first worker must not affect the second one.
     assert worker.beat(lost, "009") == "lost"
     refused = worker.report(lost, Result(Outcome.SUCCEEDED, ("009",)))
     assert refused.status_code == 409
@@ -226,7 +245,7 @@ def test_a_queued_job_is_cancelled_at_once(client: TestClient, worker: Worker, s
     answer = client.post(f"/v1/jobs/{job_id}/cancel")
     assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
     assert worker.lease() is None
-    # Asked again, the answer is the same; and the way is free for another one.
+    # The repeated call has the same answer, and another job may be submitted.
     assert client.post(f"/v1/jobs/{job_id}/cancel").json()["state"] == "cancelled"
     assert submit().status_code == 202
 
@@ -307,7 +326,7 @@ def test_an_idempotency_key_is_not_for_two_different_jobs(submit: Any) -> None:
         ({"kind": "audit", "timeout_seconds": 0}, "timeout_seconds", "greater than or equal to 1"),
         ({"kind": "audit", "timeout_seconds": 604_801}, "timeout_seconds", "less than or equal to 604800"),
         ({"kind": "compaction", "params": {"limit_bytes": 0}}, "params.limit_bytes", "greater than or equal to 1"),
-        ({"kind": "audit", "dry_run": "perhaps"}, "dry_run", "boolean"),
+        ({"kind": "audit", "dry_run": "perhaps"}, "dry_run", "true or false"),
     ],
 )
 def test_params_that_do_not_fit_are_refused(

@@ -1,4 +1,4 @@
-"""Webhooks that lead to a Kafka topic: a real broker, and no broker."""
+"""Tests webhooks to a Kafka topic with a real broker, and without a broker."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def topic() -> str:
 
 
 def records(broker: Broker, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
-    """All that is in a topic, each partition in its order."""
+    """Returns all records of a topic, in the order of each partition."""
 
     async def read() -> list[ConsumerRecord[bytes, bytes]]:
         consumer = AIOKafkaConsumer(bootstrap_servers=broker.address)
@@ -83,7 +83,7 @@ def ids_of_table(found: list[ConsumerRecord[bytes, bytes]], table: int) -> list[
 
 @contextmanager
 def silent_server(host: str = "127.0.0.1") -> Iterator[tuple[str, socket.socket]]:
-    """Takes connections, and never says a word."""
+    """Accepts connections, and never answers."""
     with socket.create_server((host, 0)) as server:
         server.settimeout(0.2)
         yield f"{host}:{server.getsockname()[1]}", server
@@ -172,7 +172,7 @@ def test_a_broker_that_is_killed_in_the_middle_and_comes_back_has_everything_in_
         assert post.get(webhook.id).failing_since is None
         found = records(broker, topic)
         for table, expected in wanted.items():
-            # What was written but not acknowledged is there twice, under the same id.
+            # A record that was written but not acknowledged is in the topic twice, with the same id.
             assert list(dict.fromkeys(ids_of_table(found, table))) == expected
 
 
@@ -261,7 +261,7 @@ def test_a_broker_cannot_send_us_to_an_address_that_is_not_allowed(topic: str, t
 
 
 def test_nor_later_on_when_it_was_trusted_already(topic: str, tmp_path: Path) -> None:
-    """The broker is started anew and then says that it is elsewhere; a producer that is open learns of it."""
+    """After a restart the broker reports another address, which an open producer learns."""
 
     async def work(broker: Broker, elsewhere: str) -> SendResult:
         sender = KafkaSender(LOCAL, SendLimits(connect=2, read=6, total=6))
@@ -275,7 +275,7 @@ def test_nor_later_on_when_it_was_trusted_already(topic: str, tmp_path: Path) ->
             async with asyncio.timeout(60):
                 while [node.host for node in slot.producer.client.cluster.brokers()] != ["127.0.0.2"]:
                     await slot.producer.client.force_metadata_update()
-            broker.kill()  # With it ends the connection that could be used again.
+            broker.kill()  # The kill also ends the reusable connection.
             return await sender.produce(url, "tbl_1", b"{}", {}, {})
         finally:
             await sender.close()
@@ -286,7 +286,7 @@ def test_nor_later_on_when_it_was_trusted_already(topic: str, tmp_path: Path) ->
 
 
 def test_a_server_that_talks_nonsense_is_a_failed_attempt() -> None:
-    """The server is like an HTTP server to a Kafka client."""
+    """The server answers a Kafka client as an HTTP server does."""
     with Receiver() as receiver:
         answer = produce(f"kafka://127.0.0.1:{receiver.port}/lake", limits=SendLimits(connect=2, read=3, total=3))
         assert not answer.is_accepted

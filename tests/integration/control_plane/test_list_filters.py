@@ -1,4 +1,4 @@
-"""Lists by name, path, several kinds and states, and time, on both databases."""
+"""Tests the filters of lists by name, path, kinds, states and time, on both databases."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def http(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
 
 @pytest.fixture
 def times(engine: sa.Engine, clock: FakeClock) -> list[str]:
-    """An hour between each two: a table is registered at each, and everything else is about the first table."""
+    """Times at intervals of an hour: a table is registered at each of them, and all other rows belong to the first
+    table."""
     found = []
     for number, (name, path) in enumerate(
         [
@@ -65,7 +66,7 @@ def times(engine: sa.Engine, clock: FakeClock) -> list[str]:
 
 
 def listed(http: TestClient, path: str, member: str = "id", /, **query: Any) -> list[Any]:
-    """What all pages of one item each list."""
+    """Returns the items of all pages, with one item on a page."""
     found: list[Any] = []
     cursor = None
     while True:
@@ -127,7 +128,7 @@ def test_commits(http: TestClient, engine: sa.Engine, times: list[str], clock: F
         )
     ]
     with writing(engine) as connection:
-        # One table is polled after the other, so that the order of the rows is not that of completion.
+        # The tables are polled one after the other, so that the order of the rows differs from the order of completion.
         commit_store.record(connection, [*made[2:], *made[:2]], clock())
     moments = [each.completed_at.isoformat() for each in made]
     assert listed(http, "/v1/commits", "completed_at") == [each.replace("+00:00", "Z") for each in moments[::-1]]
@@ -205,7 +206,7 @@ def test_delegated_plans(http: TestClient, times: list[str], clock: FakeClock) -
         clock.advance(3600)
         moments.append(clock().isoformat())
         instants.append(f"2026010{number + 1}120000000")
-        # What is known already is only renewed.
+        # A known row is only updated.
         query = {"action": "REQUEST", "basepath": path, "instant": ",".join(instants)}
         assert http.get("/v1/hoodie/service/compact", params=query).status_code == 200
     path = "/v1/delegated-plans"

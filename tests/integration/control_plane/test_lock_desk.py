@@ -1,4 +1,4 @@
-"""The lock desk: what it shows of a lock, which locks it breaks and which it does not, and what it leaves behind."""
+"""Tests the lock desk: how it shows a lock, which locks it breaks, and which files and events a break leaves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyarrow import fs
@@ -24,10 +24,7 @@ from service.model.storage_errors import StorageError
 from service.model.table_errors import OptionNotAllowedError
 from service.queue import lock_sighting_store
 from service.queue.lock_sighting import LockSighting
-from tests.integration.control_plane.operated import HOUR, Operated, Table, operating
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.integration.control_plane.operated import HOUR, Operated, Table
 
 REASON = {"reason": "the machine of the writer is gone"}
 EXPIRING = {"provider": "filesystem", "options": {"hoodie.write.lock.filesystem.expire": "240"}}
@@ -42,19 +39,6 @@ ZOOKEEPER = {
 }
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
-
-
 class Desk:
     """The lock of one table."""
 
@@ -64,7 +48,7 @@ class Desk:
         self.file = table.files.base / ".hoodie" / "lock"
 
     def hold(self, hours: float, content: str = "") -> None:
-        """Makes the lock file as Hudi leaves it, or as a worker of ours signs it."""
+        """Makes the lock file as Hudi does, or as one of our workers does."""
         self.file.write_text(content)
         at = self.operated.clock().timestamp() - hours * HOUR
         os.utime(self.file, (at, at))
@@ -80,7 +64,7 @@ class Desk:
         return found
 
     def kept(self, reason: str, **query: str) -> dict[str, Any]:
-        """The lock is not broken, and GET has said why."""
+        """Asserts that the lock is not broken, and that GET shows the reason."""
         shown = self.shown()
         there = self.file.exists() and (self.file.read_bytes(), self.file.stat().st_mtime)
         answer = self.operated.client.delete(self.path, params={**REASON, **query})
@@ -137,7 +121,7 @@ def test_an_old_lock_of_a_dead_writer_is_broken_and_the_job_that_waited_is_due_a
     operated.worker.report(operated.worker.must_lease(), Result(Outcome.FAILED, error=locked))
     assert operated.worker.lease() is None, "its next attempt is not due yet"
     shown = desk.shown()
-    assert (shown["state"], shown["holder"]) == ("held", "a writer that did not sign it")
+    assert (shown["state"], shown["holder"]) == ("held", "a writer that Hudi's lock file does not name")
     assert (shown["age_seconds"], shown["is_breakable"], shown["refusal"]) == (3 * HOUR, True, None)
     assert [(each["id"], each["waits"], each["holds"]) for each in shown["jobs"]] == [(job["id"], True, False)]
 
@@ -153,7 +137,7 @@ def test_an_old_lock_of_a_dead_writer_is_broken_and_the_job_that_waited_is_due_a
         "state": "held",
         "path": str(desk.file),
         "since": broken["since"].replace("Z", "+00:00"),
-        "holder": "a writer that did not sign it",
+        "holder": "a writer that Hudi's lock file does not name",
     }
     assert entry["after"] == {"state": "removed", **REASON}
     desk.kept("lock-free")
@@ -287,7 +271,7 @@ def test_only_the_lock_that_the_caller_has_seen_is_broken(desk: Desk) -> None:
 
 
 class Overtaken(WrappedFiles):
-    """A disk on which, right before a file is moved, its owner removes it and another makes it anew."""
+    """A disk on which another owner replaces a file immediately before it is moved."""
 
     def __init__(self, third: bool = False) -> None:
         super().__init__(fs.LocalFileSystem())
@@ -341,7 +325,7 @@ def test_a_lock_that_is_held_for_long_is_a_problem_until_it_is_broken(desk: Desk
     assert operated.kinds() == []
     operated.poll(12 * 60)
     found = operated.one("lock-held-long")
-    assert found["evidence"] == {"holder": "a writer that did not sign it", "held_seconds": 17 * 60}
+    assert found["evidence"] == {"holder": "a writer that Hudi's lock file does not name", "held_seconds": 17 * 60}
     assert datetime.fromisoformat(found["since"]) == datetime.fromisoformat(desk.shown()["since"])
     assert operated.press(found, 200)["state"] == "held"
     assert f"groundskeeper lock break {desk.table.id}" in found["remedy"]

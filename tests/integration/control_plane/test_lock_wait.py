@@ -1,4 +1,4 @@
-"""A table's own limit for the wait for its lock, from the command line to the worker."""
+"""Tests a table's own limit for lock waits, from the command line to the worker."""
 
 from __future__ import annotations
 

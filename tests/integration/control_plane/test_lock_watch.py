@@ -1,4 +1,4 @@
-"""The lock watch: no job is leased while others hold its table's lock, and it goes at once when the lock is free."""
+"""No job is leased while others hold its table's lock, and the job is leased as soon as the lock is free."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from service.catalog import snapshot_store
 from service.catalog.snapshot_store import Stored
 from service.catalog.table_secrets import sealed
 from service.db.engine import reading, writing
+from service.health import fleet, held_back, table_store
+from service.health.problem import ProblemKind
+from service.lake import server_lock
 from service.lake.reader_pool import InProcess, ReaderLimits, ReaderPool
 from service.lake.snapshot import TableSnapshot
 from service.lake.table import TableType
 from service.lake.table_lock import SeenLock, read_lock
-from service.locks.lock_watch import LockWatch, LockWatchConfig
+from service.locks.lock_watch import NEXT, LockWatch, LockWatchConfig
 from service.model.backoff import BackOff
 from service.model.clock import utc_now
 from service.model.lock_state import LockState
@@ -80,7 +83,7 @@ class Watched:
         return base / ".hoodie" / "lock"
 
     def look(self, seconds: float = 2) -> int:
-        """A round of looks after this time; returns how many looks were made."""
+        """Advances the clock, checks the locks that are due, and returns their number."""
         self.clock.advance(seconds)
         begun = self.watch.run_once().begun
         assert self.watch.pool.wait(10)
@@ -108,7 +111,10 @@ def test_a_job_waits_while_the_lock_is_held_and_goes_at_once_when_it_is_free(wat
     job = add(watched.service, "a")
     assert watched.look() == 1
     assert watched.service.lease() is None
-    assert waits_for(watched.service, job) == "the table's lock, held for 2 h by a writer that did not sign it"
+    assert (
+        waits_for(watched.service, job)
+        == "the table's lock, held for 2 h by a writer that Hudi's lock file does not name"
+    )
     audit = add(watched.service, "a", JobKind.AUDIT)
     assert leased(watched.service).id == audit.id  # which takes no lock
     with reading(watched.engine) as connection:
@@ -189,7 +195,7 @@ def test_only_the_locks_of_jobs_that_are_next_or_were_held_are_looked_at(watched
         watched.service.end(leased(watched.service))
     assert watched.look() == 1
     assert watched.service.lease() is None
-    # Without a job that waits for it, nobody looks.
+    # A lock for which no job waits is not checked.
     held.unlink()
     watched.look()
     watched.service.end(leased(watched.service))
@@ -222,7 +228,7 @@ def test_replicas_share_the_looks(watched: Watched) -> None:
 
 @contextmanager
 def silent_server() -> Iterator[int]:
-    """Accepts connections, and says nothing."""
+    """Accepts connections, and never answers."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(50)
@@ -247,7 +253,7 @@ def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, cl
         assert watched.service.lease() is None
         said = str(waits_for(watched.service, jobs[0]))
         assert said.startswith("the table's lock, whose server does not answer: ")
-        # The server is asked only once in a while, and all others as before.
+        # The silent server is called rarely, and all others as before.
         clock.advance(2)
         started = time.monotonic()
         assert watched.watch.run_once().begun == 1
@@ -257,6 +263,40 @@ def test_a_server_that_does_not_answer_stops_no_other_look(sqlite: sa.Engine, cl
         watched.watch.run_once()
         watched.watch.pool.wait(5)
         assert leased(watched.service).table_id == "a"
+
+
+def test_a_silent_server_is_told_before_a_worker_finds_out(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_lock, "SECONDS", 0.1)
+    names = [f"f{number}" for number in range(NEXT)]
+    for name in names:
+        watched.table(name)
+        add(watched.service, name)
+    with silent_server() as port:
+        watched.table("z", lock=zookeeper.lock_at(port, "z"))
+        job = add(watched.service, "z", JobKind.COMPACTION)
+        for _ in range(3):
+            watched.look()
+        assert [leased(watched.service).table_id for _ in names] == names
+        assert watched.service.lease() is None
+        assert awaited(watched, "z") == []
+        watched.look(10)
+        assert awaited(watched, "z") == [ProblemKind.LOCK_AWAITED]
+        # A worker may reach the server all the same.
+        watched.look(50)
+        assert leased(watched.service).id == job.id
+        fail(watched.service, watched.service.job(job.id), 0.1, AWAY)
+        watched.look()
+        watched.look(3600)
+        assert watched.service.lease() is None
+        assert awaited(watched, "z") == [ProblemKind.LOCK_AWAITED]
+
+
+def awaited(watched: Watched, table_id: str) -> list[ProblemKind]:
+    """The kinds of problems with the table's lock and with attempts."""
+    now = watched.clock()
+    with reading(watched.engine) as connection:
+        (facts,) = table_store.facts(connection, now, table_id)
+    return [each.kind for each in (*fleet.awaited_locks(facts, now), *held_back.held_back(facts, now))]
 
 
 def test_a_server_that_the_service_may_not_ask_holds_nothing_back(watched: Watched) -> None:
@@ -281,7 +321,7 @@ def zoo() -> Iterator[zookeeper.Server]:
 
 @contextmanager
 def holding(server: zookeeper.Server, name: str, holders: int = 1) -> Iterator[None]:
-    """A session that has made the nodes which Curator's mutex makes, until the block ends."""
+    """Holds the nodes of Curator's mutex in a session until the block ends."""
     command = [*java(), "org.apache.zookeeper.ZooKeeperMain", "-server", server.address]
     client = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -1,4 +1,4 @@
-"""A waiting worker gets a job the moment there is one. On a real server, over real connections."""
+"""A waiting worker gets a job as soon as one is submitted, on a real server over real connections."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import httpx
 import pytest
 import uvicorn
 
-from service.api import job_waits
 from service.api.app import create_app
+from service.api.held_calls import JobWaits
 from service.db import migrate
 from service.db.engine import open_engine
 from tests.contexts import changed, context_of
@@ -50,7 +50,7 @@ def _served(app_context: AppContext) -> Iterator[str]:
 
 
 def lease(url: str, wait_seconds: float, timeout: float = 30) -> tuple[httpx.Response, float]:
-    """The answer, and when it came."""
+    """Returns the answer, and its time."""
     answer = httpx.post(
         f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": wait_seconds}, timeout=timeout
     )
@@ -66,7 +66,8 @@ def submit(url: str, table_id: str, kind: str = "compaction", **more: Any) -> ht
 
 
 def test_a_waiting_lease_is_answered_as_soon_as_one_that_comes_after_the_job(url: str) -> None:
-    """The time over that of a POST and a lease in a row is that of a notification, and no pause between two looks."""
+    """The additional time over a POST and a lease in a row is the time of a notification, not the pause between two
+    polls."""
     table_id = table(url)
     in_a_row: list[float] = []
     over: list[float] = []
@@ -78,7 +79,7 @@ def test_a_waiting_lease_is_answered_as_soon_as_one_that_comes_after_the_job(url
             assert answer.status_code == 200
             in_a_row.append(came - before)
             waiting = pool.submit(lease, url, 10)
-            time.sleep(0.15)  # Long enough to be waiting, and at no fixed place between two looks.
+            time.sleep(0.15)  # The call is waiting after this time, at no fixed time between two polls.
             before = time.monotonic()
             assert submit(url, table_id, "audit", dry_run=True).status_code == 202
             answer, came = waiting.result()
@@ -167,7 +168,7 @@ def test_a_call_that_waits_for_a_job_is_answered_at_its_end(url: str) -> None:
     with ThreadPoolExecutor(60) as pool:
         waiting = [pool.submit(httpx.get, f"{url}/v1/jobs/{job_id}?wait_seconds=20", timeout=30) for _ in range(60)]
         time.sleep(0.5)
-        # More calls wait than the service has threads, and it answers others none the less.
+        # More calls wait than the service has threads, but the service still answers others.
         before = time.monotonic()
         assert httpx.get(f"{url}/v1/tables/{table_id}", timeout=30).status_code == 200
         assert time.monotonic() - before < 2
@@ -189,7 +190,7 @@ def test_a_wait_for_a_job_ends_after_its_time(url: str) -> None:
 
 
 def test_the_number_of_waiting_calls_is_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_waits, "_MOST", 2)
+    monkeypatch.setattr(JobWaits, "most", 2)
     job_id = submit(url, table(url)).json()["id"]
     with ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(httpx.get, f"{url}/v1/jobs/{job_id}?wait_seconds=2") for _ in range(3)]

@@ -1,4 +1,5 @@
-"""What Prometheus scrapes: the state of the database, what a process measures, and who may ask."""
+"""Tests the metrics for Prometheus: the state of the database, the measurements of the process, and the access to
+them."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 
 GUIDE = ROOT / ".docs" / "monitoring.md"
 TABLES = 1000
-# A tenth of this on an idle machine; a query for each table would take seconds.
+# An idle machine needs a tenth of this; a query for each table would take seconds.
 MOST_SECONDS = 0.5
 MOST_STATEMENTS = 26
 CONFIG = LeaseConfig(timedelta(seconds=30), 3600.0, BackOff())
@@ -74,7 +75,7 @@ Values = dict[tuple[str, ...], float]
 
 
 def parsed(text: str) -> dict[str, Values]:
-    """Values of all samples, by name and by the values of the labels in the order of their names."""
+    """Returns the values of all samples, by name and by the values of the labels in the order of their names."""
     found: dict[str, Values] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -96,7 +97,7 @@ def shown(at: Reading) -> dict[str, Values]:
 
 @dataclasses.dataclass
 class Service:
-    """The queue as calls and ticks use it, on either kind of database."""
+    """The queue with the functions that calls and background tasks use, on each kind of database."""
 
     engine: sa.Engine
     clock: FakeClock
@@ -236,7 +237,8 @@ def test_bytes_written_are_those_of_new_commits_of_services(engine: sa.Engine, c
 
 
 def test_counters_of_concurrent_transactions_are_exact(engine: sa.Engine) -> None:
-    """Each adds to the same counters in another order: without the outbox's lock they would block each other."""
+    """Each transaction updates the same counters in another order, and without the outbox's lock they would block each
+    other."""
     failures: list[Exception] = []
 
     def add(names: list[str]) -> None:
@@ -381,7 +383,7 @@ def test_dashboard_alerts_and_guide_name_the_metrics_of_a_running_service(tmp_pa
 
 
 def register(engine: sa.Engine, clock: Any, number: int) -> None:
-    """Tables with 100, 200, 300 ... bytes of logs in two partitions; each third one is copy-on-write."""
+    """Registers tables with 100, 200, 300 ... bytes of logs in two partitions; each third one is copy-on-write."""
     with writing(engine) as connection:
         for each in range(number):
             table_id, now = f"tbl_{each}", clock()
@@ -396,7 +398,7 @@ def register(engine: sa.Engine, clock: Any, number: int) -> None:
 
 
 def copy_tables(engine: sa.Engine, number: int) -> None:
-    """Copies the first table so many times, with its snapshot; registering each would take seconds."""
+    """Copies the first table this number of times, with its snapshot, because registering each would take seconds."""
     with writing(engine) as connection:
         for part, key in ((schema.tables, "id"), (schema.watches, "table_id"), (schema.snapshots, "table_id")):
             [row] = connection.execute(sa.select(part).where(part.c[key] == "tbl_0")).mappings()

@@ -1,4 +1,4 @@
-"""Tables are polled: what is new is recorded once, in the order of completion, whatever the timeline went through."""
+"""Polls record each new commit once, in the order of completion, after any changes of the timeline."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from service.catalog import table_store
+from service.db.engine import reading, writing
 from service.runtime import retention
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, base_file, log_file
@@ -54,7 +56,7 @@ def test_what_was_there_before_the_registration_is_no_news(watched: Watched, tmp
 
 
 def test_commits_are_recorded_in_the_order_of_their_completion(watched: Watched, tmp_path: Path) -> None:
-    """The second one to begin is the first to end, and the look comes between."""
+    """The second commit to begin is the first to end, and a poll follows in between."""
     table = SmallTable(tmp_path / "t")
     table_id = watched.register(table)
     table.begin("001")
@@ -67,7 +69,7 @@ def test_commits_are_recorded_in_the_order_of_their_completion(watched: Watched,
 
 
 def test_before_version_8_times_that_no_requests_confirm_give_no_order(watched: Watched, tmp_path: Path) -> None:
-    """A copy of a table has stamped them."""
+    """A copy of the table has changed the times of the files."""
     table = SmallTable(tmp_path / "t", version=6)
     table_id = watched.register(table)
     table.commit("001", modified=2000)
@@ -94,7 +96,7 @@ def test_a_commit_whose_file_is_still_empty_is_looked_at_again(watched: Watched,
     watched.poll()
     [found] = watched.commits(table_id)
     assert found.bytes_written == 100
-    # One that stays so is read as Hudi reads it: as a commit of nothing.
+    # An instant that remains empty is read as Hudi reads it: as a commit without changes.
     file = file.with_name(name.replace("001", "003").replace("002", "004"))
     file.touch()
     os.utime(file, (created, created))
@@ -132,6 +134,23 @@ def test_a_changed_schema_is_told_once(watched: Watched, tmp_path: Path) -> None
     watched.poll()
     changed = {c.requested_time: c.schema_changed for c in watched.commits(table_id)}
     assert changed == {"001": False, "003": True, "005": False, "007": False}
+    # Somebody examines the columns again.
+    assert watched.new_schemas == [table_id]
+
+
+def test_a_profile_follows_the_properties_and_keeps_what_an_examination_found(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t", version=9)
+    table_id = watched.register(table)
+    found = {"table_version": 8, "columns": [{"name": "id", "type": "string"}], "warnings": ["beware"]}
+    with writing(watched.engine) as connection:
+        table_store.set_profile(connection, table_id, found)
+    table.commit("001")
+    table.schedule("002", "compaction")
+    watched.poll()
+    with reading(watched.engine) as connection:
+        profile = table_store.get(connection, table_id).profile
+    assert {name: profile[name] for name in found} == {**found, "table_version": 9}
+    assert (profile["table_type"], profile["pending_instants"]) == ("MERGE_ON_READ", 1)
 
 
 def test_archived_history_is_no_news(watched: Watched, tmp_path: Path, version: int) -> None:
@@ -193,7 +212,7 @@ def test_before_version_8_it_is_told_that_instants_were_missed(
     assert watched.instants(table_id) == ["001", "005"]
     assert watched.watch(table_id).gap_at == watched.clock()
     assert "archived before a poll saw them" in caplog.text
-    # What the missed instant wrote is found all the same: the whole table was listed.
+    # The files of the missed instant are found nevertheless, because the whole table was listed.
     assert [p.path for p in watched.snapshot(table_id).partitions] == ["p"]
 
 

@@ -1,4 +1,4 @@
-"""Polls go by the clock of the table's writers, wherever it is, and say so when writers have several."""
+"""Polls use the clock of the table's writers in any time zone, and report writers with different clocks."""
 
 from __future__ import annotations
 
@@ -9,29 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobs.contract import JobKind
-from tests.integration.control_plane.operated import HOUR, Operated, Table, operating
+from tests.integration.control_plane.operated import HOUR, Operated, Table
 from tests.integration.control_plane.watching import A
 from tests.small_table import base_file, instant_at, log_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BEHIND, LATE = timedelta(hours=-8), timedelta(seconds=0.2)
 COMPACTION = {"compaction": {"enabled": True, "commits": 7}}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
 
 
 class Writer:
@@ -151,7 +137,7 @@ def test_writers_with_two_clocks_in_turn_are_a_problem_until_they_agree(operated
     assert found["since"] == f"{since:%Y-%m-%dT%H:%M:%SZ}"
     assert found["evidence"]["apart_seconds"] == 28_800
     assert "8:00:00 behind UTC" in found["detail"]
-    # What is measured moves on with the commits, the beginning does not.
+    # The measured values change with the commits, the beginning does not.
     operated.poll(30 * HOUR)
     for _ in range(30):
         one.write()

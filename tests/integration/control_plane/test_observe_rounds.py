@@ -1,4 +1,4 @@
-"""Claims of tables to poll, and tables that cannot be polled."""
+"""Tests the claims of tables for polls, and tables that cannot be polled."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_tables_are_looked_at_together_and_only_those_with_news_are_read(
     watched.poll()
     assert len(read.times) == 30
     tables[3].commit("001")
-    # A writer holds the lock of another, and a third one is gone.
+    # A writer holds the lock of the second table, and the third table is missing.
     lock = tables[5].base / ".hoodie" / "lock"
     lock.write_text("")
     os.utime(lock, (clock().timestamp() - 600,) * 2)
@@ -304,6 +304,7 @@ def test_damaged_metadata_is_told_and_later_looks_go_on(watched: Watched, tmp_pa
     watched.poll()
     error = watched.watch(table_id).error
     assert error is not None
+    assert (error.type, error.title) == ("file-damaged", "A file of the table is damaged")
     assert "001_002.deltacommit is damaged" in error.detail
     table.commit("001")
     watched.poll()
@@ -313,7 +314,7 @@ def test_damaged_metadata_is_told_and_later_looks_go_on(watched: Watched, tmp_pa
 def test_a_table_whose_storage_hangs_keeps_no_other_waiting(
     engine: sa.Engine, clock: FakeClock, tmp_path: Path
 ) -> None:
-    """More of them than there are threads. Reading a pipe without a writer hangs, as a dead file server does."""
+    """There are more such tables than threads. Reading a pipe without a writer hangs like a dead file server."""
     with ReaderPool(2, ReaderLimits(seconds=3.0), preload=["service.observation.table_read"]) as readers:
         _poll_beside_hanging_tables(engine, clock, tmp_path, readers)
 
@@ -336,7 +337,7 @@ def _poll_beside_hanging_tables(engine: sa.Engine, clock: FakeClock, tmp_path: P
     while not watched.instants(table_id):
         watched.observer.run_once()
         time.sleep(0.05)
-        # On a busy machine its first poll may take too long as well; then it is polled again.
+        # On a busy machine the first poll of the other table may time out as well; then it is polled again.
         clock.advance(0.05)
         assert time.monotonic() < deadline
     while watched.watch("tbl_hanging3").error is None:
@@ -378,7 +379,7 @@ def test_requested_tables_go_first_and_unknown_ones_are_forgotten(watched: Watch
 def test_a_table_that_is_changed_while_it_is_looked_at_is_looked_at_again(
     watched: Watched, tmp_path: Path, is_first: bool
 ) -> None:
-    """The clock is asked last when all has been read and nothing is recorded yet."""
+    """The last call of the clock is after all reads and before anything is recorded."""
     table = SmallTable(tmp_path / "t")
     table.commit("001", {"a": {base_file(A, "001"): 10}, "b": {base_file(A, "001"): 10}})
     table_id = watched.register(table, buckets=4)

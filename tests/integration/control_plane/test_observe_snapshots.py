@@ -1,4 +1,4 @@
-"""How tables stand, kept up to date at the cost of what changed."""
+"""Polls update the snapshots of tables, and read only what has changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_snapshot_shows_how_the_table_stands(watched: Watched, tmp_path: Pat
     assert [(p.requested_time, p.action, p.is_plan) for p in found.pending] == [("005", "compaction", True)]
     assert (found.last_commit, found.num_buckets) == ("003", 4)
     assert (found.since_compaction.commits, found.since_compaction.bytes_written) == (2, 190)
-    # The delta commit that completed while the compaction ran is not in its base file, and still to be compacted.
+    # The delta commit that completed during the compaction is not in its base file, and remains to be compacted.
     table.commit("005", {"p=1": {base_file(A, "005"): 120}}, action="commit", operation="COMPACT", completed="009")
     watched.poll()
     found = watched.snapshot(table_id)
@@ -133,7 +133,7 @@ def test_heartbeats_of_writers_are_kept_up_to_date_while_nothing_is_committed(wa
 def test_what_an_idle_flink_job_commits_at_each_checkpoint_is_shown_but_not_counted(
     watched: Watched, tmp_path: Path
 ) -> None:
-    """Counted one by one as they come, and all at once after a service has run."""
+    """The test polls after each commit, and once after several commits and a service."""
     table = SmallTable(tmp_path / "t")
     table_id = watched.register(table)
     table.commit("001", {"p": {log_file(A, "001"): 30}})

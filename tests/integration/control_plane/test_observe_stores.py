@@ -1,4 +1,4 @@
-"""A table on S3 (moto's server) or HDFS (a real cluster) is watched as one on a disk is."""
+"""Tests polls of a table on S3 (moto's server) and HDFS (a real cluster)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_table_on_a_remote_storage_is_watched(
     assert snapshot is not None
     assert (snapshot.base_bytes, snapshot.log_bytes) == (10, 5)
     assert snapshot.pending[0].heartbeat_at is not None
-    # In a process with limits, as the service reads.
+    # The reads are in a process with limits, as in the service.
     with ReaderPool(1) as readers:
         active = readers.run(read_active_timeline, f"{lake.uri}/trips", options)
     assert [instant.requested_time for instant in active.completed] == ["001", "003"]

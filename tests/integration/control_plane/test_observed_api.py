@@ -1,4 +1,4 @@
-"""Callbacks in, and what was observed out."""
+"""Tests the commit callbacks, and the calls that return observations."""
 
 from __future__ import annotations
 

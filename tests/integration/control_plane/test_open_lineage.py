@@ -1,4 +1,4 @@
-"""OpenLineage events of jobs, from a real service to a real HTTP receiver."""
+"""Tests the OpenLineage events of jobs from a real service to a real HTTP receiver."""
 
 from __future__ import annotations
 

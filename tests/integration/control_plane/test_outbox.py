@@ -1,4 +1,4 @@
-"""The outbox and its lanes: what several services, threads and transactions make of them at once."""
+"""Tests the outbox and its lanes with several concurrent services, threads and transactions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_many_that_publish_the_same_at_once_publish_it_once_and_in_one_order(pos
 
 
 def test_events_are_numbered_in_the_order_of_their_commits(post: Post) -> None:
-    """Whoever has read up to some number has missed nothing before it: streams depend on that."""
+    """A reader that has read up to some number has missed no earlier event; streams depend on that."""
     table, now = a_table(), post.clock()
     seen: list[int] = []
     has_ended = threading.Event()
@@ -78,7 +78,7 @@ def test_events_are_numbered_in_the_order_of_their_commits(post: Post) -> None:
 
 
 def test_what_waits_is_found_by_an_index_however_much_was_sent_before(sqlite: sa.Engine, clock: Clock) -> None:
-    """On SQLite, whose plans do not depend on what the tables hold."""
+    """The test uses SQLite, whose plans do not depend on the rows."""
     with asyncio.Runner() as runner:
         _look_at_plans(Post(sqlite, clock, runner))
 
@@ -169,7 +169,7 @@ def test_what_a_dead_service_had_claimed_is_sent_by_another_when_the_claim_is_ov
                 task.cancel()
 
         post.runner.run(die())
-        dead._unrecorded = type(dead._unrecorded)()  # What it knew is lost with it.
+        dead._unrecorded = type(dead._unrecorded)()  # The killed service loses its memory.
         receiver.answer = Reply()
         post.deliver(alive)
         assert post.states(webhook.id) == ["pending"] * 3
@@ -196,6 +196,6 @@ def test_a_service_that_stops_lets_what_is_under_way_end_and_releases_the_rest(p
         sent = len(receiver.received)
         assert 0 < sent < 50
         assert post.states(webhook.id).count("delivered") == sent
-        # The next service goes on at once, and sends nothing again.
+        # The next service continues at once, and sends nothing again.
         post.deliver(post.dispatcher())
         assert len(receiver.ids) == len(set(receiver.ids)) == 50

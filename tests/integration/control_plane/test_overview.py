@@ -1,4 +1,4 @@
-"""GET /v1/overview: its tables on each kind of database, and the call as a whole."""
+"""Tests GET /v1/overview: its tables on each kind of database, and the whole call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.mostly_sqlite
 
 @pytest.fixture
 def api(engine: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Iterator[TestClient]:
-    """On each kind of database."""
+    """A client of the API on each kind of database."""
     app = create_app(context_of(engine, examine=examine, clock=clock))
     with TestClient(app, base_url="http://127.0.0.1/v1") as client:
         yield client
@@ -58,7 +58,7 @@ def add(engine: sa.Engine, clock: FakeClock, name: str, **more: Any) -> None:
 
 
 def selects(engine: sa.Engine, call: Callable[[], object]) -> int:
-    """The number of queries of a call."""
+    """Returns the number of queries of a call."""
     statements: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:

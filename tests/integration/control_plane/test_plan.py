@@ -1,4 +1,4 @@
-"""Deciding about a table on real databases: what is started, and what is written down."""
+"""Tests the decisions about a table on real databases: the started jobs, and the stored decisions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_same_decision_again_and_again_is_one_row_with_the_latest_figures(
 
 
 def test_a_decision_does_not_ask_the_database_for_each_kind_of_job(service: Service, clock: FakeClock) -> None:
-    """Twelve kinds are decided about, several times a second on a service with very many tables."""
+    """A decision is about twelve kinds, and a service with very many tables makes several decisions a second."""
     service.look(commits=1)
     service.plan()
     clock.advance(5)
@@ -130,7 +130,7 @@ def test_a_compaction_is_not_repeated_before_its_effect_is_seen(service: Service
     job = service.lease()
     assert job is not None
     clock.advance(10)
-    # A writer commits meanwhile, so there is something new.
+    # A writer commits meanwhile, so there is new work.
     service.look(commits=6)
     clock.advance(10)
     service.end(job)
@@ -219,7 +219,7 @@ def test_outside_the_window_nothing_starts_and_what_nobody_took_is_taken_back(
     assert service.plan().jobs == ()
     assert service.decision().code == "outside-window"
     clock.advance(3600)
-    # Time alone opens it, and closes it.
+    # The window opens and closes without any other change.
     [job_id] = service.plan().jobs
     clock.advance(1800)
     assert service.plan() == SchedulerResult(tables=1)
@@ -235,7 +235,7 @@ def test_a_calendar_starts_a_job_once_each_time_however_late(service: Service, c
     service.look(commits=99)
     service.plan()
     assert service.decision().because == "its next scheduled time is 2026-01-01 02:00 UTC"
-    # The service was down at two, and the night after.
+    # The service was down at two o'clock, and in the next night.
     clock.advance(30 * 3600)
     service.look(commits=100)
     assert len(service.plan().jobs) == 1
@@ -354,7 +354,7 @@ def test_a_job_of_a_policy_waits_for_flink_too_and_is_not_taken_back_then(servic
     assert job.hand_over is not None
     assert job.hand_over.deadline == clock() + timedelta(seconds=60)
     assert service.lease() is None
-    # Somebody may be stopping the writers for it at this moment.
+    # Somebody may be stopping the writers for this job at the moment.
     pausing.pause(service.engine, service.notifier, clock, by="me", reason="")
     service.plan()
     assert service.job(job_id).state is JobState.QUEUED
@@ -380,7 +380,7 @@ def test_a_policy_that_fences_starts_nothing_beside_flink_and_says_why(service: 
 def test_a_table_whose_secrets_cannot_be_decrypted_waits_until_they_are_sent_again(
     service: Service, clock: FakeClock
 ) -> None:
-    """On both databases, also the encryption of what an earlier version stored."""
+    """The test runs on both databases, and includes secrets that an earlier version stored."""
     with writing(service.engine) as connection:
         table = table_store.get(connection, "tbl_1").evolve(
             hudi_options={"hoodie.table.ordering.fields": "https://u:hush@host"}
@@ -420,7 +420,7 @@ def test_the_write_of_a_dead_writer_is_rolled_back_without_a_cleaning_that_is_du
     assert job.reason == f"the writer of {dead} has been silent for 20 min"
     decision = service.decision(JobKind.ROLLBACK, "tbl_flink")
     assert (decision.verdict, decision.code) == (Verdict.SKIP, "not-provable")
-    # The job, which looks with the table's lock held, may find that the writer is alive: it is asked again later.
+    # The job checks with the table's lock held, and may find that the writer is alive; then it is started again later.
     service.end(job, Outcome.FAILED)
     clock.advance(60)
     look("tbl_1")

@@ -1,4 +1,4 @@
-"""A policy with a limit: its jobs go on, one after the other, until nothing is left."""
+"""A policy with a limit starts one job after the other until no work is left."""
 
 from __future__ import annotations
 

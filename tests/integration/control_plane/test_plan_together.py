@@ -1,4 +1,4 @@
-"""Many tables and several planners at once: nothing starts twice, limits hold, and everybody gets a turn."""
+"""Tests many tables and several concurrent planners: no job starts twice, limits hold, and each table gets jobs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_planners_that_decide_at_once_start_no_job_twice(engine: sa.Engine, cloc
         done = list(pool.map(run, range(planners)))
     started = [job_id for planned in done for job_id in planned.jobs]
     assert sum(planned.tables for planned in done) == len(names)
-    # Each table is decided about by one of them, and the limit of the service holds over all of them.
+    # One planner decides about each table, and the service's limit holds for all planners together.
     assert len(started) == len(set(started)) == 9
     assert max(Counter(service.job(job_id).table_id for job_id in started).values()) == 1
 
@@ -75,7 +75,7 @@ def test_a_planner_and_a_caller_at_once_start_no_job_twice(engine: sa.Engine, cl
 def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
     engine: sa.Engine, clock: FakeClock
 ) -> None:
-    """Forty tables are due at once, one of which is due again at every moment."""
+    """Forty tables are due at once, and one of them is due again after each decision."""
     service = Service(engine, clock, active=6, at_once=4)
     names = [f"tbl_{number}" for number in range(40)]
     for name in names:
@@ -101,7 +101,7 @@ def test_after_a_downtime_jobs_start_a_few_at_a_time_and_every_table_is_served(
 
 
 def test_tables_are_decided_about_in_the_order_in_which_they_became_due(engine: sa.Engine, clock: FakeClock) -> None:
-    """Three at a time, of which two are due again at every moment."""
+    """Three tables are decided about at a time, two of which are due again after each decision."""
     service = Service(engine, clock)
     service.config = SchedulerConfig(tables_at_once=3)
     for name in ("a_hot", "z_hot"):
@@ -144,7 +144,7 @@ def test_tables_of_a_full_worker_group_wait_and_the_others_do_not(engine: sa.Eng
     assert waiting.code == "group-limit-reached"
     assert waiting.because.endswith("but 1 job active in worker group 'large', 1 allowed")
     assert service.run().table_id == "small"
-    # The job was none of the group, so there is nothing to try again for.
+    # The job belonged to another group, so no decision is repeated.
     assert service.plan().jobs == ()
     assert service.decision(table_id="big_2").count == waiting.count
     large = service.lease("large")
@@ -165,7 +165,7 @@ def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: FakeClock)
         [job_id] = service.plan().jobs
         order.append(service.job(job_id).table_id)
         clock.advance(1)
-        # Tables that come later do not go before it, nor does it matter that it is looked at again.
+        # Later tables do not overtake the table, and another poll of it changes nothing.
         service.look("third", commits=6)
         service.plan()
         service.run()
@@ -176,7 +176,7 @@ def test_who_waits_for_room_keeps_its_place(engine: sa.Engine, clock: FakeClock)
 
 
 def test_who_waits_for_a_kind_does_not_keep_those_that_wait_for_any(engine: sa.Engine, clock: FakeClock) -> None:
-    """Two may be active, one of them a cleaning. The cleanings came first."""
+    """Two jobs may be active, one of them a cleaning. The cleanings waited first."""
     service = Service(engine, clock, active=2, per_kind={CLEANING: 1})
     for name, look in [
         ("clean_1", {"freed": 1, "since_cleaning": 10}),

@@ -1,4 +1,4 @@
-"""Policies, pauses and decisions over REST."""
+"""Tests policies, pauses and decisions over REST."""
 
 from __future__ import annotations
 
@@ -106,11 +106,11 @@ def test_every_setting_can_be_set_and_is_shown(client: TestClient, table_id: str
     ("body", "field", "message"),
     [
         ({"compaction": {"commits": 0}}, "compaction.commits", "greater than or equal to 1"),
-        ({"compaction": {"commits": None}}, "compaction.commits", "valid integer"),
+        ({"compaction": {"commits": None}}, "compaction.commits", "must be a whole number"),
         ({"compaction": {"moons": 1}}, "compaction.moons", "not known"),
         ({"compactions": {}}, "compactions", "not known"),
-        ({"compaction": {"cron": "0 0 30 2 *"}}, "compaction.cron", "Bad day-of-month"),
-        ({"cleaning": {"cron": "often"}}, "cleaning.cron", "Wrong number of fields"),
+        ({"compaction": {"cron": "0 0 30 2 *"}}, "compaction.cron", "wrong day of month"),
+        ({"cleaning": {"cron": "often"}}, "cleaning.cron", "must have the five fields of cron"),
         ({"cleaning": {"policy": "KEEP_ALL"}}, "cleaning.policy", "KEEP_LATEST_COMMITS"),
         ({"clustering": {"sort_by": []}}, "clustering.sort_by", "at least 1"),
         ({"clustering": {"sort_by": ["a", "a"]}}, "clustering.sort_by", "twice"),
@@ -127,7 +127,7 @@ def test_every_setting_can_be_set_and_is_shown(client: TestClient, table_id: str
         ({"partition_ttl": {"days_retain": 0}}, "partition_ttl.days_retain", "greater than or equal to 1"),
         ({"partition_ttl": {"partitions": [{"prefix": ""}]}}, "partition_ttl.partitions[0].prefix", "at least 1"),
         ({"precedence": 1}, "precedence", "not known"),
-        ([], "", "dictionary"),
+        ([], "", "must be an object"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_field(
@@ -184,7 +184,7 @@ def test_each_call_needs_its_role(
 
 @pytest.fixture
 def look(app_context: AppContext, table_id: str, clock: FakeClock) -> Callable[[int], None]:
-    """Looks at the table after so many commits, and decides about it."""
+    """Records a poll after this number of commits, and decides about the table."""
 
     def decide(commits: int) -> None:
         state = PartitionState("", base_bytes=1000, log_bytes=100)
@@ -242,7 +242,7 @@ def test_decisions_are_listed_with_their_job_and_collapsed(
         "audit",
     ]
     assert current[2] == started
-    # Page after page, each row once.
+    # The pages together have each row once.
     seen, cursor = [], None
     while True:
         page = client.get(path, params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()

@@ -1,4 +1,5 @@
-"""Problems that open and are resolved: who is told, how often, and what happens beside a fault."""
+"""Tests the events of problems that open and are resolved: their receivers, their number, and the behaviour during
+faults."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ OPENED, RESOLVED = EventType.PROBLEM_OPENED, EventType.PROBLEM_RESOLVED
 
 
 class Watchman:
-    """Rounds, and the events that they have published since the last time they were asked for."""
+    """Runs rounds of the problem watch, and returns the events since the last call."""
 
     def __init__(self, engine: sa.Engine, clock: FakeClock) -> None:
         self.engine, self.clock = engine, clock
@@ -83,7 +84,7 @@ def watchman(engine: sa.Engine, clock: FakeClock) -> Watchman:
 
 
 def tables(engine: sa.Engine, clock: FakeClock, numbers: range) -> None:
-    """Each with a decision that warns."""
+    """Stores tables that have a decision with a warning each."""
     for number in numbers:
         table_id, now = f"tbl_{number}", clock()
         with writing(engine) as connection:
@@ -166,7 +167,7 @@ def test_the_problems_of_a_table_that_is_gone_are_resolved(
 def test_thousands_that_open_at_once_are_announced_bit_by_bit(
     engine: sa.Engine, clock: FakeClock, watchman: Watchman
 ) -> None:
-    """The most serious first; one that is over before its turn is never announced."""
+    """The most serious problems come first; a problem that is resolved before its turn is never announced."""
     tables(engine, clock, range(MOST_EVENTS + 20))
     with writing(engine) as connection:
         connection.execute(

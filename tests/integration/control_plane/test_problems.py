@@ -1,37 +1,17 @@
-"""Each problem of a table: real in a real database by the service's own ways, listed, and gone by itself."""
+"""Tests each problem of a table: the service's own functions cause it in a real database, it is listed, and it
+disappears."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import Any
 
 from service.db.engine import writing
 from service.queue import job_store
-from tests.integration.control_plane.operated import DAY, GIB, HOUR, MIB, Operated, operating
+from tests.integration.control_plane.operated import DAY, GIB, HOUR, MIB, Operated
 from tests.integration.control_plane.watching import A, B
 from tests.small_table import base_file, bucket_id, log_file
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
 CLUSTERING_ON = {"clustering": {"enabled": True}}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    """One service for all tests, because it takes longer to start than most of them."""
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
 
 
 def test_a_table_whose_folder_has_vanished_is_unreadable_until_it_is_back(operated: Operated) -> None:
@@ -63,7 +43,12 @@ def test_a_table_with_a_damaged_timeline_is_unreadable_until_it_is_put_right(ope
     table.files.complete(instant, "deltacommit", b"no avro")
     for _ in range(3):
         operated.poll(2 * HOUR)
-    assert f"{instant}" in operated.one("table-unreadable")["detail"]
+    found = operated.one("table-unreadable")
+    assert f"{instant}" in found["detail"]
+    assert found["command"] == "groundskeeper jobs run diagnosis tbl_t"
+    assert "storage is up" not in found["remedy"]
+    job = operated.press(found, 202)
+    operated.call("POST", f"/v1/jobs/{job['id']}/cancel", 202)
     next(table.files.timeline.glob(f"{instant}_*")).unlink()
     operated.poll(2 * HOUR)
     assert operated.problems() == []

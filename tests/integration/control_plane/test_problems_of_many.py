@@ -43,11 +43,11 @@ KINDS = {
     "job-failing",
     "group-without-worker",
 }
-"""Kinds of problems of the tables that `ill` adds, and of their jobs."""
+"""The kinds of problems of the tables that `ill` adds, and of their jobs."""
 
 
 def ill(engine: sa.Engine, clock: FakeClock, numbers: range, partitions: int = 3) -> None:
-    """Tables with many problems each, stored as polls, decisions and workers store them."""
+    """Adds tables with many problems each, with the rows that polls, decisions and workers store."""
     now = clock()
     for number in numbers:
         table_id = f"tbl_{number}"
@@ -113,7 +113,7 @@ def _snapshot(table_id: str, clock: FakeClock, partitions: int) -> TableSnapshot
 
 
 def looked(engine: sa.Engine, clock: FakeClock) -> tuple[list[HealthProblem], int, float]:
-    """The problems, the number of queries and the seconds that it took."""
+    """Returns the problems, the number of queries and the seconds of the call."""
     statements: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
@@ -129,7 +129,7 @@ def looked(engine: sa.Engine, clock: FakeClock) -> tuple[list[HealthProblem], in
 
 @pytest.fixture
 def lost(engine: sa.Engine, clock: FakeClock) -> None:
-    """A worker that is gone, so that its lost attempts are looked for too."""
+    """Adds a lost worker, so that its lost attempts are also searched for."""
     with writing(engine) as connection:
         worker_store.announce(connection, "gone", WorkerInfo(), clock() - timedelta(hours=1))
 

@@ -1,4 +1,4 @@
-"""Each problem of jobs, workers and webhooks: made real, listed, and gone by itself."""
+"""Tests each problem of jobs, workers and webhooks: it is caused, listed, and disappears."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.delivery import webhooks as flows
 from service.delivery.guarded_loop import GuardedEventLoop
 from service.health.problem import ProblemKind
 from tests.guides import ROOT
-from tests.integration.control_plane.operated import DAY, HOUR, Operated, operating
+from tests.integration.control_plane.operated import DAY, HOUR, Operated
 from tests.integration.control_plane.planning import ask
 from tests.integration.control_plane.posting import Post
 from tests.integration.control_plane.protocol_worker import Worker
@@ -25,20 +25,6 @@ from tests.small_table import base_file, instant_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with operating(tmp_path_factory.mktemp("service")) as operated:
-        yield operated
-
-
-@pytest.fixture
-def operated(whole: Operated, tmp_path: Path) -> Iterator[Operated]:
-    whole.folder = tmp_path
-    yield whole
-    whole.clear()
 
 
 @pytest.fixture
@@ -99,7 +85,7 @@ def test_a_table_that_the_workers_may_not_write_is_listed_until_a_job_tells_that
     found = operated.one("table-not-writable")
     assert found["severity"] == "critical"
     assert "lock: denied" in found["detail"]
-    # A failure for the same reason is no other problem, and a poll does not know better.
+    # A second failure for the same reason adds no problem, and a poll does not remove it.
     run("compaction", Result(Outcome.FAILED, error=denied))
     table.commit({base_file(A, "2"): 10})
     operated.poll()
@@ -117,7 +103,7 @@ def test_a_table_that_the_workers_may_not_write_is_listed_until_a_job_tells_that
 
 
 def test_a_refusal_is_listed_where_nobody_else_would_see_it(operated: Operated) -> None:
-    """A person who asked for the job has the answer; a policy reads none."""
+    """A person who submitted the job sees the refusal in the answer; a policy reads no answer."""
     table = operated.table()
     operated.poll()
     refusal = Problem("lock-not-provable", "The lock cannot be proved")

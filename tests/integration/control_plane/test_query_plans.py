@@ -1,7 +1,7 @@
-"""How PostgreSQL executes the service's statements once there are 100 000 jobs and 1 000 000 commits.
+"""Tests how PostgreSQL executes the service's statements with 100 000 jobs and 1 000 000 commits.
 
-The server itself logs the plan of each statement with what it really read (`auto_explain`), so nothing is left out that
-a loop of the service or a call of its REST interface does.
+The server logs the plan of each statement with the rows that it read (`auto_explain`), so the test covers all
+statements of the service's loops and REST calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from tests.postgresql import Server
 
 TABLES, JOBS, COMMITS, EVENTS, DECISIONS, SAMPLES = 1000, 100_000, 1_000_000, 200_000, 100_000, 300_000
-# More than any page, batch or table's worth of rows; far less than any of the large tables.
+# The limit is more than the rows of a page, a batch or a registered table, and far less than the rows of a large
+# database table.
 MOST_ROWS = 5000
 # The problems need the current decision of each table and kind of job, whatever the length of the history.
 MOST_DECISIONS = 20 * TABLES
@@ -81,7 +82,7 @@ ON CONFLICT DO NOTHING;
 
 @dataclass(frozen=True)
 class Statement:
-    """One that the server executed: its text, milliseconds, and the nodes of its plan."""
+    """An executed statement: its text, milliseconds, and the nodes of its plan."""
 
     text: str
     milliseconds: float
@@ -97,7 +98,7 @@ class Statement:
 
 
 def executed(server: Server) -> list[Statement]:
-    """The statements that the server has logged."""
+    """Returns the statements that the server has logged."""
     found = []
     decoder = json.JSONDecoder()
     log = (server.folder / "log").read_text(errors="replace")
@@ -112,7 +113,7 @@ def executed(server: Server) -> list[Statement]:
 
 @pytest.fixture(scope="module")
 def database(postgresql: Server) -> str:
-    """One that is full; the server logs the plans of all statements but those that fill it."""
+    """A filled database; the server logs the plans of all statements except those that fill it."""
     url = postgresql.new_database()
     engine = open_engine(url)
     migrate.upgrade(engine)
@@ -121,7 +122,7 @@ def database(postgresql: Server) -> str:
         for number in range(TABLES):
             table_id = f"tbl_{number}"
             table_store.register(connection, Registration(table_id, f"/nowhere/{table_id}", table_id, now, now))
-    # Without the time limit of the service's own statements.
+    # Unlike the service's own engine, the test's has no time limit for statements.
     admin = sa.create_engine(engine.url, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.exec_driver_sql(FILL.replace("%", "%%"))

@@ -1,4 +1,4 @@
-"""The shell blocks of the README's five-minute path, run by bash, and by zsh if there is one."""
+"""Runs the shell blocks of the README's five-minute path by bash, and by zsh if it is installed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_five_minute_path_of_the_readme_works(serving: Serving, tmp_path: Pa
         pytest.skip(f"there is no {shell} on this machine")
     blocks = [block for block in shell_blocks(README) if not (is_installation(block) or is_program(block))]
     assert _SHOWN_ADDRESS in blocks[0]
-    # Nobody would end the job that is watched: the service has no worker.
+    # The service has no worker, so the watched job would never end.
     script = "".join(blocks).replace(_SHOWN_ADDRESS, f"{serving.url}\n").replace(" --watch", "")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GROUNDSKEEPER_")}
     clean["PATH"] = f"{Path(sys.executable).parent}:{clean['PATH']}"

@@ -1,4 +1,4 @@
-"""What is asked for again: tests, dead letters, and what a webhook has missed."""
+"""Tests the deliveries that calls request: test events, dead letters, and missed events."""
 
 from __future__ import annotations
 

@@ -44,11 +44,11 @@ def replicas(url: str) -> Iterator[tuple[Notifier, Notifier]]:
 
 
 def seconds_until_woken(one: Notifier, other: Notifier) -> float:
-    """How long `other` waits for what `one` notifies of; at most ten seconds."""
+    """Returns how long `other` waits for a notification of `one`; at most ten seconds."""
 
     async def wait() -> float:
         with other.listener() as listener:
-            await asyncio.sleep(0.5)  # whatever is under way arrives
+            await asyncio.sleep(0.5)  # earlier notifications arrive
             listener.forget()
             before = time.monotonic()
             one.notify()

@@ -1,4 +1,5 @@
-"""Three services share one PostgreSQL server, which goes away, and are killed: the tables stay watched all the same."""
+"""Three services that share one PostgreSQL server still poll the tables after the server was unreachable and services
+were killed."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ KILLS = 6
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """One of its own, since it goes away."""
+    """A separate server, because the test stops it."""
     if not (postgresql.PROGRAMS / "initdb").exists():
         pytest.skip("PostgreSQL 15 is not installed")
     with postgresql.running() as running:
@@ -42,7 +43,7 @@ def server() -> Iterator[Server]:
 
 
 class Writer:
-    """Commits to one table after the other, five times a second. No callback: only polls tell the services."""
+    """Commits to one table after the other, five times a second, without callbacks, so only polls find the commits."""
 
     def __init__(self, bases: dict[str, Path]) -> None:
         self._bases = list(bases.items())
@@ -110,7 +111,7 @@ def test_replicas_are_killed_and_the_database_goes_away_and_every_commit_is_anno
         for each in replicas:
             each.__exit__(None, None, None)
     assert len(writer.committed) > 200
-    # Sent again only where a service was killed, or lost the database, between sending and recording it.
+    # A delivery is repeated only if a service was killed or lost the database between sending and recording it.
     again = sum(found.values()) - len(found)
     assert again <= 10 * (KILLS + len(replicas))
     print(f"{len(writer.committed)} commits, all announced, {again} of them more than once")

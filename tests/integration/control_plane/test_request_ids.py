@@ -1,4 +1,4 @@
-"""The ids of requests in answers, in the log as JSON and in the audit trail."""
+"""Tests the ids of requests in answers, in the JSON log and in the audit trail."""
 
 from __future__ import annotations
 

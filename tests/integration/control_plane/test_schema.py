@@ -47,7 +47,7 @@ def test_the_partial_indexes_have_the_same_condition_in_both(empty_database: str
         else:
             query = "SELECT indexname, indexdef FROM pg_indexes WHERE indexdef LIKE '%WHERE%'"
         with reading(engine) as connection:
-            # Both spell "is true" in their own way.
+            # The two databases spell "is true" differently.
             return {
                 name: "".join(sql.split("WHERE")[1].split())
                 .replace("(", "")
@@ -85,7 +85,7 @@ def test_worker_groups_come_to_a_database_with_jobs_and_tables_that_wait(empty_d
         connection.execute(
             schema.planning.insert().values(table_id="t", next_decision_at=now, due_since=now, deferred_for="any")
         )
-        # Without the column that is to come.
+        # The statement omits the column that a later migration adds.
         jobs = sa.table("jobs", *(sa.column(name, schema.jobs.c[name].type) for name in (*OLD_JOB, *MOMENTS)))
         connection.execute(jobs.insert().values(**OLD_JOB, **dict.fromkeys(MOMENTS, now)))
     migrate.upgrade(engine)

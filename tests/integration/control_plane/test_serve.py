@@ -1,4 +1,4 @@
-"""`groundskeeper` as a process of its own: started, spoken to, stopped, killed."""
+"""Tests `groundskeeper` as a process: its start, its answers, its end and a kill."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -29,7 +31,7 @@ GROUNDSKEEPER = [sys.executable, "-m", "service.cli"]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """A command to its end, in an empty directory."""
+    """Runs a command in an empty directory, and waits for its end."""
 
     def start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -46,7 +48,7 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[subprocess.Popen[str], str]]]:
-    """The service in an empty directory, and its URL, when it says that it is ready."""
+    """Starts the service in an empty directory, and yields it with its URL as soon as it reports that it is ready."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **environment: str) -> tuple[subprocess.Popen[str], str]:
@@ -92,7 +94,7 @@ def test_the_service_starts_answers_and_stops_when_asked(
     assert (tmp_path / "groundskeeper.db").exists()
     answer = httpx.post(f"{url}/v1/tables", json={"base_path": str(tmp_path)})
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/not-a-hudi-table")
-    # A worker that waits must not hold the service up.
+    # A waiting worker must not delay the end of the service.
     waiting = threading.Thread(
         target=lambda: httpx.post(f"{url}/v1/worker/leases", json={"worker_id": "w", "wait_seconds": 20}, timeout=30)
     )
@@ -172,7 +174,7 @@ def test_a_lease_that_ran_out_is_recovered_by_the_tick(tmp_path: Path) -> None:
         lease = {"worker_id": "w", "wait_seconds": 5}
         leases = f"{service.url}/v1/worker/leases"
         assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 1
-        # Nobody beats; the waiting call gets the job when it was taken back.
+        # No worker sends heartbeats; the waiting call gets the job after its lease has expired.
         assert httpx.post(leases, json=lease, timeout=10).json()["plan"]["attempt"] == 2
 
 
@@ -241,13 +243,14 @@ def test_migrate_says_where_the_database_is(run: Callable[..., subprocess.Comple
     assert "revision" in run("migrate").stdout
 
 
-def _workers(code: str, count: int = 1) -> LocalWorkers:
+def _workers(code: str, count: int = 1, **more: Any) -> LocalWorkers:
     return LocalWorkers(
         [sys.executable, "-c", code],
         count=count,
         environment={"GROUNDSKEEPER_WORKER_TOKEN": "gk_a_b"},
         rng=Random(1),
         backoff=BackOff(first=0.05, most=0.2),
+        **more,
     )
 
 
@@ -275,6 +278,65 @@ def test_a_local_worker_that_dies_is_started_again_and_knows_its_parent(tmp_path
     count = len(seen.read_text().splitlines())
     time.sleep(0.5)
     assert len(seen.read_text().splitlines()) == count
+
+
+def test_a_standby_is_called_as_soon_as_another_worker_has_ended(tmp_path: Path) -> None:
+    started, called = tmp_path / "started", tmp_path / "called"
+    workers = _workers(
+        "import os, sys, time\n"
+        f"print(os.getpid(), file=open({str(started)!r}, 'a'))\n"
+        "sys.stdin.readline() or sys.exit()\n"
+        f"print(os.getpid(), file=open({str(called)!r}, 'a'))\n"
+        "time.sleep(60)",
+        count=2,
+        standbys=1,
+    )
+    workers.start(on_death=pytest.fail)
+    try:
+        assert _eventually(lambda: _has(started, 3) and _has(called, 2))
+        for number in range(3, 6):
+            first = int(called.read_text().split()[-1])
+            os.kill(first, signal.SIGKILL)
+            assert _eventually(partial(_has, called, number))
+            # The forked process had started before, and another one is ready now.
+            last = called.read_text().split()[-1]
+            assert last in started.read_text().split()[:number]
+            assert _eventually(partial(_has, started, number + 1))
+        time.sleep(0.2)
+        assert _has(called, 5)
+    finally:
+        workers.stop()
+
+
+def _has(file: Path, numbers: int) -> bool:
+    return file.exists() and len(file.read_text().split()) == numbers
+
+
+def test_a_dead_worker_counts_as_lost_when_all_its_processes_are_gone(tmp_path: Path) -> None:
+    lost: list[tuple[int, float]] = []
+    workers = _workers(
+        "import os, subprocess, sys, time\n"
+        f"pids = open({str(tmp_path / 'pids')!r}, 'a')\n"
+        # The child has its own process group, like Spark's Python workers.
+        "child = subprocess.Popen(['sleep', '60'], preexec_fn=os.setpgrp)\n"
+        "print(os.getpid(), child.pid, file=pids, flush=True)\n"
+        "time.sleep(60)",
+        on_lost=lambda process: lost.append((process, time.monotonic())),
+    )
+    workers.start(on_death=pytest.fail)
+    try:
+        assert _eventually(lambda: _has(tmp_path / "pids", 2))
+        worker, child = map(int, (tmp_path / "pids").read_text().split())
+        os.kill(worker, signal.SIGKILL)
+        time.sleep(0.5)
+        assert not lost
+        os.kill(child, signal.SIGKILL)
+        assert _eventually(lambda: [process for process, _ in lost] == [worker])
+    finally:
+        workers.stop()
+        for each in (tmp_path / "pids").read_text().split()[1::2]:
+            with suppress(ProcessLookupError):
+                os.kill(int(each), signal.SIGKILL)
 
 
 def test_local_workers_are_asked_to_stop_and_do(tmp_path: Path) -> None:

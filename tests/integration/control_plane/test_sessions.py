@@ -1,4 +1,4 @@
-"""The store of sessions, on both databases; `tests/hostile/test_sessions.py` has the calls."""
+"""Tests the store of sessions on both databases; `tests/hostile/test_sessions.py` tests the calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A webhook cannot be used to reach into the service's own network: real connections, names that resolve as told."""
+"""A webhook cannot reach the service's own network. The connections are real, and the test resolves the names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def send(
     tls: ssl.SSLContext | None = None,
     times: int = 1,
 ) -> SendResult:
-    """The last of so many answers. `resolve` plays the name server."""
+    """Sends this number of times, and returns the last result. `resolve` plays the name server."""
 
     async def answer_of(host: str, _port: int) -> Sequence[str]:
         assert resolve is not None
@@ -87,7 +87,7 @@ def test_a_public_name_that_leads_inside_is_refused_before_anything_is_sent(addr
 
 
 def test_a_name_that_changes_between_the_check_and_the_connection_gains_nothing(receiver: Receiver) -> None:
-    """There is one look-up for a connection, and what it answered is what is connected to."""
+    """Each connection makes one look-up, and connects to its result."""
     asked: list[str] = []
 
     def rebind(host: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The store on SQLite and on PostgreSQL: rules, fences, races of two connections."""
+"""Tests the job store on SQLite and PostgreSQL: its rules, its fences, and races of two connections."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_base_path_is_registered_once(engine: sa.Engine, a_table: Registration
         with pytest.raises(TableAlreadyRegisteredError) as caught:
             table_store.register(connection, a_table.evolve(id="tbl_2"))
         assert caught.value.extensions == {"table_id": "tbl_1"}
-        # The transaction is still good for more.
+        # The transaction can still be used.
         table_store.register(connection, a_table.evolve(id="tbl_3", base_path="/lake/other"))
 
 
@@ -166,7 +166,7 @@ def test_the_same_idempotency_key_answers_the_same_job(
     taken = take(engine, clock())
     assert taken is not None
     finish(engine, taken, clock())
-    # After its end too: a late repetition must not start the work again.
+    # The rule also holds after the job's end: a late repetition must not start the work again.
     assert submit(engine, new_job(idempotency_key="k")).id == first.id
 
 
@@ -287,7 +287,7 @@ def test_pages_neither_repeat_nor_leave_out_a_job(
         with reading(engine) as connection:
             page = job_store.page(connection, PageRequest(2, cursor))
         seen += [job.id for job in page.items]
-        # What is added meanwhile is newer, so it is on no later page.
+        # Jobs that are added meanwhile are newer, so they are on no later page.
         submit(engine, new_job(JobKind.AUDIT, dry_run=True))
         cursor = page.next_cursor
         if cursor is None:
@@ -310,7 +310,7 @@ def test_pages_can_be_narrowed(
 
 
 def race(count: int, act: Callable[[int], object]) -> list[object]:
-    """What `count` threads get that start together; an error is answered like a value."""
+    """Starts `count` threads together, and returns their results; an error is a result, too."""
     start = threading.Barrier(count)
 
     def run(number: int) -> object:

@@ -1,4 +1,4 @@
-"""Syncs to a metastore over REST: only to hosts that the administrator allows, and one at a time."""
+"""Tests syncs to a metastore over REST: only allowed hosts are accepted, and one sync runs at a time."""
 
 from __future__ import annotations
 

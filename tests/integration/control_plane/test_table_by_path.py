@@ -1,4 +1,4 @@
-"""Registration as a declared state: PUT /v1/tables/by-path."""
+"""Tests registration as a declared state: PUT /v1/tables/by-path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table has developed: samples of its polls, which become fewer with their age."""
+"""Tests the history of a table: the older the samples of its polls, the fewer are kept."""
 
 from __future__ import annotations
 

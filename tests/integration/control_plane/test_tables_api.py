@@ -1,4 +1,4 @@
-"""/v1/tables over HTTP."""
+"""Tests /v1/tables over HTTP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.contract import Outcome, Result
+from service.catalog import table_store
+from service.db.engine import writing
+from tests.integration.control_plane.protocol_worker import Worker
+
 if TYPE_CHECKING:
+    import sqlalchemy as sa
     from fastapi.testclient import TestClient
 
 UNKNOWN = {
@@ -77,7 +83,7 @@ def test_secrets_are_stored_but_never_shown(client: TestClient) -> None:
     job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"})
     for text in (answer.text, shown.text, changed.text, job.text, client.get("/v1/tables").text):
         assert "hush" not in text
-    # The worker needs them, and a mask that is sent back has not replaced the secret.
+    # The worker needs the secrets, and a mask that a caller sends back does not replace a secret.
     plan = client.post("/v1/worker/leases", json={"worker_id": "w"}).json()["plan"]
     assert plan["table"]["lock"]["options"] == {**options, "hoodie.write.lock.num_retries": "1"}
 
@@ -139,7 +145,10 @@ def test_half_a_character_is_refused(client: TestClient) -> None:
 def test_a_body_that_is_no_json_is_refused(client: TestClient) -> None:
     answer = client.post("/v1/tables", content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code == 422
-    assert answer.json()["errors"][0]["message"] == "is not JSON"
+    [error] = answer.json()["errors"]
+    assert (error["field"], error["message"].partition(":")[0]) == ("", "is not JSON")
+    assert answer.json()["detail"].startswith("the body of the request is not JSON: ")
+    assert answer.json()["detail"].endswith("at character 2")
 
 
 def test_only_the_members_that_are_sent_are_changed(client: TestClient, table_id: str, clock: Any) -> None:
@@ -164,6 +173,26 @@ def test_a_new_index_is_verified_before_it_is_taken_over(client: TestClient, tab
     assert [asked["location"] for asked in examine.asked] == ["/lake/orders"]
     client.patch(f"/v1/tables/{table_id}", json={"name": "x"})
     assert len(examine.asked) == 1
+
+
+def test_a_table_is_examined_again_after_jobs_that_may_change_what_polls_do_not_see(
+    client: TestClient, table_id: str, examine: Any, sqlite: sa.Engine
+) -> None:
+    worker = Worker(client)
+    columns = {"columns": [{"name": "id", "type": "string"}]}
+    profiles: list[tuple[str, dict[str, Any], bool]] = [
+        ("cleaning", columns, False),
+        ("cleaning", {}, True),
+        ("cleaning", {**columns, "warnings": ["A hashing config dangles."]}, True),
+        ("audit", columns, True),
+    ]
+    for kind, profile, is_examined in profiles:
+        with writing(sqlite) as connection:
+            table_store.set_profile(connection, table_id, profile)
+        examine.asked.clear()
+        client.post(f"/v1/tables/{table_id}/jobs", json={"kind": kind})
+        assert worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED)).status_code == 200
+        assert bool(examine.asked) is is_examined, kind
 
 
 def test_a_table_with_active_jobs_stays_registered(client: TestClient, table_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Traces of requests and jobs, as a real receiver of OTLP gets them."""
+"""Tests the traces of requests and jobs with a real receiver of OTLP."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_call_its_job_and_the_report_of_its_attempt_are_one_trace(tmp_path: Pa
         assert (job.trace_id, job.span_id, job.parent_id) == (TRACE, job_id.removeprefix("job_"), request.span_id)
         assert (job.is_error, job.attributes["job.state"]) == (True, "failed")
         assert request.start <= job.start < job.end
-        # Without a caller's trace, also with a malformed one, each call begins one.
+        # Without a valid trace of the caller each call begins a new one.
         for wrong in ("00-" + "0" * 32 + f"-{CALLER}-01", "x" * 1000, f"00-{TRACE}-{'0' * 16}-01"):
             assert client.get(f"/v1/jobs/{job_id}", headers={"traceparent": wrong}).status_code == 200
         assert client.get("/readyz").status_code == 200
@@ -58,7 +58,7 @@ def test_a_call_its_job_and_the_report_of_its_attempt_are_one_trace(tmp_path: Pa
         shown = collector.named("GET /v1/jobs/{job_id}")
         assert {span.parent_id for span in shown} == {""}
         assert len({span.trace_id for span in shown} - {TRACE}) == 3
-        # Nothing about the calls that workers and probes repeat.
+        # Repeated calls of workers and probes have no spans.
         assert {span.name.split()[1] for span in collector.spans if span.name[:4] in ("GET ", "POST")} == {
             "/v1/tables",
             "/v1/tables/{table_id}/jobs",

@@ -1,4 +1,4 @@
-"""Whose turn it is when a worker asks for a job: priorities, and fairness over tables, with real SQL under load."""
+"""Tests the order in which workers get jobs: priorities, and fairness over tables, with real SQL under load."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Queue:
         group: str = DEFAULT_GROUP,
         reason: str | None = None,
     ) -> None:
-        """Dry runs, of which a table may have many at once."""
+        """Queues dry runs, of which a table may have many at once."""
         with writing(self.engine) as connection:
             for _ in range(number):
                 self._made += 1
@@ -75,7 +75,7 @@ class Queue:
             )
 
     def order(self, number: int) -> list[str]:
-        """The tables of the next jobs, each taken and ended before the next is asked for."""
+        """Returns the tables of the next jobs, each of which is leased and ended before the next one."""
         taken = []
         for _ in range(number):
             self.clock.advance(1)
@@ -126,7 +126,7 @@ def test_workers_get_the_jobs_of_their_group_only(queue: Queue) -> None:
 
 
 def test_under_load_every_table_gets_its_share(queue: Queue) -> None:
-    """One table has more jobs than all others together; several workers ask at once."""
+    """One table has more jobs than all others together; several workers lease concurrently."""
     names = [f"t{number:02}" for number in range(20)]
     queue.register("hot", *names)
     queue.add("hot", number=100)
@@ -141,8 +141,8 @@ def test_under_load_every_table_gets_its_share(queue: Queue) -> None:
             first.update(job.table_id for job in taken)
             for job in taken:
                 queue.finish(job)
-    # Within 48 leases each of the 21 tables was served twice, and "hot" had the other eight; but four that ask in the
-    # same moment may see the same turn.
+    # Within 48 leases each of the 21 tables gets two, and "hot" gets eight more; but four simultaneous leases may see
+    # the same order.
     assert all(1 <= first[name] <= 2 for name in names), first
     assert 8 <= first["hot"] <= 12, first
 

@@ -1,4 +1,4 @@
-"""A job whose last worker disappeared is settled by what the table's timeline says."""
+"""The table's timeline determines the outcome of a job whose last worker disappeared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONFIG = LeaseConfig(timedelta(seconds=30), 60.0, BackOff())
 
 
 class Lost:
-    """A compaction whose only worker reported an instant and was never heard of again."""
+    """A compaction whose only worker reported an instant and then disappeared."""
 
     def __init__(self, watched: Watched, folder: Path) -> None:
         self.watched = watched

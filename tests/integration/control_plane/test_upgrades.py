@@ -58,13 +58,13 @@ def upgrade() -> None:
 
 
 class Newer:
-    """A later version of the service: this one, with more migrations."""
+    """A later version of the service: the current code with more migrations."""
 
     def __init__(self, folder: Path, **more: str) -> None:
         shutil.copytree(Path(migrations.__file__).parent, folder / "migrations")
         for name, text in more.items():
             (folder / "migrations" / "versions" / f"{name}.py").write_text(text)
-        # Before this version, so that its migrations are found first.
+        # The folder precedes this version in the path, so that its migrations are found first.
         self.environment = {"PYTHONPATH": os.pathsep.join(map(str, (folder, ROOT)))}
 
 
@@ -111,7 +111,7 @@ def test_replicas_of_both_versions_work_on_a_database_that_the_newer_one_has_exp
         assert [create(old) for _ in range(8)] == [201] * 8
         with Serving(here, database=database, environment=newer.environment) as new:
             assert revision_of(new.engine) == EXPANDED
-            # The outcome of the last second may still stand.
+            # The probe may still answer with the result of the last second.
             assert not eventually(lambda: ready(old) != (200, ""), 2.5)
             assert ready(new) == (200, "")
             assert [create(each) for each in (old, new) * 4] == [201] * 8

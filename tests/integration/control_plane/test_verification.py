@@ -1,4 +1,4 @@
-"""A success that a worker reports counts if the table's timeline does not contradict it."""
+"""The service accepts a reported success unless the table's timeline contradicts it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Reported:
 
 @pytest.fixture
 def trips(sqlite: sa.Engine, clock: FakeClock, tmp_path: Path) -> SmallTable:
-    """An upsert at 005, and nothing before it."""
+    """A table with one instant, the upsert 005."""
     table = SmallTable(tmp_path / "trips")
     table.commit("005", {"p": {log_file(A, "005"): 10}})
     now = clock()

@@ -1,4 +1,4 @@
-"""/v1/webhooks, /v1/deliveries, /v1/event-types; and what is really published of tables and jobs."""
+"""Tests /v1/webhooks, /v1/deliveries, /v1/event-types, and the published events of tables and jobs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def types(engine: sa.Engine) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def every_event_fits_its_schema(sqlite: sa.Engine) -> Iterator[None]:
-    """Whatever a test here has the service publish is held against the catalogue."""
+    """Validates each event that a test publishes against the catalogue."""
     yield
     for event in published(sqlite):
         Draft202012Validator(CATALOGUE[EventType(event.type)].schema).validate(event.data)
@@ -390,9 +390,9 @@ def test_an_expansion_whose_steps_were_too_short_to_be_seen_is_committed_all_the
     [
         (["rewriting"], Result(Outcome.CANCELLED, INSTANT, error=BROKEN), True),
         ([ExpansionStep.DRAINING], Result(Outcome.FAILED, INSTANT, error=replace(BROKEN, retriable=False)), True),
-        # The job was refused before anything was begun; the event of the job says so.
+        # The job was refused before its begin, and its event says this.
         ([], Result(Outcome.FAILED, error=replace(BROKEN, retriable=False)), False),
-        # The expansion is committed, whatever came after.
+        # The expansion is committed, even if a later step failed.
         ([ExpansionStep.SETTLING], Result(Outcome.FAILED, INSTANT, error=replace(BROKEN, retriable=False)), False),
     ],
 )

@@ -1,4 +1,4 @@
-"""The whole service sends webhooks, is killed and stopped meanwhile, and loses nothing."""
+"""A service that is killed and stopped while it sends webhooks loses no event."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def test_a_service_that_is_killed_again_and_again_delivers_every_event_to_everyb
             assert kills >= 2
             for receiver in receivers:
                 assert set(receiver.ids) == set(published)
-                # Per table the first receipts are in the order of the commits, whatever was sent again.
+                # The first receipts of each table's events are in the order of the commits, even if deliveries were
+                # repeated.
                 for table in range(TABLES):
                     of_table = published[table::TABLES]
                     seen = dict.fromkeys(each for each in receiver.ids if each in set(of_table))

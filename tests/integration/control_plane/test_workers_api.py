@@ -1,4 +1,4 @@
-"""Workers make themselves known with what they say anyway."""
+"""The service learns about workers from their ordinary calls."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_worker_that_takes_no_jobs_yet_is_listed_with_its_state_at_once(
         return shown["state"], shown["executors"], client.get(f"/v1/jobs/{job}").json()["waits_for"]
 
     nobody = "executors: 1 worker of the group default, none of them ready"
-    # Also within the seconds in which the same would not be written again.
+    # The change is stored even within the seconds in which an unchanged state is not.
     assert announce("starting") == ("starting", None, nobody)
     assert announce("waits_for_executors", 0) == ("waits_for_executors", 0, nobody)
     assert announce("ready", 1) == ("ready", 1, "its turn")
@@ -133,7 +133,7 @@ def test_calls_for_jobs_and_heartbeats_are_signs_of_life(client: TestClient, tab
     client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": INFO})
     clock.advance(4)
     client.post("/v1/worker/leases", json={"worker_id": "w1", "worker": INFO})
-    # The worker calls so often that not every call is written down.
+    # The worker calls so often that not every call is stored.
     assert last_seen() == "2026-01-01T00:00:00Z"
     clock.advance(2)
     job = client.post(f"/v1/tables/{table_id}/jobs", json={"kind": "audit"}).json()["id"]

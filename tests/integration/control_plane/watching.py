@@ -52,6 +52,7 @@ class Watched:
         self.engine = engine
         self.clock = clock
         self.poll_requests = PollRequests()
+        self.new_schemas: list[str] = []  # The ids of the tables.
         reader = TableReader(engine, {}, 100 * 1024 * 1024)
         self.observer = Observer(
             engine,
@@ -66,6 +67,7 @@ class Watched:
             quiet=quiet or reader.quiet,
             glance=glance or Glance({}),
             notifier=Notifier(),
+            on_new_schema=self.new_schemas.append,
         )
 
     def register(self, table: SmallTable, *, buckets: int = 4) -> str:
@@ -78,13 +80,13 @@ class Watched:
         return found.id
 
     def poll(self, seconds: float = 70) -> None:
-        """A round after a poll interval has gone by, and everything it has started."""
+        """Advances the clock by a poll interval, and makes a round with everything that it starts."""
         self.clock.advance(seconds)
         self.observer.run_once()
         assert self.observer.pool.wait(60)
 
     def commits(self, table_id: str) -> list[Commit]:
-        """In the order in which they were recorded."""
+        """Returns the commits in the order of their recording."""
         with reading(self.engine) as connection:
             return list(reversed(commit_store.page(connection, PageRequest(500), table_id=table_id).items))
 
@@ -102,7 +104,7 @@ class Watched:
             return [published.event for published in outbox.after(connection, 0, 1000)]
 
     def incidents(self, table_id: str) -> list[Incident]:
-        """In the order in which they were found."""
+        """Returns the incidents in the order of their discovery."""
         with reading(self.engine) as connection:
             return list(reversed(store.page(connection, PageRequest(500), table_id=table_id).items))
 

@@ -1,4 +1,4 @@
-"""Cron expressions by the clock on the wall."""
+"""Tests cron expressions in local time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,17 @@ def test_the_next_time(expression: str, zone: str, after: str, expected: str) ->
     assert next_after(expression, zone, utc(after)) == utc(expected)
 
 
-@pytest.mark.parametrize("expression", ["", "* * * *", "61 * * * *", "0 0 30 2 *", "whenever"])
-def test_what_cannot_be_read_is_refused(expression: str) -> None:
-    with pytest.raises(ValueError, match=r"\S"):
+@pytest.mark.parametrize(
+    ("expression", "wrong"),
+    [
+        ("", "the five fields of cron"),
+        ("* * * *", "minute, hour, day of month, month, day of week"),
+        ("61 * * * *", "has a wrong minute: it takes 0 to 59"),
+        ("0 0 30 2 *", "has a wrong day of month: it takes 1 to 31, as many as the month has"),
+        ("whenever", "the five fields of cron"),
+        ("0 3 * * someday", "has a wrong day of week: it takes 0 to 7"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(expression: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong):
         next_after(expression, "UTC", utc("2026-01-01"))

@@ -1,4 +1,4 @@
-"""Jobs that policies start have the very parameters that the API would have made of what a caller sent."""
+"""Jobs that policies start have the same parameters as jobs that callers submit by the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about each kind of problem: a command that exists, and does what the button beside it does."""
+"""The command of each kind of problem exists, and does the same as the button beside it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ ROOT = typer.main.get_command(app)
 
 
 def words_of(command: str) -> list[str]:
-    """The user's words put in."""
+    """Replaces the placeholders of a command by a user's words."""
     program, *words = shlex.split(re.sub(r"<[A-Z]+>", "city", command))
     assert program == "groundskeeper"
     return words
 
 
 def parsed(words: list[str]) -> Any:
-    """Finds the command and parses its arguments, as a call would, without running it. Fails as a call would."""
+    """Finds the command and parses its arguments without running it, and fails in the same way as a real call."""
     command: Any = ROOT
     context: Any = None
     name: str | None = "groundskeeper"
@@ -85,11 +85,11 @@ def test_the_command_calls_what_the_button_calls(problem: HealthProblem, monkeyp
 
     def send(client: httpx.Client, request: httpx.Request, **options: Any) -> httpx.Response:
         if threading.current_thread() is not here:
-            # A worker that another test of this process plays.
+            # Another test of this process plays a worker.
             return send_really(client, request, **options)
         path = request.url.path
         if request.method != "GET" or path.endswith("/lock"):
-            # The two write times differently.
+            # Command and button write times differently.
             body = (request.content or b"null").replace(b'Z"', b'+00:00"')
             calls.append((request.method, path, json.loads(body)))
         return httpx.Response(200, json={"id": TABLE_ID, "paused": True}, request=request)
@@ -158,7 +158,7 @@ def test_a_job_with_too_many_parameters_for_a_line_has_a_button_only() -> None:
 
 
 def said(command: str, folder: Path) -> list[str] | None:
-    """The arguments with which a shell starts the program, None if it does not."""
+    """Returns the arguments with which a shell starts the program, None if the shell does not start it."""
     program = 'groundskeeper() { printf "%s\\0" "$@"; }\n'
     ran = subprocess.run(["bash", "-c", program + command], cwd=folder, capture_output=True, text=True)
     return ran.stdout.split("\0")[:-1] if ran.stdout else None

@@ -1,4 +1,4 @@
-"""What a queued job waits for: the whole table."""
+"""Tests the decision table of what a queued job waits for."""
 
 from __future__ import annotations
 

@@ -217,3 +217,27 @@ def test_a_table_that_does_not_exist_yet_is_described_by_the_options(engine: Wri
         assert found.sql["tblproperties"] == description
     if engine is FLINK:
         assert (found.options["path"], found.options["hoodie.table.name"]) == ("s3a://lake/t", "t")
+
+
+def test_a_table_that_exists_has_the_statement_that_creates_it_in_a_catalog() -> None:
+    profile = {
+        "record_key_fields": ["id"],
+        "partition_fields": ["day"],
+        "columns": [
+            {"name": "id", "type": "string"},
+            {"name": "odd`name", "type": "int64"},
+            {"name": "price", "type": "decimal128(10, 2)"},
+            {"name": "at", "type": "timestamp[us, tz=UTC]"},
+        ],
+    }
+    found = options(FLINK, profile=profile)
+    assert found.sql["create"] == (
+        "CREATE TABLE `t` (\n  `id` STRING,\n  `odd``name` BIGINT,\n  `price` DECIMAL(10, 2),\n"
+        # Hudi's version and the job's options decide, so nobody but the user knows.
+        "  `at` <timestamp[us, tz=UTC]>,\n  `day` <its type>,\n  PRIMARY KEY (`id`) NOT ENFORCED\n)"
+        f" PARTITIONED BY (`day`) {found.sql['with']};"
+    )
+    sql = options(SPARK_SQL, profile=profile).sql
+    assert sql["create"] == "CREATE TABLE IF NOT EXISTS `t` USING hudi LOCATION '/lake/t';"
+    assert options(SPARK, profile=profile).sql == {}
+    assert "create" not in options(FLINK).sql

@@ -242,8 +242,8 @@ def delegate_plans(
 ) -> Call[DelegationOut]:
     """Delegate the pending plans of a table (called by Hudi's writers).
 
-    Stores the plans, and answers. A repeated request changes nothing, and a lost one is made up for by the
-    next: each names all pending plans. Credentials go into the URI of the writer's option, as
+    Stores the plans, and answers. A repeated request changes nothing. After a lost request the next one is
+    enough, since each names all pending plans. Credentials go into the URI of the writer's option, as
     `http://writer:<token>@...`: the callback key if the service has one, otherwise any token.
 
     `action`: Always `REQUEST`
@@ -372,6 +372,18 @@ def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
     return Call("POST", "/v1/discover", DiscoveryOut, body=body)
 
 
+def download_job_log(job_id: str, *, level: LogLevel | None = None) -> Call[str]:
+    """Download the log of a job.
+
+    Returns all lines that are kept, the oldest first, as a file that is named after the job.
+
+    `level`: Only lines of this level and above
+
+    Raises DatabaseUnavailableError, ForbiddenError, JobNotFoundError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/jobs/{segment(job_id)}/log.txt", str, query={"level": level})
+
+
 def enable_webhook(webhook_id: str) -> Call[WebhookOut]:
     """Enable a webhook, and retry pending deliveries at once.
 
@@ -397,8 +409,8 @@ def evaluate_table(table_id: str) -> Call[EvaluationOut]:
 def explain_problem(name: str) -> Call[ProblemType]:
     """Explain a type of problem.
 
-    What it means, why it happens, what to do, and an example. The `type` of every problem document is the
-    address of such a page.
+    Tells what the problem means, why it happens and what to do, with an example. The `type` of every problem
+    document is the address of such a page.
 
     Raises ParamsInvalidError, RouteNotFoundError.
     """
@@ -456,10 +468,10 @@ def get_history(
 ) -> Call[HistoryOut]:
     """Show how a table's backlog and files have developed.
 
-    Has a sample of each poll that found the timeline changed, but at most one of each five minutes of the last
-    day, of each hour of the last 30 days, and of each day before.
+    Returns samples of polls that found the timeline changed: at most one for each five minutes of the last day,
+    for each hour of the last 30 days, and for each day before.
 
-    `since`: From this time on
+    `since`: At this time or later
 
     `until`: Before this time
 
@@ -500,9 +512,9 @@ def get_job_log(
 ) -> Call[JobLog]:
     """Read the log of a job.
 
-    Lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its JVM. A
-    worker sends them with its heartbeats, so of one that was killed the last second may be missing. The newest
-    MiB of a job is kept, for as long as the job.
+    Returns the lines of all its attempts, the oldest first: those of the worker, and warnings and errors of its
+    JVM. A worker sends lines with its heartbeats, so the last second of a killed worker may be missing. The
+    newest MiB of lines is kept as long as the job.
 
     `level`: Only lines of this level and above
 
@@ -568,9 +580,9 @@ def get_overview(
 ) -> Call[Overview]:
     """Show the state of everything, and a page of tables with their last jobs.
 
-    All that the first page of the dashboard shows. The filter and the order are those of the tables. Problems
-    and backlogs are some seconds old, and of many thousands of tables the list is too, so that a call takes
-    milliseconds.
+    Returns all that the first page of the dashboard shows. The filter and the order apply to the tables.
+    Problems and backlogs are some seconds old. If there are many thousands of tables, so is their list, so that
+    a call takes milliseconds.
 
     `q`: A part of the name or path, in capitals or not
 
@@ -695,9 +707,9 @@ def get_writer_options(
 ) -> Call[WriterOptionsOut]:
     """Show the options that a writer of a table needs.
 
-    Options for writing beside this service: concurrency control with the table's own lock, the callback, no
-    inline services, the bucket index. They have the engine's own names; for Flink and Spark SQL there is SQL
-    too.
+    Returns the options for writing beside this service: concurrency control with the table's own lock, the
+    callback, no inline services, the bucket index. They have the engine's own names; for Flink and Spark SQL
+    there is SQL too.
 
     `engine`: The writer's engine
 
@@ -734,7 +746,8 @@ def get_writer_options_of_new_table(
 ) -> Call[WriterOptionsOut]:
     """Show the options for a table that does not exist yet.
 
-    The same as for a registered table, and the options that the first writer fixes for good. Reads no storage.
+    Returns the same as for a registered table, and the options that the first writer fixes for good. Reads no
+    storage.
 
     `engine`: The writer's engine
 
@@ -832,9 +845,9 @@ def list_audit_entries(
 ) -> Call[AuditPage]:
     """List who changed what, newest first.
 
-    Has an entry for every call that changed something, or was refused, except the frequent ones of workers and
-    writers; and for tokens that were created or revoked on the command line. An entry is written in the same
-    transaction as the change.
+    Lists an entry for every call that changed something or was refused, except the frequent ones of workers and
+    writers. Tokens that were created or revoked on the command line have entries too. An entry is written in
+    the same transaction as the change.
 
     `who`: Name of the token of the caller
 
@@ -1212,10 +1225,10 @@ def list_problems(
 ) -> Call[HealthProblemPage]:
     """List what is wrong now, the most serious first.
 
-    Computed now from what the service knows: tables are not read for it. So it shows at once whether a remedy
-    has helped; of many thousands of tables it is some seconds old, unless `table_id` names one. The events
-    `problem.opened` and `problem.resolved` follow by a check every half minute. Equally serious problems are
-    listed oldest first. `since` and `until` are about their own `since`.
+    Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
+    remedy has helped. If there are many thousands of tables, the list is some seconds old, unless `table_id`
+    names one. The events `problem.opened` and `problem.resolved` follow from a check every half minute. Equally
+    serious problems are listed oldest first. `since` and `until` select problems by their own `since`.
 
     `table_id`: Only the problems of this table
 
@@ -1398,9 +1411,9 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
 def poll_table(table_id: str) -> Call[PollOut]:
     """Have a table polled now.
 
-    Reads the table within moments, also one whose polls fail, and which is therefore polled ever less often;
-    and has its jobs tried again that wait because earlier attempts failed. What the poll finds shows in the
-    table's snapshot and problems.
+    Reads the table within moments, even if its polls fail and have therefore become rare. Jobs of the table
+    that wait because earlier attempts failed are tried again. What the poll finds shows in the table's snapshot
+    and problems.
 
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.

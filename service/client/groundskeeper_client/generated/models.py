@@ -16,7 +16,7 @@ class AboutOut(Model, frozen=True, kw_only=True):
     type: ObjectType
     """What it is"""
     id: str
-    """Of a worker group its name"""
+    """Its id; that of a worker group is its name"""
     name: str
     """Its name"""
 
@@ -27,7 +27,7 @@ class ActionOut(Model, frozen=True, kw_only=True):
     label: str
     """For a button"""
     method: str
-    """Method of HTTP"""
+    """HTTP method"""
     path: str
     """Address of the call"""
     body: dict[str, Any] | None
@@ -37,20 +37,22 @@ class ActionOut(Model, frozen=True, kw_only=True):
 class ActiveJob(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
-    table_id: str
-    """Id of the table"""
-    kind: JobKind
-    """Kind of job"""
+    not_before: datetime
+    """No worker gets it earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
-    dry_run: bool
-    """Whether the job only plans, and changes nothing"""
     state: JobState
     """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
     attempt: int
     """Number of leases so far"""
     max_attempts: int
     """Attempts after which the job fails"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
     cancel_requested: bool
     """Whether somebody has asked to cancel it"""
     priority: int
@@ -61,36 +63,34 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
     """The caller that submitted it, or `policy`"""
-    reason: str | None
-    """The reason, if a policy submitted it"""
     retry_of: str | None
     """The job that it repeats; that may have been deleted"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
     worker_id: str | None
     """Id by which the worker calls itself; null if no worker has it"""
     progress: ProgressOut | None
     """What it does now; null before it runs"""
-    instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
-    result: dict[str, Any] | None
-    """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
-    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
-    another job only that it was refused, or had nothing to do
+    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
+    job has a verdict only if it was refused, or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
     """When it was created"""
-    not_before: datetime
-    """No worker gets it earlier"""
-    leased_at: datetime | None
-    """When a worker last took it; null before"""
     started_at: datetime | None
     """When it started; null before"""
     finished_at: datetime | None
     """When it ended, in whatever way; null until then"""
-    lease_deadline: datetime | None
-    """When the lease expires without a heartbeat"""
     hand_over: HandOverOut | None
     """Set if the job waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
@@ -100,7 +100,7 @@ class ActiveJob(Model, frozen=True, kw_only=True):
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
-    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
     table_name: str
     """Name of the table"""
 
@@ -143,7 +143,7 @@ class ArchivalLimit(Model, frozen=True, kw_only=True):
     reason: str | UnsetType = UNSET
     """This case"""
     remedy: str | UnsetType = UNSET
-    """What to do; empty where time alone helps"""
+    """What to do; empty if waiting is enough"""
 
 
 class ArchivalParams(Model, frozen=True, kw_only=True):
@@ -176,31 +176,31 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     commits: int | UnsetType = UNSET
     """Commits among them"""
     candidates: list[str] | UnsetType = UNSET
-    """Instants that can be archived; only of a dry run"""
+    """Instants that can be archived; only in a dry run"""
     limits: list[ArchivalLimit] | UnsetType = UNSET
-    """What keeps more of them there"""
+    """What keeps more instants there"""
     archived: int | UnsetType = UNSET
     """Instants that were archived"""
     last_archived: str | UnsetType | None = UNSET
     """The last of them"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -210,10 +210,12 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class AttemptOut(Model, frozen=True, kw_only=True):
+    outcome: AttemptOutcome | None
+    """How it ended; null until then"""
     attempt: int
     """Number of the attempt, from 1"""
     worker_id: str
@@ -222,8 +224,6 @@ class AttemptOut(Model, frozen=True, kw_only=True):
     """When it started; null before"""
     ended_at: datetime | None
     """When it ended; null until then"""
-    outcome: AttemptOutcome | None
-    """How it ended; null until then"""
     error: JobProblem | None
     """What went wrong; null if nothing did"""
 
@@ -241,53 +241,53 @@ class AttemptOutcome(Word):
 class AuditEntryOut(Model, frozen=True, kw_only=True):
     """A call that changed something, or that was refused."""
 
-    id: int
-    """Number of the entry; grows with time"""
     at: datetime
     """When the call was made"""
     who: str
     """Name of the token; `anybody` while no token exists, `nobody` if the call had no valid one, `<user> on the
     command line`
     """
-    token_id: str | None
-    """Id of the token; null without one"""
-    role: Role | None
-    """Role of the token; null without one"""
-    address: str | None
-    """Of the caller; null for a command"""
     method: str
-    """Of HTTP; `CLI` for a command"""
+    """HTTP method; `CLI` for a command"""
     route: str
     """Address of the call, with names for its variable parts"""
     operation: str
     """`operationId` of this documentation"""
+    token_id: str | None
+    """Id of the token; null without one"""
+    address: str | None
+    """Address of the caller; null for a command"""
     object_type: str | None
     """Type of the object; null if there is none"""
     object_id: str | None
     """Id of the object; null if there is none"""
     object_name: str | None
     """Name of the object; null if it has none"""
+    status: int | None
+    """HTTP status; null for a command"""
+    problem: str | None
+    """Type of the problem"""
+    repeats: int
+    """Calls of the same caller that were refused within the minute after this one and got no entry of their own;
+    rounded down to a power of two
+    """
+    request_id: str | None
+    """`X-Request-Id` of the call; null for a command"""
+    id: int
+    """Number of the entry; grows with time"""
+    role: Role | None
+    """Role of the token; null without one"""
     before: dict[str, Any] | None
     """The object before the call, with masks for secrets; null if it did not exist"""
     after: dict[str, Any] | None
     """The object after the call; `before` and `after` are null if it did not change"""
     outcome: Outcome
     """`refused`: status 400 to 499; `failed`: 500 and above"""
-    status: int | None
-    """HTTP status; null for a command"""
-    problem: str | None
-    """Type of the problem"""
-    request_id: str | None
-    """`X-Request-Id` of the call; null for a command"""
-    repeats: int
-    """Calls of the same caller that were refused within the minute after this one and got no entry of their own;
-    rounded down to a power of two
-    """
 
 
 class AuditIn(Model, frozen=True, kw_only=True):
-    """Proves the table: what its commits, its metadata table and the storage say is the same, every row is in its
-    bucket, and no key is there twice.
+    """Checks that commits, metadata table and storage agree, that every row is in its bucket, and that no key
+    exists twice.
     """
 
     dry_run: bool | UnsetType = UNSET
@@ -347,7 +347,7 @@ class AuditResult(Model, frozen=True, kw_only=True):
     misplaced: int | UnsetType = UNSET
     """Rows in a bucket that is not theirs"""
     duplicates: int | UnsetType = UNSET
-    """Rows whose key exists in another one, too"""
+    """Rows whose key another row has too"""
     buckets_with_several_file_groups: int | UnsetType | None = UNSET
     """Buckets with more than one file group"""
     file_groups_without_bucket: int | UnsetType | None = UNSET
@@ -359,9 +359,9 @@ class AuditResult(Model, frozen=True, kw_only=True):
     keys_hidden_by_statistics: int | UnsetType = UNSET
     """Probed keys that a query with a filter does not find"""
     readers: list[RowsOfReaders] | UnsetType = UNSET
-    """Partitions whose files differ by the metadata table and by listing"""
+    """Partitions for which the metadata table and the storage list different files"""
     clean: bool | UnsetType = UNSET
-    """Whether nothing of this is wrong, and all checks were made"""
+    """Whether all checks were made and found nothing wrong"""
     pending_instants: list[str] | UnsetType = UNSET
     """Instants that have not completed"""
     findings: list[DamageFound] | UnsetType = UNSET
@@ -371,23 +371,23 @@ class AuditResult(Model, frozen=True, kw_only=True):
     unchecked: list[CheckNotMade] | UnsetType = UNSET
     """Checks that could not be made"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -397,22 +397,22 @@ class AuditResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class BacklogOut(Model, frozen=True, kw_only=True):
     """What the services of a table have not done yet, at the last poll that found something new."""
 
     log_bytes: int
-    """Of the log files of all partitions"""
+    """Size of the log files of all partitions"""
     base_bytes: int
-    """Of the latest base files of all partitions"""
+    """Size of the latest base files of all partitions"""
     commits: int
     """Commits since the last compaction"""
 
 
 class Basis(Word):
-    """What an expected duration was learned from. All but the first are guesses."""
+    """The source of an expected duration. All but the first are guesses."""
 
     TABLE = "table"
     SIZE = "size"
@@ -434,16 +434,16 @@ class BreakerOut(Model, frozen=True, kw_only=True):
     tenth of the slots while others wait.
     """
 
-    state: BreakerState
-    """`open`: the next attempt waits; `half_open`: it may start"""
     failures: int
     """Failed attempts in a row"""
+    since: datetime
+    """End of the first failed attempt"""
+    next_try_at: datetime
+    """When an attempt may start again"""
+    state: BreakerState
+    """`open`: the next attempt waits; `half_open`: it may start"""
     slot_seconds: float
     """Seconds for which they had a slot"""
-    since: datetime
-    """End of the first of them"""
-    next_try_at: datetime
-    """From then on an attempt may start"""
     error: JobProblem | None
     """Error of the last of them"""
 
@@ -456,7 +456,7 @@ class BreakerState(Word):
 
 
 class BriefProblem(Model, frozen=True, kw_only=True):
-    """`GET /v1/problems` has the whole of it, with what to do."""
+    """A problem in short. `GET /v1/problems` has all of it, with what to do."""
 
     id: str
     """Id"""
@@ -467,7 +467,7 @@ class BriefProblem(Model, frozen=True, kw_only=True):
     title: str
     """What it is, the same for every case"""
     since: datetime
-    """As exact as the data allows"""
+    """When it began, as exactly as the data tells"""
 
 
 class BrokenLockOut(Model, frozen=True, kw_only=True):
@@ -482,7 +482,7 @@ class BrokenLockOut(Model, frozen=True, kw_only=True):
     held_seconds: float | None
     """For how long it was held"""
     holder: str | None
-    """As far as it was known"""
+    """Who held it, as far as it was known"""
     reason: str
     """Why, for other users"""
     waiting_jobs: list[str]
@@ -508,24 +508,24 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     """Exactly one of `num_buckets` and `factor`."""
 
     on_active_writers: OnActiveWriters | UnsetType = UNSET
-    """What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` it (the
-    write is rolled back, and its batch has to be written again), or `abort` the job
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
     """
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may be kept waiting while the job rewrites what they changed"""
+    """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
-    job fails, and nothing has changed
+    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
+    Then the job fails without having changed anything
     """
     engine: CompactionEngine | UnsetType | None = UNSET
-    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
-    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
-    Hudi's readers
+    """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
+    proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not proved.
+    `hudi`: always Hudi's readers
     """
     num_buckets: int | UnsetType | None = UNSET
-    """The new number, a divisor of the current one; partitions that have it are left alone"""
+    """The new number, a divisor of the current one; partitions that have it already are left unchanged"""
     factor: int | UnsetType | None = UNSET
     """The current number as a multiple of the new one, in each of the partitions"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
@@ -546,7 +546,7 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     partitions: int | UnsetType = UNSET
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
-    """Rules of the hashing config; of a dry run before and after"""
+    """Rules of the hashing config; in a dry run the rules before and after"""
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -562,23 +562,23 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     files_written: int | UnsetType = UNSET
     """Files that were written"""
     files_copied: int | UnsetType = UNSET
-    """Those of them that were written by copying row groups, without decoding rows"""
+    """Files that were written by copying row groups, without decoding rows"""
     merged: SlicesMerged | UnsetType = UNSET
     """Who merged file slices with logs"""
     engine: str | UnsetType = UNSET
-    """Who would merge them, as far as is known before; only of a dry run"""
+    """The engine that would merge file slices with logs, as far as the dry run can tell; only in a dry run"""
     engine_reasons: list[ResultReason] | UnsetType = UNSET
-    """Why it would be Hudi's readers; only of a dry run"""
+    """Why Hudi's readers would merge them; only in a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
     """Bytes that were written"""
     rounds: int | UnsetType = UNSET
-    """Rounds in which changed slices were done again"""
+    """Rounds in which changed slices were rewritten again"""
     rewritten_again: int | UnsetType = UNSET
-    """Slices that were done again"""
+    """Slices that were rewritten again"""
     left_out: int | UnsetType = UNSET
-    """Slices that were left out since writers changed them"""
+    """Slices that were left out because writers changed them"""
     waited_seconds: float | UnsetType = UNSET
     """Wait for a moment without writes in flight"""
     locked_seconds: float | UnsetType = UNSET
@@ -590,23 +590,23 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -616,7 +616,7 @@ class BucketContractionResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class BucketExpansionIn(Model, frozen=True, kw_only=True):
@@ -638,21 +638,21 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     """Exactly one of `num_buckets` and `factor`."""
 
     on_active_writers: OnActiveWriters | UnsetType = UNSET
-    """What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` it (the
-    write is rolled back, and its batch has to be written again), or `abort` the job
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
     """
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may be kept waiting while the job rewrites what they changed"""
+    """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
-    job fails, and nothing has changed
+    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
+    Then the job fails without having changed anything
     """
     engine: CompactionEngine | UnsetType | None = UNSET
-    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
-    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
-    Hudi's readers
+    """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
+    proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not proved.
+    `hudi`: always Hudi's readers
     """
     num_buckets: int | UnsetType | None = UNSET
     """The new number, a multiple of the current one"""
@@ -676,7 +676,7 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     partitions: int | UnsetType = UNSET
     """Partitions that were rewritten"""
     rules: str | BucketRulesChange | UnsetType = UNSET
-    """Rules of the hashing config; of a dry run before and after"""
+    """Rules of the hashing config; in a dry run the rules before and after"""
     files: int | UnsetType = UNSET
     """Number of files"""
     bytes: int | UnsetType = UNSET
@@ -692,23 +692,23 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     files_written: int | UnsetType = UNSET
     """Files that were written"""
     files_copied: int | UnsetType = UNSET
-    """Those of them that were written by copying row groups, without decoding rows"""
+    """Files that were written by copying row groups, without decoding rows"""
     merged: SlicesMerged | UnsetType = UNSET
     """Who merged file slices with logs"""
     engine: str | UnsetType = UNSET
-    """Who would merge them, as far as is known before; only of a dry run"""
+    """The engine that would merge file slices with logs, as far as the dry run can tell; only in a dry run"""
     engine_reasons: list[ResultReason] | UnsetType = UNSET
-    """Why it would be Hudi's readers; only of a dry run"""
+    """Why Hudi's readers would merge them; only in a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
     """Bytes that were written"""
     rounds: int | UnsetType = UNSET
-    """Rounds in which changed slices were done again"""
+    """Rounds in which changed slices were rewritten again"""
     rewritten_again: int | UnsetType = UNSET
-    """Slices that were done again"""
+    """Slices that were rewritten again"""
     left_out: int | UnsetType = UNSET
-    """Slices that were left out since writers changed them"""
+    """Slices that were left out because writers changed them"""
     waited_seconds: float | UnsetType = UNSET
     """Wait for a moment without writes in flight"""
     locked_seconds: float | UnsetType = UNSET
@@ -720,23 +720,23 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -746,7 +746,7 @@ class BucketExpansionResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class BucketIndexIn(Model, frozen=True, kw_only=True):
@@ -772,11 +772,8 @@ class BucketIndexKind(Word):
 class BucketLayout(Model, frozen=True, kw_only=True):
     """The bucket index that the file groups indicate.
 
-    `highest_bucket` is the highest bucket id of a file group, None without one. `keys_checked` counts the
-    sampled record keys that were found in the bucket that the registered index computes for them (0: there was
-    nothing to check, or there is no index). `fixed_file_ids`: the file ids are those of non-blocking
-    concurrency control, the same in each partition. `hashing_config` is the instant of the hashing config in
-    force: the config, not the writers' options, sets each partition's number of buckets.
+    `keys_checked` is 0 if there was nothing to check, or there is no index. `fixed_file_ids` are the same in
+    each partition. A `hashing_config`, not the writers' options, sets each partition's number of buckets.
     """
 
     kind: BucketIndexKind
@@ -827,7 +824,7 @@ class BucketsOfPartition(Model, frozen=True, kw_only=True):
 
 
 class BucketsOut(Model, frozen=True, kw_only=True):
-    """Empty for a table without a simple bucket index."""
+    """The buckets of a table; none without a simple bucket index."""
 
     taken_at: datetime
     """When the service read this state of the table"""
@@ -901,11 +898,13 @@ class CleaningIn(Model, frozen=True, kw_only=True):
 
 class CleaningParams(Model, frozen=True, kw_only=True):
     plans: list[str] | UnsetType | None = UNSET
-    """Pending plans: exactly these are executed, and none is scheduled"""
+    """Pending plans to execute. The job executes exactly these, and schedules none"""
     take_over: bool | UnsetType | None = UNSET
-    """Whether `plans` of a runner that sends no heartbeats, which must be dead, are executed too"""
+    """Also execute `plans` that another process has begun without sending heartbeats. Set this only if that
+    process is dead
+    """
     parallelism: int | UnsetType | None = UNSET
-    """Most tasks at once while `plans` are executed"""
+    """Maximum number of concurrent tasks while `plans` are executed"""
     policy: CleaningPolicy | UnsetType = UNSET
     """What `retain` counts"""
     retain: int | UnsetType = UNSET
@@ -953,15 +952,15 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     policy: str | UnsetType = UNSET
     """The policy that was applied"""
     retain: int | UnsetType = UNSET
-    """How much it retains, as asked for"""
+    """The requested value of `retain`"""
     retained: int | UnsetType = UNSET
-    """How much it retains, with what else needs it"""
+    """The value of `retain` that was used, so that consumers keep what they need"""
     consumers: list[ConsumerSeen] | UnsetType = UNSET
     """Consumers for which more was kept"""
     partitions: int | UnsetType = UNSET
     """Partitions with files to delete"""
     dropped_partitions: list[str] | UnsetType = UNSET
-    """Partitions that are deleted as a whole"""
+    """Partitions that are deleted completely"""
     paths: list[str] | UnsetType = UNSET
     """Files that would be deleted; 1000 at most"""
     rolled_back: list[str] | UnsetType = UNSET
@@ -981,23 +980,23 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     scheduled: bool | UnsetType = UNSET
     """Always false: none is scheduled with `plans`"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -1007,16 +1006,16 @@ class CleaningResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class ClockDisagreementOut(Model, frozen=True, kw_only=True):
     """Two clocks by which writers name instants in turn."""
 
     one_seconds: float
-    """From UTC to the one clock"""
+    """Offset of the one clock from UTC"""
     other_seconds: float
-    """From UTC to the other"""
+    """Offset of the other clock from UTC"""
     since: datetime
     """Since when"""
 
@@ -1027,7 +1026,7 @@ class ClockOut(Model, frozen=True, kw_only=True):
     """
 
     utc_offset_seconds: float | None
-    """From UTC to the clock, zone included; null if no file of the timeline tells of it"""
+    """Offset of the clock from UTC, zone included; null if no file of the timeline tells of it"""
     zone_seconds: int | None
     """What looks like a time zone in it"""
     ahead_seconds: float | None
@@ -1043,14 +1042,16 @@ class ClockOut(Model, frozen=True, kw_only=True):
 
 
 class ClockSetBackOut(Model, frozen=True, kw_only=True):
-    """Instants that appeared after another one had completed, and are earlier; the first of them."""
+    """A clock was set back: instants appeared that are earlier than one that had completed before. The members
+    describe the first of them.
+    """
 
     instant: str
     """Requested time of the instant"""
     after: str
     """The one that had completed before"""
     seconds: float
-    """By so much it is earlier"""
+    """How much earlier it is"""
     since: datetime
     """When the first one appeared"""
     instants: int
@@ -1081,7 +1082,7 @@ class CloudEvent(Model, frozen=True, kw_only=True):
 
 
 class ClusteringIn(Model, frozen=True, kw_only=True):
-    """Sorts the rows; inside each bucket when the table has a bucket index. Or merges small files."""
+    """Sorts the rows, inside each bucket if the table has a bucket index; or merges small files."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -1104,24 +1105,26 @@ class ClusteringLayout(Word):
 
 
 class ClusteringParams(Model, frozen=True, kw_only=True):
-    """Without `sort_by` and `expansion_factor`: merges small files, on a table without a bucket index."""
+    """Without `sort_by` and `expansion_factor` the job merges small files; a table with a bucket index refuses
+    that.
+    """
 
     on_active_writers: OnActiveWriters | UnsetType = UNSET
-    """What to do while a write is in flight at the moment of the commit: `wait` until none is, `fence` it (the
-    write is rolled back, and its batch has to be written again), or `abort` the job
+    """What to do if a write is in flight when the job wants to commit: `wait` until none is, `fence` the write (it
+    is rolled back, and its batch has to be written again), or `abort` the job
     """
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment to commit"""
     lock_seconds: int | UnsetType = UNSET
-    """How long writers may be kept waiting while the job rewrites what they changed"""
+    """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
-    job fails, and nothing has changed
+    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
+    Then the job fails without having changed anything
     """
     engine: CompactionEngine | UnsetType | None = UNSET
-    """Who merges file slices with logs before their rows are written. `auto`, the default: Arrow where its merge
-    is proved to be equal to Hudi's, else Hudi's readers. `arrow`: refuse what is not proved. `hudi`: always
-    Hudi's readers
+    """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
+    proved to be equal to Hudi's, otherwise Hudi's readers. `arrow`: refuse slices for which this is not proved.
+    `hudi`: always Hudi's readers
     """
     sort_by: list[str] | UnsetType | None = UNSET
     """Columns, the most important one first"""
@@ -1129,8 +1132,8 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     """How `sort_by` orders the rows"""
     expansion_factor: int | UnsetType | None = UNSET
     """Prepares a table with a bucket index for an expansion by this factor, or by one that divides it: rows that
-    it will separate lie in different row groups, each ordered by `sort_by`, and the expansion copies these
-    without decoding them. Lasts until the files are written again, as by a compaction
+    the expansion will separate go to different row groups, each ordered by `sort_by`, which the expansion then
+    copies without decoding. The effect lasts until the files are rewritten, such as by a compaction
     """
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
@@ -1177,7 +1180,7 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     gone: list[str] | UnsetType = UNSET
     """Plans that do not exist any more"""
     scheduled: bool | UnsetType = UNSET
-    """Always false: none is scheduled with `plans`"""
+    """Always false, because a job with `plans` schedules none"""
     inside_buckets: bool | UnsetType = UNSET
     """Whether rows were ordered inside each bucket"""
     proof: KeyProof | UnsetType = UNSET
@@ -1197,23 +1200,23 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     files_written: int | UnsetType = UNSET
     """Files that were written"""
     files_copied: int | UnsetType = UNSET
-    """Those of them that were written by copying row groups, without decoding rows"""
+    """Files that were written by copying row groups, without decoding rows"""
     merged: SlicesMerged | UnsetType = UNSET
     """Who merged file slices with logs"""
     engine: str | UnsetType = UNSET
-    """Who would merge them, as far as is known before; only of a dry run"""
+    """The engine that would merge file slices with logs, as far as the dry run can tell; only in a dry run"""
     engine_reasons: list[ResultReason] | UnsetType = UNSET
-    """Why it would be Hudi's readers; only of a dry run"""
+    """Why Hudi's readers would merge them; only in a dry run"""
     bytes_read: int | UnsetType = UNSET
     """Bytes that were read"""
     bytes_written: int | UnsetType = UNSET
     """Bytes that were written"""
     rounds: int | UnsetType = UNSET
-    """Rounds in which changed slices were done again"""
+    """Rounds in which changed slices were rewritten again"""
     rewritten_again: int | UnsetType = UNSET
-    """Slices that were done again"""
+    """Slices that were rewritten again"""
     left_out: int | UnsetType = UNSET
-    """Slices that were left out since writers changed them"""
+    """Slices that were left out because writers changed them"""
     waited_seconds: float | UnsetType = UNSET
     """Wait for a moment without writes in flight"""
     locked_seconds: float | UnsetType = UNSET
@@ -1225,23 +1228,23 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     repaired: list[str] | UnsetType = UNSET
     """Stale writes that were repaired afterwards"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -1251,7 +1254,7 @@ class ClusteringResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class Column(Model, frozen=True, kw_only=True):
@@ -1266,20 +1269,16 @@ class Column(Model, frozen=True, kw_only=True):
 class CommitOut(Model, frozen=True, kw_only=True):
     """A completed instant. Counts are null where the action writes no data."""
 
-    id: int
-    """Number of the commit; grows in the order in which commits were seen"""
-    table_id: str
-    """Id of the table"""
     requested_time: str
     """The instant: its requested time, in the timeline's zone"""
     action: str
     """The completed action: a compaction is a `commit`"""
     completion_time: str | None
     """Null before table version 8, whose timelines do not contain it"""
-    completed_at: datetime
-    """When it completed"""
     seen_at: datetime
     """When a poll saw it"""
+    completed_at: datetime
+    """When it completed"""
     operation: str | None
     """Hudi's WriteOperationType; null if the instant has none"""
     rows_written: int | None
@@ -1296,6 +1295,10 @@ class CommitOut(Model, frozen=True, kw_only=True):
     """Whether the schema differs from that of the commit before"""
     is_news: bool
     """False for instants from before the registration"""
+    id: int
+    """Number of the commit; grows in the order in which commits were seen"""
+    table_id: str
+    """Id of the table"""
 
 
 class CommitPage(Model, frozen=True, kw_only=True):
@@ -1331,29 +1334,31 @@ class CompactionIn(Model, frozen=True, kw_only=True):
 
 
 class CompactionParams(Model, frozen=True, kw_only=True):
-    """Without `plans`: executes all pending plans, and schedules a plan for the rest; or as much of both as
-    `limit_bytes`, `limit_file_groups` and `partitions` allow.
+    """Without `plans` the job executes all pending plans, and then schedules and executes a plan for the rest.
+    `limit_bytes`, `limit_file_groups` and `partitions` restrict both.
     """
 
     plans: list[str] | UnsetType | None = UNSET
-    """Pending plans: exactly these are executed, and none is scheduled"""
+    """Pending plans to execute. The job executes exactly these, and schedules none"""
     take_over: bool | UnsetType | None = UNSET
-    """Whether `plans` of a runner that sends no heartbeats, which must be dead, are executed too"""
+    """Also execute `plans` that another process has begun without sending heartbeats. Set this only if that
+    process is dead
+    """
     limit_bytes: int | UnsetType | None = UNSET
-    """Bytes of base and log files to read at most, the newest partitions first; but one file group, or one pending
-    plan, in any case. The result says what is `left`
+    """Maximum bytes of base and log files to read, the newest partitions first. At least one file group or pending
+    plan is compacted, whatever its size. The result says what is `left`
     """
     limit_file_groups: int | UnsetType | None = UNSET
-    """File groups to compact at most, in the same order. Together with `limit_bytes` both limits hold"""
+    """Maximum number of file groups to compact, in the same order. If `limit_bytes` is set too, both limits apply"""
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
     engine: CompactionEngine | UnsetType | None = UNSET
-    """Who executes a plan. `auto`, the default: Arrow, several times as fast, where its merge is proved to be
-    equal to Hudi's, else Hudi's own executor; the result says of each plan which it was, and why. `arrow`:
-    refuse what is not proved. `hudi`: always Hudi's own
+    """Who executes a plan. `auto` (default): Arrow, which is several times as fast, if its merge is proved to be
+    equal to Hudi's; otherwise Hudi's executor. The result has the engine and the reasons for each plan.
+    `arrow`: refuse plans for which this is not proved. `hudi`: always Hudi's executor
     """
     codec: Literal["gzip", "snappy", "zstd"] | UnsetType | None = UNSET
-    """Compression of the new base files. Default: as the file that each of them replaces"""
+    """Compression of the new base files. Default: the codec of the file that each one replaces"""
 
 
 class CompactionPolicyIn(Model, frozen=True, kw_only=True):
@@ -1405,17 +1410,17 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     pending_plans: list[str] | UnsetType = UNSET
     """Plans that were pending"""
     left: WorkLeft | UnsetType = UNSET
-    """What is left to the next job"""
+    """Work that is left to the next job"""
     withheld_plans: list[WithheldPlan] | UnsetType = UNSET
-    """Why plans of others were not executed"""
+    """Plans of others that were not executed, with the reasons"""
     proof: KeyProof | UnsetType = UNSET
     """The comparison of the rows before and after"""
     engines: list[EngineOfPlan] | UnsetType = UNSET
     """Who executed each plan"""
     engine: str | UnsetType = UNSET
-    """Who would execute a plan, as far as is known before; only of a dry run"""
+    """The engine that would execute a plan, as far as the dry run can tell; only in a dry run"""
     engine_reasons: list[ResultReason] | UnsetType = UNSET
-    """Why it would be Hudi's executor; only of a dry run"""
+    """Why Hudi would execute it; only in a dry run"""
     plans: list[str] | UnsetType = UNSET
     """Plans that were executed"""
     completed_before: list[str] | UnsetType = UNSET
@@ -1425,23 +1430,23 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     scheduled: bool | UnsetType = UNSET
     """Always false: none is scheduled with `plans`"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -1451,7 +1456,7 @@ class CompactionResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class CompletedOut(Model, frozen=True, kw_only=True):
@@ -1479,11 +1484,11 @@ class ConsumerOut(Model, frozen=True, kw_only=True):
     name: str
     """Name"""
     instant: str
-    """Requested time of the instant"""
-    created_at: datetime
-    """When it was created"""
+    """Requested time of the last commit that it has seen"""
     seen_at: datetime
     """When it reported last"""
+    created_at: datetime
+    """When it was created"""
     expires_at: datetime
     """When nothing is kept for it any more, unless it reports before"""
     stale: bool
@@ -1525,7 +1530,7 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
 
 
 class Cure(Model, frozen=True, kw_only=True):
-    """A job that cures a damage"""
+    """A job that repairs a damage"""
 
     kind: str | UnsetType = UNSET
     """Kind of the job"""
@@ -1543,38 +1548,38 @@ class DamageFound(Model, frozen=True, kw_only=True):
     detail: str | UnsetType = UNSET
     """Where"""
     effect: str | UnsetType = UNSET
-    """What it does to readers, writers or services"""
+    """The effect on readers, writers or services"""
     hint: str | UnsetType = UNSET
     """What to do"""
     check: str | UnsetType = UNSET
     """The check that found it"""
     cure: Cure | UnsetType | None = UNSET
-    """The job that cures it; null where none can"""
+    """The job that repairs it; null if no job can"""
 
 
 class DecisionOut(Model, frozen=True, kw_only=True):
-    kind: JobKind
-    """Kind of job"""
     verdict: Verdict
     """`wait`: the job is due, but something blocks it"""
     code: str
     """The reason as a code"""
     because: str
     """The reason as a sentence"""
-    warning: str | None
-    """Something to look at, even though it works; null if there is nothing"""
-    params: dict[str, Any]
-    """Parameters of the job that was started or suggested"""
-    job_id: str | None
-    """Id of the job; null if there is none"""
     first_at: datetime
     """When it was first made"""
     last_at: datetime
     """Time of the latest such decision, and of the figures"""
     count: int
     """Number of such decisions in a row"""
+    params: dict[str, Any]
+    """Parameters of the job that was started or suggested"""
     wanted_since: datetime | None
     """Time since which a waiting job has been due"""
+    kind: JobKind
+    """Kind of job"""
+    warning: str | None
+    """Something to look at, even though it works; null if there is nothing"""
+    job_id: str | None
+    """Id of the job; null if there is none"""
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
@@ -1602,14 +1607,14 @@ class DelegationOut(Model, frozen=True, kw_only=True):
 
 
 class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
-    at: datetime
-    """When"""
-    milliseconds: int
-    """Until the status arrived, or the attempt was given up"""
     status: int | None
     """HTTP status; null without an answer, and for Kafka"""
     error: str | None
     """Why it failed; null for an answer of HTTP"""
+    at: datetime
+    """When"""
+    milliseconds: int
+    """Until the status arrived, or the attempt was given up"""
     response: str
     """The beginning of the answer's body; for Kafka, partition and offset"""
     retry_at: datetime | None
@@ -1619,16 +1624,16 @@ class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
 class DeliveryOut(Model, frozen=True, kw_only=True):
     id: str
     """Id of the delivery"""
-    webhook_id: str
-    """Id of the webhook"""
     event_id: str
     """The `webhook-id` of the message, the same in every attempt and replay"""
     event_type: str
     """Type of the event"""
-    table_id: str | None
-    """Id of the table"""
     state: DeliveryState
     """`pending`, `delivered`, or `dead`: given up unless replayed"""
+    webhook_id: str
+    """Id of the webhook"""
+    table_id: str | None
+    """Id of the table"""
     created_at: datetime
     """When it was created"""
     ended_at: datetime | None
@@ -1658,7 +1663,9 @@ class DemandByGroup(Model, frozen=True, kw_only=True):
 
 
 class DemandOut(Model, frozen=True, kw_only=True):
-    """Numbers, so that a scaler can take each by its path, and a sentence. The last ones follow from a forecast."""
+    """The demand in numbers, so that a scaler can take each by its path, and in a sentence. The members from
+    `work_seconds` on follow from a forecast.
+    """
 
     queued: int
     """Queued jobs, also those that nothing can start yet"""
@@ -1670,14 +1677,14 @@ class DemandOut(Model, frozen=True, kw_only=True):
     """How long the oldest startable job has been due"""
     running: int
     """Jobs that workers hold"""
-    wanted_slots: int
-    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
-    slots: int
-    """Slots of the ready workers"""
     workers: int
     """Ready workers that were seen within a minute"""
     waiting_workers: int
     """Workers that start Spark, or wait for a first executor"""
+    slots: int
+    """Slots of the ready workers"""
+    wanted_slots: int
+    """Slots with which no startable job would wait for one longer than the goal; at least `running`"""
     goal_seconds: float
     """How long a job may wait for a slot"""
     work_seconds: float
@@ -1695,7 +1702,7 @@ class DemandOut(Model, frozen=True, kw_only=True):
 
 
 class DiagnosisIn(Model, frozen=True, kw_only=True):
-    """Looks for the damages that users of Hudi meet, and names the job that cures each, and only reads."""
+    """Looks for damages that are known to happen to Hudi tables, and names the job that repairs each one."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -1713,7 +1720,9 @@ class DiagnosisParams(Model, frozen=True, kw_only=True):
     rows: bool | UnsetType = UNSET
     """Read the key of every row as well: rows in wrong buckets, duplicate keys"""
     index: BucketIndexIn | UnsetType | None = UNSET
-    """The writers' bucket index, for a table that contradicts it and is registered without one"""
+    """The bucket index of the writers. Needed for a table that was registered without one because its files
+    contradict that index
+    """
 
 
 class DiagnosisPolicyIn(Model, frozen=True, kw_only=True):
@@ -1743,23 +1752,23 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     unchecked: list[CheckNotMade] | UnsetType = UNSET
     """Checks that could not be made"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -1769,7 +1778,7 @@ class DiagnosisResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class DiscoverIn(Model, frozen=True, kw_only=True):
@@ -1817,7 +1826,7 @@ class EngineOfPlan(Model, frozen=True, kw_only=True):
     engine: str | UnsetType = UNSET
     """Who executed it: arrow or hudi"""
     reasons: list[ResultReason] | UnsetType = UNSET
-    """Why it was Hudi's executor"""
+    """Why Hudi executed it"""
 
 
 class EstimatedCost(Model, frozen=True, kw_only=True):
@@ -1999,8 +2008,8 @@ class FinishExpansionParams(Model, frozen=True, kw_only=True):
     undo: bool | UnsetType = UNSET
     """Restore the hashing config that was retired last"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
-    job fails, and nothing has changed
+    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
+    Then the job fails without having changed anything
     """
 
 
@@ -2008,29 +2017,29 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     """The result of a job of kind `finish_expansion`"""
 
     num_buckets: int | UnsetType | None = UNSET
-    """Number of buckets by the config; null without one"""
+    """Number of buckets in the config; null without a config"""
     retired: list[str] | UnsetType = UNSET
     """Folders of the configs that are retired, the last one at the end"""
     in_force: bool | UnsetType = UNSET
     """Whether a config is in force"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -2040,7 +2049,7 @@ class FinishExpansionResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class FlinkIn(Model, frozen=True, kw_only=True):
@@ -2131,9 +2140,9 @@ class FoundTable(Model, frozen=True, kw_only=True):
     name: str | None
     """The name in its properties; null if they were not read"""
     table_type: str | None
-    """As in its properties"""
+    """Type in its properties"""
     table_version: int | None
-    """As in its properties"""
+    """Version in its properties"""
     state: FoundState
     """Whether it is, or can be, registered"""
     is_new: bool
@@ -2148,11 +2157,13 @@ class GivenClusteringParams(Model, frozen=True, kw_only=True):
     """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
 
     plans: list[str]
-    """Pending plans: exactly these are executed, and none is scheduled"""
+    """Pending plans to execute. The job executes exactly these, and schedules none"""
     take_over: bool | UnsetType | None = UNSET
-    """Whether `plans` of a runner that sends no heartbeats, which must be dead, are executed too"""
+    """Also execute `plans` that another process has begun without sending heartbeats. Set this only if that
+    process is dead
+    """
     parallelism: int | UnsetType | None = UNSET
-    """Most tasks at once while `plans` are executed"""
+    """Maximum number of concurrent tasks while `plans` are executed"""
 
 
 class GroupCheck(Model, frozen=True, kw_only=True):
@@ -2178,18 +2189,18 @@ class GroupWrittenTo(Model, frozen=True, kw_only=True):
 class HandOverOut(Model, frozen=True, kw_only=True):
     state: HandOverState
     """`draining`: a user has to stop the writers; `stopping`: the service is stopping them"""
-    since: datetime
-    """Since when"""
     deadline: datetime
     """If the writers are not stopped by then, the job fails without any change"""
     by: str | None
     """The caller that stopped them, or `groundskeeper`"""
     savepoint: str | None
     """The savepoint with which the Flink job was stopped"""
-    restart: FlinkRestart
-    """How Flink has to be started afterwards"""
     detail: str
     """What is waited for, or what came of it"""
+    restart: FlinkRestart
+    """How Flink has to be started afterwards"""
+    since: datetime
+    """Since when"""
 
 
 class HandOverState(Word):
@@ -2220,26 +2231,18 @@ class HealthOut(Model, frozen=True, kw_only=True):
 class HealthProblemOut(Model, frozen=True, kw_only=True):
     """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
 
-    id: str
-    """The same while it stands, and when it comes back"""
     kind: ProblemKind
     """Kind of problem"""
     severity: Severity
     """`critical`: rows are wrong or unreadable, or nothing is done any more; `warning`: it becomes worse by
     itself; `notice`: it can wait
     """
-    about: AboutOut
-    """The object that has the problem"""
-    table_id: str | None
-    """Null unless it is about a table"""
     since: datetime
-    """As exact as the data allows"""
+    """When it began, as exactly as the data tells"""
     title: str
     """What is wrong"""
     detail: str
     """The evidence in a sentence"""
-    evidence: dict[str, str | float | bool | list[str] | None]
-    """Figures that depend on the kind"""
     consequence: str
     """What happens if nobody does anything"""
     remedy: str
@@ -2248,6 +2251,14 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     """A line for a shell that does it, or shows what it needs. Words in angle brackets, such as `<COLUMN>`, are to
     be replaced; a shell refuses the line before
     """
+    evidence: dict[str, str | float | bool | list[str] | None]
+    """Figures that depend on the kind"""
+    id: str
+    """The same while it stands, and when it comes back"""
+    about: AboutOut
+    """The object that has the problem"""
+    table_id: str | None
+    """Null unless it is about a table"""
     action: ActionOut | None
     """The call that does it, where there is one"""
 
@@ -2262,8 +2273,8 @@ class HealthProblemPage(Model, frozen=True, kw_only=True):
 
 
 class HeldBack(Word):
-    """Reasons for which a queued job is not due: it is between two attempts, or waits until the writers have
-    stopped, the table's lock is free, a pause ends, or a maintenance window opens.
+    """Reasons why a queued job is not due: it is between two attempts, or waits until the writers have stopped,
+    the table's lock is free, a pause ends, or a maintenance window opens.
     """
 
     NEXT_ATTEMPT = "next_attempt"
@@ -2276,26 +2287,26 @@ class HeldBack(Word):
 class HeldLockOut(Model, frozen=True, kw_only=True):
     """A table's lock, and what tells whether its holder is alive."""
 
+    state: LockState
+    """`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"""
+    path: str | None
+    """File of the lock"""
+    id: str | None
+    """Another one as soon as another holder has the lock, or the same one took it again"""
+    since: datetime | None
+    """Time at which it was taken; null if that is not known"""
+    holder: str | None
+    """Who holds it, as far as that is known: Hudi does not sign its filesystem lock, this service does"""
+    ends_at: datetime | None
+    """Time at which it ends unless its holder renews it; null: never, or not known"""
     table_id: str
     """Id of the table"""
     provider: str
     """Class of Hudi's lock provider"""
-    state: LockState
-    """`unknown`: the service has no client for this provider. A dry run of a job asks by a worker"""
     detail: str | None
     """Why the state is unknown"""
-    id: str | None
-    """Another one as soon as another holder has the lock, or the same one took it again"""
-    path: str | None
-    """File of the lock"""
-    since: datetime | None
-    """Time at which it was taken; null if that is not known"""
     age_seconds: float | None
     """Seconds since then"""
-    holder: str | None
-    """As far as the provider tells: Hudi does not sign its filesystem lock, this service does"""
-    ends_at: datetime | None
-    """Time at which it ends unless its holder renews it; null: never, or not known"""
     ending: str
     """How a lock of this provider ends if its holder never releases it"""
     break_after_seconds: float
@@ -2357,13 +2368,13 @@ class IncidentDetails(Model, frozen=True, kw_only=True):
     detail: str | UnsetType = UNSET
     """Where"""
     effect: str | UnsetType = UNSET
-    """What it does to readers, writers or services"""
+    """The effect on readers, writers or services"""
     hint: str | UnsetType = UNSET
     """What to do"""
     check: str | UnsetType = UNSET
     """The check that found it"""
     cure: Cure | UnsetType | None = UNSET
-    """The job that cures it; null where none can"""
+    """The job that repairs it; null if no job can"""
 
 
 class IncidentKind(Word):
@@ -2391,24 +2402,24 @@ class IncidentOut(Model, frozen=True, kw_only=True):
     """`stale-write`, `late-files` of a fenced write, or `damage` found by a diagnosis"""
     instant: str
     """The commit that caused it, or the write that was fenced; of a damage: when it was found, in UTC"""
-    operation: str | None
-    """Hudi's WriteOperationType of that commit"""
     state: IncidentState
     """`suspected`: only the rows can prove it; a repair checks them"""
+    operation: str | None
+    """Hudi's WriteOperationType of that commit"""
+    details: IncidentDetails
+    """Figures that depend on the kind"""
+    because: str | None
+    """Why it was closed, and by whom if by hand"""
     title: str
     """What it means for readers"""
     detail: str
     """This case"""
     hint: str
     """The remedy"""
-    details: IncidentDetails
-    """Figures that depend on the kind"""
     opened_at: datetime
     """When it was found"""
     closed_at: datetime | None
     """When it was closed; null while it is open"""
-    because: str | None
-    """Why it was closed, and by whom if by hand"""
 
 
 class IncidentPage(Model, frozen=True, kw_only=True):
@@ -2441,20 +2452,22 @@ class IndexOut(Model, frozen=True, kw_only=True):
 class JobDetail(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
-    table_id: str
-    """Id of the table"""
-    kind: JobKind
-    """Kind of job"""
+    not_before: datetime
+    """No worker gets it earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
-    dry_run: bool
-    """Whether the job only plans, and changes nothing"""
     state: JobState
     """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
     attempt: int
     """Number of leases so far"""
     max_attempts: int
     """Attempts after which the job fails"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
     cancel_requested: bool
     """Whether somebody has asked to cancel it"""
     priority: int
@@ -2465,36 +2478,34 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
     """The caller that submitted it, or `policy`"""
-    reason: str | None
-    """The reason, if a policy submitted it"""
     retry_of: str | None
     """The job that it repeats; that may have been deleted"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
     worker_id: str | None
     """Id by which the worker calls itself; null if no worker has it"""
     progress: ProgressOut | None
     """What it does now; null before it runs"""
-    instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
-    result: dict[str, Any] | None
-    """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
-    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
-    another job only that it was refused, or had nothing to do
+    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
+    job has a verdict only if it was refused, or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
     """When it was created"""
-    not_before: datetime
-    """No worker gets it earlier"""
-    leased_at: datetime | None
-    """When a worker last took it; null before"""
     started_at: datetime | None
     """When it started; null before"""
     finished_at: datetime | None
     """When it ended, in whatever way; null until then"""
-    lease_deadline: datetime | None
-    """When the lease expires without a heartbeat"""
     hand_over: HandOverOut | None
     """Set if the job waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
@@ -2504,7 +2515,7 @@ class JobDetail(Model, frozen=True, kw_only=True):
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
-    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
     """All attempts, first to last"""
     spent: SpentOut
@@ -2546,20 +2557,22 @@ class JobLog(Model, frozen=True, kw_only=True):
 class JobOut(Model, frozen=True, kw_only=True):
     id: str
     """Id of the job"""
-    table_id: str
-    """Id of the table"""
-    kind: JobKind
-    """Kind of job"""
+    not_before: datetime
+    """No worker gets it earlier"""
     params: dict[str, Any]
     """Parameters of the kind, with all defaults"""
-    dry_run: bool
-    """Whether the job only plans, and changes nothing"""
     state: JobState
     """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
     attempt: int
     """Number of leases so far"""
     max_attempts: int
     """Attempts after which the job fails"""
+    lease_deadline: datetime | None
+    """When the lease expires without a heartbeat"""
+    instants: list[str]
+    """Instants that its attempts created on the table's timeline"""
+    result: dict[str, Any] | None
+    """Measured values; for a dry run, the plan"""
     cancel_requested: bool
     """Whether somebody has asked to cancel it"""
     priority: int
@@ -2570,36 +2583,34 @@ class JobOut(Model, frozen=True, kw_only=True):
     """Time limit of one attempt; null: the service's setting"""
     requested_by: str | None
     """The caller that submitted it, or `policy`"""
-    reason: str | None
-    """The reason, if a policy submitted it"""
     retry_of: str | None
     """The job that it repeats; that may have been deleted"""
+    reason: str | None
+    """The reason, if a policy submitted it"""
+    leased_at: datetime | None
+    """When a worker last took it; null before"""
+    table_id: str
+    """Id of the table"""
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether the job only plans, and changes nothing"""
     worker_id: str | None
     """Id by which the worker calls itself; null if no worker has it"""
     progress: ProgressOut | None
     """What it does now; null before it runs"""
-    instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
-    result: dict[str, Any] | None
-    """Measured values; for a dry run, the plan"""
     verdict: JobVerdict | None
-    """Of a dry run that has ended: whether its plan is `ready`, would be `refused`, or has `nothing_to_do`. Of
-    another job only that it was refused, or had nothing to do
+    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
+    job has a verdict only if it was refused, or had nothing to do
     """
     error: JobProblem | None
     """Error of the last attempt"""
     created_at: datetime
     """When it was created"""
-    not_before: datetime
-    """No worker gets it earlier"""
-    leased_at: datetime | None
-    """When a worker last took it; null before"""
     started_at: datetime | None
     """When it started; null before"""
     finished_at: datetime | None
     """When it ended, in whatever way; null until then"""
-    lease_deadline: datetime | None
-    """When the lease expires without a heartbeat"""
     hand_over: HandOverOut | None
     """Set if the job waits, or has waited, until the writers are stopped"""
     waits_for: str | UnsetType | None = UNSET
@@ -2609,7 +2620,7 @@ class JobOut(Model, frozen=True, kw_only=True):
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
     breaker: BreakerOut | UnsetType | None = UNSET
-    """Of a queued job: set while the attempts of jobs of this kind fail on the table"""
+    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
 
 
 class JobPage(Model, frozen=True, kw_only=True):
@@ -2670,7 +2681,7 @@ class KeyProof(Model, frozen=True, kw_only=True):
     deleted: int | UnsetType = UNSET
     """Keys that the logs delete"""
     corrupt_log_blocks: int | UnsetType = UNSET
-    """Blocks of logs that were skipped as Hudi does"""
+    """Corrupt log blocks that were skipped, as Hudi's readers do"""
     seconds: float | UnsetType = UNSET
     """Time of the comparison"""
     left_out: list[str] | UnsetType = UNSET
@@ -2717,7 +2728,7 @@ class LockJobOut(Model, frozen=True, kw_only=True):
     waits: bool
     """Whether it waits for the lock, at its worker or in the queue"""
     step: str | None
-    """Of its worker"""
+    """What its worker does now"""
 
 
 class LockOut(Model, frozen=True, kw_only=True):
@@ -2749,19 +2760,19 @@ class LogLevel(Word):
 
 class LogLineOut(Model, frozen=True, kw_only=True):
     at: datetime
-    """By the clock of the worker"""
+    """When it was written, by the clock of the worker"""
     level: LogLevel
     """How serious it is"""
     logger: str
     """The module of the worker, or the Java class"""
     message: str
-    """With the stack trace, if there is one; without secrets"""
+    """The text, with the stack trace if there is one; without secrets"""
     attempt: int
     """The attempt that wrote it"""
 
 
 class MetadataTableIn(Model, frozen=True, kw_only=True):
-    """Compares the metadata table with the storage, or builds it anew; for that the writers must be stopped."""
+    """Compares the metadata table with the storage, or rebuilds it. For a rebuild the writers must be stopped."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -2777,7 +2788,7 @@ class MetadataTableIn(Model, frozen=True, kw_only=True):
 
 class MetadataTableParams(Model, frozen=True, kw_only=True):
     action: Literal["validate", "rebuild"] | UnsetType = UNSET
-    """`validate` compares it with the storage, `rebuild` builds it anew"""
+    """`validate` compares it with the storage, `rebuild` deletes it and builds it again"""
 
 
 class MetadataTableResult(Model, frozen=True, kw_only=True):
@@ -2788,23 +2799,23 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     findings: list[DamageFound] | UnsetType = UNSET
     """Differences from the storage"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -2814,7 +2825,7 @@ class MetadataTableResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class Mode(Word):
@@ -2845,9 +2856,9 @@ class OnActiveWriters(Word):
 
 
 class Order(Word):
-    """`PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`: the last commit
-    first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal rank go
-    by name.
+    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`:
+    the last commit first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables
+    of equal rank go by name.
     """
 
     PROBLEMS = "problems"
@@ -2874,7 +2885,7 @@ class Overview(Model, frozen=True, kw_only=True):
     problems: ProblemsNow
     """Everything that is wrong"""
     pause: PauseOut
-    """Of automatic jobs on all tables"""
+    """The pause of automatic jobs on all tables"""
     jobs: ActiveJobs
     """Jobs that have not ended"""
     incidents: IncidentCounts
@@ -2970,12 +2981,12 @@ class PartitionTtlParams(Model, frozen=True, kw_only=True):
     partitions: list[str | PartitionPrefix] | UnsetType | None = UNSET
     """Paths of partitions, relative to the base path"""
     limit_partitions: int | UnsetType = UNSET
-    """Partitions to drop at most, the oldest first. The result says what is `left`"""
+    """Maximum number of partitions to drop, the oldest first. The result says what is `left`"""
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment at which nobody writes to these partitions"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
-    job fails, and nothing has changed
+    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
+    Then the job fails without having changed anything
     """
 
 
@@ -3014,31 +3025,31 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     days_retain: float | UnsetType = UNSET
     """Age at which a partition expires, in days"""
     partitions: list[ExpiredPartition] | UnsetType = UNSET
-    """Partitions that were, or would be, dropped"""
+    """Partitions that were dropped, or would be"""
     withheld: list[WithheldPartition] | UnsetType = UNSET
-    """Partitions that have expired and stay, with the reason"""
+    """Partitions that have expired but are kept, with the reason"""
     left: WorkLeft | UnsetType = UNSET
-    """What is left to the next job"""
+    """Work that is left to the next job"""
     kept_unchanged: bool | UnsetType = UNSET
     """Whether the file slices of all other partitions stayed as they were"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -3048,11 +3059,11 @@ class PartitionTtlResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class PastJobOut(Model, frozen=True, kw_only=True):
-    """One of a table's last jobs. `GET /v1/jobs/{id}` has the whole of it."""
+    """One of a table's last jobs. `GET /v1/jobs/{id}` has all of it."""
 
     id: str
     """Id"""
@@ -3063,7 +3074,7 @@ class PastJobOut(Model, frozen=True, kw_only=True):
     dry_run: bool
     """Whether it changes nothing"""
     verdict: JobVerdict | None
-    """As of `GET /v1/jobs/{id}`"""
+    """The same as in `GET /v1/jobs/{id}`"""
     created_at: datetime
     """When it was submitted"""
     started_at: datetime | None
@@ -3108,11 +3119,11 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
     """When partitions expire"""
     audit: AuditPolicyIn | UnsetType = UNSET
-    """When the table is proved"""
+    """When the table is audited"""
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
-    """When a Hive metastore is brought up to the table"""
+    """When a Hive metastore is updated"""
     precedence: int | UnsetType = UNSET
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
 
@@ -3125,10 +3136,10 @@ class PatternPolicyList(Model, frozen=True, kw_only=True):
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
     """Glob for names of tables"""
-    precedence: int
-    """Of two patterns that match, the higher one wins"""
     settings: PolicyIn
-    """As they were sent"""
+    """The members that were sent"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -3152,20 +3163,20 @@ class PauseOut(Model, frozen=True, kw_only=True):
 
 
 class PendingOut(Model, frozen=True, kw_only=True):
-    requested_time: str
-    """The instant: its requested time, in the timeline's zone"""
     action: str
     """Action of the instant"""
     state: str
     """`REQUESTED` or `INFLIGHT`"""
+    heartbeat_at: datetime | None
+    """Last heartbeat of its writer, if it sends any"""
     is_plan: bool
     """A compaction or clustering that is scheduled and can be executed"""
+    requested_time: str
+    """The instant: its requested time, in the timeline's zone"""
     requested_at: datetime | None
     """When it was requested"""
     age_seconds: float | None
     """Time since it was requested"""
-    heartbeat_at: datetime | None
-    """Last heartbeat of its writer, if it sends any"""
     heartbeat_age_seconds: float | None
     """Time since the last heartbeat of its writer; null without any"""
 
@@ -3175,24 +3186,28 @@ class PlanOut(Model, frozen=True, kw_only=True):
     """Id of the plan"""
     base_path: str
     """The table's base path, an absolute path or a URI"""
-    table_id: str | None
-    """Id of the table"""
-    table_name: str
-    """Name of the table"""
     service: DelegatedService
     """The delegated service"""
     instant: str
     """Requested time of the instant"""
     is_metadata: bool
     """A plan of the table's metadata table"""
+    requested_by: str
+    """The caller that delegated it"""
+    last_requested_at: datetime
+    """When it was last named by a request"""
     state: PlanState
     """State of the plan"""
     because: str | None
     """The reason for the state"""
-    hint: str | None
-    """The remedy, for a table that is not registered"""
     job_id: str | None
     """The last job that was submitted for it"""
+    table_id: str | None
+    """Id of the table"""
+    table_name: str
+    """Name of the table"""
+    hint: str | None
+    """The remedy, for a table that is not registered"""
     queue: str | None
     """The worker group that its writer asks for"""
     resource: str | None
@@ -3203,12 +3218,8 @@ class PlanOut(Model, frozen=True, kw_only=True):
     """Engine that the writer names"""
     username: str | None
     """User that the writer names"""
-    requested_by: str
-    """The caller that delegated it"""
     requested_at: datetime
     """When it was requested"""
-    last_requested_at: datetime
-    """When it was last named by a request"""
     ended_at: datetime | None
     """When it ended; null until then"""
 
@@ -3235,7 +3246,7 @@ class PlanState(Word):
 
 
 class PolicyIn(Model, frozen=True, kw_only=True):
-    """Members that differ from the previous level: the defaults, then patterns of names, then the table."""
+    """Members that differ from the previous level: defaults, then patterns of names, then the table."""
 
     paused: bool | UnsetType = UNSET
     """No job starts automatically; running jobs go on"""
@@ -3268,11 +3279,11 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     partition_ttl: PartitionTtlPolicyIn | UnsetType = UNSET
     """When partitions expire"""
     audit: AuditPolicyIn | UnsetType = UNSET
-    """When the table is proved"""
+    """When the table is audited"""
     diagnosis: DiagnosisPolicyIn | UnsetType = UNSET
     """When the table is searched for damages"""
     sync: SyncPolicyIn | UnsetType = UNSET
-    """When a Hive metastore is brought up to the table"""
+    """When a Hive metastore is updated"""
 
 
 class PollOut(Model, frozen=True, kw_only=True):
@@ -3305,17 +3316,15 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     instance: str | UnsetType | None = UNSET
     """Address of the call"""
     request_id: str | UnsetType | None = UNSET
-    """As in the header `X-Request-Id`; the service's log has it"""
+    """Id of the request: that of the header `X-Request-Id` and of the service's log"""
     errors: list[FieldError] | UnsetType | None = UNSET
     """Each value that is wrong"""
     checks: Checks | UnsetType | None = UNSET
-    """Of `/readyz`"""
+    """What `/readyz` has checked"""
 
 
 class ProblemKind(Word):
-    """The kinds of problems. Text and threshold of each stand beside the function of `service.health` that finds
-    it.
-    """
+    """The kinds of problems. The function of `service.health` that finds a kind is next to its text and threshold."""
 
     TABLE_UNREADABLE = "table-unreadable"
     TABLE_NOT_POLLED = "table-not-polled"
@@ -3380,7 +3389,7 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     computation, for the next call
     """
     counts: SeverityCounts
-    """Of all problems, whatever the filter of the tables"""
+    """Counts of all problems, whatever the filter of the tables"""
     items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
 
@@ -3460,22 +3469,22 @@ class RepairIn(Model, frozen=True, kw_only=True):
 
 class RepairParams(Model, frozen=True, kw_only=True):
     instants: list[str] | UnsetType | None = UNSET
-    """Completed instants to repair, also without proof, in addition to those that are proved to be stale. Default:
-    all that seem to be, unless an overwrite or a deletion replaced their file groups
+    """Completed instants to repair even if nothing proves that they are stale, in addition to the proved ones.
+    Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced
     """
     accepted: list[str] | UnsetType | None = UNSET
-    """Instants that count as repaired: their deletes were lost and have been run again, or nothing proves that
-    their rows are astray, and these shall stay where they are
+    """Instants to mark as repaired without changing anything: because their lost deletes have been run again, or
+    because nothing proves that they are stale and their rows shall stay where they are
     """
     leftovers: bool | UnsetType | None = UNSET
-    """Instead remove what a diagnosis names as left behind: markers of writes that have ended, files of writes
-    that were rolled back, and hashing configs without a commit, if no row was written by them
+    """Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of rolled-back
+    writes, and hashing configs without a commit unless rows were written by them
     """
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment without writes"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
-    job fails, and nothing has changed
+    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
+    Then the job fails without having changed anything
     """
 
 
@@ -3494,21 +3503,23 @@ class RepairResult(Model, frozen=True, kw_only=True):
     cleared: list[str] | UnsetType = UNSET
     """Suspected writes that had done no harm"""
     left: list[str] | UnsetType = UNSET
-    """Stale writes that nothing proves and nobody named, so they were left alone"""
+    """Suspected stale writes that were left unchanged, because nothing proves them and `instants` does not name
+    them
+    """
     waived: list[str] | UnsetType = UNSET
-    """Such writes that are settled now, since `accepted` names them"""
+    """Suspected stale writes that count as repaired now, because `accepted` names them"""
     rows: int | UnsetType = UNSET
     """Rows that were brought back"""
     deletes: int | UnsetType = UNSET
     """Deletes that were done again"""
     superseded: int | UnsetType = UNSET
-    """Rows that were newer in the table"""
+    """Rows that were not brought back, because the table has newer ones"""
     moved: int | UnsetType = UNSET
     """Rows that were moved to their buckets"""
     stale: list[str] | UnsetType = UNSET
-    """Stale writes that would be repaired; only of a dry run"""
+    """Stale writes that would be repaired; only in a dry run"""
     suspects: list[str] | UnsetType = UNSET
-    """Writes that would be checked; only of a dry run"""
+    """Writes that would be checked; only in a dry run"""
     file_groups: int | UnsetType = UNSET
     """File groups of these writes"""
     late_files: int | UnsetType = UNSET
@@ -3518,23 +3529,23 @@ class RepairResult(Model, frozen=True, kw_only=True):
     hashing_configs: list[str] | UnsetType = UNSET
     """Dangling hashing configs; with `leftovers`"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -3544,7 +3555,7 @@ class RepairResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class ReplayIn(Model, frozen=True, kw_only=True):
@@ -3564,7 +3575,7 @@ class ReplayOut(Model, frozen=True, kw_only=True):
 
 
 class RestoreIn(Model, frozen=True, kw_only=True):
-    """Takes the table back to a savepoint. All later commits are gone for good; the writers must be stopped."""
+    """Takes the table back to a savepoint. All later commits are lost for good. The writers must be stopped."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -3582,10 +3593,10 @@ class RestoreParams(Model, frozen=True, kw_only=True):
     savepoint: str
     """The instant of the savepoint"""
     table_name: str
-    """The table's name, typed in: rows are removed for good"""
+    """The table's name, as a confirmation, because rows are removed for good"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
-    job fails, and nothing has changed
+    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
+    Then the job fails without having changed anything
     """
 
 
@@ -3599,23 +3610,23 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     writers_commits: int | UnsetType = UNSET
     """Those among them that brought rows"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -3625,11 +3636,11 @@ class RestoreResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class ResultReason(Model, frozen=True, kw_only=True):
-    """A reason against something, as a problem"""
+    """A reason for a refusal or an omission, as a problem"""
 
     type: str | UnsetType = UNSET
     """Type of the problem"""
@@ -3640,7 +3651,7 @@ class ResultReason(Model, frozen=True, kw_only=True):
     hint: str | UnsetType = UNSET
     """What to do"""
     retriable: bool | UnsetType = UNSET
-    """Whether it may pass by itself"""
+    """Whether it may end by itself"""
 
 
 class Role(Word):
@@ -3675,8 +3686,8 @@ class RollbackParams(Model, frozen=True, kw_only=True):
     table_name: str | UnsetType | None = UNSET
     """Needed for a completed instant: the table's name"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until it has been stopped (`writers-stopped`). After that the
-    job fails, and nothing has changed
+    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
+    Then the job fails without having changed anything
     """
 
 
@@ -3703,23 +3714,23 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     file_groups: int | UnsetType | None = UNSET
     """File groups that it wrote"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -3729,11 +3740,11 @@ class RollbackResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class RowsOfReaders(Model, frozen=True, kw_only=True):
-    """The rows of a partition by both kinds of readers"""
+    """The rows of a partition as both kinds of readers find them"""
 
     partition: str | UnsetType = UNSET
     """Partition path"""
@@ -3746,7 +3757,7 @@ class RowsOfReaders(Model, frozen=True, kw_only=True):
 
 
 class SampleOut(Model, frozen=True, kw_only=True):
-    """The state at one time. Between two samples nothing has changed, or they were thinned."""
+    """The state at one time. Between two samples nothing has changed, or samples in between were deleted."""
 
     at: datetime
     """When"""
@@ -3754,8 +3765,6 @@ class SampleOut(Model, frozen=True, kw_only=True):
     """Size of the current log files, which wait for a compaction"""
     base_bytes: int
     """Size of the current base files"""
-    log_ratio: float | None
-    """Log bytes divided by base bytes; null without base files"""
     delta_commits: int
     """Commits of writers since the last compaction; 0 of a copy-on-write table"""
     file_groups: int
@@ -3770,10 +3779,14 @@ class SampleOut(Model, frozen=True, kw_only=True):
     """Completed commits on the active timeline"""
     compacted_at: datetime | None
     """Completion of the last compaction"""
+    log_ratio: float | None
+    """Log bytes divided by base bytes; null without base files"""
 
 
 class SavepointIn(Model, frozen=True, kw_only=True):
-    """Creates, lists or deletes savepoints: commits whose files are kept, and to which the table can be restored."""
+    """Creates, lists or deletes savepoints. The files of such a commit are kept, so that the table can be restored
+    to it.
+    """
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -3808,7 +3821,7 @@ class SavepointParams(Model, frozen=True, kw_only=True):
     comment: str | UnsetType = UNSET
     """Why, for others"""
     wait_seconds: int | UnsetType = UNSET
-    """How long to wait for writes that began before it"""
+    """How long to wait for writes that began before this commit"""
 
 
 class SavepointResult(Model, frozen=True, kw_only=True):
@@ -3821,23 +3834,23 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     savepoints: list[SavepointOfTable] | UnsetType = UNSET
     """All savepoints of the table"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -3847,7 +3860,7 @@ class SavepointResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class SessionOut(Model, frozen=True, kw_only=True):
@@ -3889,14 +3902,14 @@ class SeverityCounts(Model, frozen=True, kw_only=True):
 class SightingOut(Model, frozen=True, kw_only=True):
     """The detection of an engine."""
 
-    first_seen: datetime
-    """When it was first seen"""
-    last_seen: datetime
-    """When it was last seen"""
     instant: str | None
     """The latest instant with evidence; null if the evidence is in the table itself"""
     evidence: str
     """What shows that the engine writes the table"""
+    first_seen: datetime
+    """When it was first seen"""
+    last_seen: datetime
+    """When it was last seen"""
 
 
 class SinceOut(Model, frozen=True, kw_only=True):
@@ -3932,9 +3945,9 @@ class SlicesMerged(Model, frozen=True, kw_only=True):
     """Who merged file slices with logs"""
 
     arrow: int | UnsetType = UNSET
-    """File slices with logs that Arrow merged, those that were done again included"""
+    """File slices with logs that Arrow merged, including repetitions"""
     hudi: int | UnsetType = UNSET
-    """Those that Hudi's readers merged"""
+    """File slices with logs that Hudi's readers merged"""
     reasons: list[ResultReason] | UnsetType = UNSET
     """Why Hudi's readers merged some"""
 
@@ -3942,10 +3955,6 @@ class SlicesMerged(Model, frozen=True, kw_only=True):
 class SnapshotOut(Model, frozen=True, kw_only=True):
     """The state of a table. `partitions` are the largest ones."""
 
-    table_id: str
-    """Id of the table"""
-    taken_at: datetime
-    """When the service read this state of the table"""
     table_type: TableType
     """Type of the table"""
     last_commit: str | None
@@ -3954,6 +3963,14 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """When it completed"""
     first_commit_at: datetime | None
     """When the first known one completed"""
+    small_file_bytes: int
+    """Base files below this size count as small"""
+    timeline_commits: int
+    """Completed commits on the active timeline, which archival shortens"""
+    table_id: str
+    """Id of the table"""
+    taken_at: datetime
+    """When the service read this state of the table"""
     since_compaction: SinceOut
     """Commits of writers since the last compaction"""
     since_cleaning: SinceOut
@@ -3964,10 +3981,6 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """Instants that have not completed"""
     num_buckets: int
     """Number of buckets; 0 without a bucket index"""
-    small_file_bytes: int
-    """Base files below this size count as small"""
-    timeline_commits: int
-    """Completed commits on the active timeline, which archival shortens"""
     log_ratio: float | None
     """Log bytes divided by base file bytes"""
     total: FilesOut
@@ -4003,8 +4016,8 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     file_groups: int | UnsetType = UNSET
     """Replaced file groups that it wrote to"""
     doubt: str | UnsetType | None = UNSET
-    """Why nothing proves that it is one: `overwritten` by the owner's overwrite or deletion, `order` of completion
-    not known, `clocks` that disagree
+    """Why this is not certain: `overwritten`: the owner's overwrite or deletion replaced the file groups; `order`:
+    the order of completion is unknown; `clocks`: the writers' clocks disagree
     """
 
 
@@ -4035,7 +4048,7 @@ class SuspectedPartition(Model, frozen=True, kw_only=True):
 
 
 class SyncIn(Model, frozen=True, kw_only=True):
-    """Brings a Hive metastore up to the table: columns, partitions, and the commit that was synced last."""
+    """Updates the tables of a Hive metastore: columns, partitions, and the last synced commit."""
 
     dry_run: bool | UnsetType = UNSET
     """Return the plan, and change nothing"""
@@ -4057,13 +4070,13 @@ class SyncParams(Model, frozen=True, kw_only=True):
     table: str | UnsetType | None = UNSET
     """Name in the metastore. Default: the table's own"""
     strategy: SyncStrategy | UnsetType = UNSET
-    """How a merge-on-read table is shown. `ALL`: the table under its name and with `_rt` (merged), and with `_ro`
-    (without its logs); `RT`: only merged, `RO`: only without logs, under its name
+    """The metastore tables of a merge-on-read table `trips`. `ALL`: `trips` and `trips_rt` with logs merged, and
+    `trips_ro` without logs. `RT`: only `trips`, with logs merged. `RO`: only `trips`, without logs
     """
     partition_fields: list[str] | UnsetType | None = UNSET
-    """Default: those of the table's own config"""
+    """Partition columns. Default: those of hoodie.properties"""
     partition_extractor: PartitionExtractor | UnsetType | None = UNSET
-    """How the values are taken from a partition path. Default: as the table's paths are"""
+    """How partition values are read from a partition path. Default: chosen by the table's paths"""
     create_database: bool | UnsetType = UNSET
     """Create the database if there is none"""
 
@@ -4097,25 +4110,25 @@ class SyncResult(Model, frozen=True, kw_only=True):
     tables: list[SyncedTable] | UnsetType = UNSET
     """The tables in the metastore"""
     last_instant: str | UnsetType | None = UNSET
-    """The last instant that it knows"""
+    """The last completed instant of the table that the sync covers"""
     refusals: list[ResultReason] | UnsetType = UNSET
-    """Every reason for which the job would be refused; only of a dry run"""
+    """All reasons for which the job would be refused; only in a dry run"""
     warnings: list[str] | UnsetType = UNSET
-    """What to see to; only of a dry run"""
+    """Facts that the owner should check; only in a dry run"""
     lock: LockFound | UnsetType = UNSET
-    """The table's lock; only of a dry run"""
+    """The table's lock; only in a dry run"""
     beside: FoundBeside | UnsetType = UNSET
-    """Work of others on the table; only of a dry run"""
+    """Work of others on the table; only in a dry run"""
     would_roll_back: list[str] | UnsetType = UNSET
-    """Instants of dead writers that the job would roll back; only of a dry run"""
+    """Instants of dead writers that the job would roll back; only in a dry run"""
     notes: list[str] | UnsetType = UNSET
-    """What of it matters to the job, in sentences; only of a dry run"""
+    """What this means for the job, in sentences; only in a dry run"""
     estimated_cost: EstimatedCost | UnsetType = UNSET
-    """What the work would cost; only of a dry run"""
+    """The estimated cost of the work; only in a dry run"""
     audit: Examination | UnsetType = UNSET
-    """What the checks of an audit found after it had replaced file groups"""
+    """Result of the audit's checks that were made after the job had replaced file groups"""
     nothing_to_do: bool | UnsetType = UNSET
-    """Whether there is, or was, nothing to do"""
+    """Whether there was nothing to do"""
     found_completed: str | UnsetType = UNSET
     """The instant of an earlier attempt, which had completed: nothing was left to do"""
     seconds: float | UnsetType = UNSET
@@ -4125,7 +4138,7 @@ class SyncResult(Model, frozen=True, kw_only=True):
     clock: dict[str, Any] | UnsetType = UNSET
     """What the timeline tells of the clock of the table's writers"""
     not_writable: ResultReason | UnsetType | None = UNSET
-    """Why the worker may not write to the table; null if it may, absent if this was not tried"""
+    """Why the worker cannot write to the table; null if it can, absent if it has not tried"""
 
 
 class SyncStrategy(Word):
@@ -4137,7 +4150,7 @@ class SyncStrategy(Word):
 
 
 class SyncedInstants(Model, frozen=True, kw_only=True):
-    """The last instants that a table of the metastore has"""
+    """The last synced instants of a metastore table, before and after the job"""
 
     before: str | UnsetType | None = UNSET
     """Before the job"""
@@ -4163,13 +4176,13 @@ class SyncedTable(Model, frozen=True, kw_only=True):
     partitions_dropped: int | UnsetType = UNSET
     """Number of partitions that were dropped"""
     added_partitions: list[str] | UnsetType = UNSET
-    """The first hundred that were added"""
+    """Names of the first hundred added partitions"""
     moved_partitions: list[str] | UnsetType = UNSET
-    """The first hundred whose folder changed"""
+    """Names of the first hundred partitions whose folder changed"""
     dropped_partitions: list[str] | UnsetType = UNSET
-    """The first hundred that were dropped"""
+    """Names of the first hundred dropped partitions"""
     synced: SyncedInstants | UnsetType = UNSET
-    """The last instant that it has"""
+    """The last instant that was synced to it"""
 
 
 class TableChange(Model, frozen=True, kw_only=True):
@@ -4264,9 +4277,8 @@ class TablePage(Model, frozen=True, kw_only=True):
 class TableProfile(Model, frozen=True, kw_only=True):
     """The result of the last examination: `hoodie.properties`, the timeline and a few base files.
 
-    `timeline_path` is relative to the base path. `ordering_fields` are called precombine field up to table
-    version 6. `columns` is empty until the table has data. `pending_instants` counts requested and inflight
-    ones. `warnings` are sentences for the owner.
+    `ordering_fields` are called precombine field up to table version 6. `pending_instants` counts requested and
+    inflight ones.
     """
 
     table_type: TableType | UnsetType = UNSET
@@ -4276,7 +4288,7 @@ class TableProfile(Model, frozen=True, kw_only=True):
     timeline_layout: int | UnsetType = UNSET
     """1, or 2 from table version 8 on"""
     timeline_path: str | UnsetType = UNSET
-    """Folder of the timeline, relative to the base path"""
+    """Folder of the timeline below the base path"""
     bucket_layout: BucketLayout | UnsetType = UNSET
     """The bucket index that the file groups indicate"""
     partition_fields: list[str] | UnsetType = UNSET
@@ -4284,11 +4296,11 @@ class TableProfile(Model, frozen=True, kw_only=True):
     record_key_fields: list[str] | UnsetType = UNSET
     """Fields of the record key"""
     ordering_fields: list[str] | UnsetType = UNSET
-    """Fields that order rows of the same key"""
+    """Fields that order rows of a key"""
     key_generator: str | UnsetType | None = UNSET
     """Class or type of the key generator; null if not stored"""
     metadata_partitions: list[str] | UnsetType = UNSET
-    """Partitions of the metadata table"""
+    """Parts of the metadata table"""
     base_file_format: str | UnsetType = UNSET
     """Format of the base files"""
     populates_meta_fields: bool | UnsetType = UNSET
@@ -4352,14 +4364,14 @@ class TableRows(Model, frozen=True, kw_only=True):
     matching: int
     """Those that the filter selects"""
     before: int
-    """Those of them that earlier pages have"""
+    """How many of them earlier pages have"""
     next_cursor: str | None
     """For the next page, with the same filter and order; null at the end"""
 
 
 class TableState(Word):
-    """The state of a table, the first of these that holds. `UNREADABLE`: polls fail. `UNPOLLED`: there was no poll
-    yet. `BUSY`: workers hold jobs of the table.
+    """The state of a table: the first of the following that is true. `UNREADABLE`: polls fail. `UNPOLLED`: there
+    was no poll yet. `BUSY`: workers hold jobs of the table.
     """
 
     UNREADABLE = "unreadable"
@@ -4414,16 +4426,16 @@ class Verdict(Word):
 class WatchOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table."""
 
-    looked_at: datetime | None
-    """Time of the last poll that found the timeline changed"""
     next_poll_at: datetime
     """When it is polled next"""
+    looked_at: datetime | None
+    """Time of the last poll that found the timeline changed"""
+    gap_at: datetime | None
+    """Time at which instants were last found to be archived before a poll saw them"""
     failures: int
     """Failed polls since the last successful one"""
     error: str | None
     """Why the last poll failed; null if it did not"""
-    gap_at: datetime | None
-    """Time at which instants were last found to be archived before a poll saw them"""
 
 
 class Way(Word):
@@ -4454,6 +4466,16 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     """Id of the webhook"""
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
     types: list[str]
     """Types of events that are sent; `*` matches anything"""
     tables: list[str]
@@ -4464,20 +4486,10 @@ class WebhookCreated(Model, frozen=True, kw_only=True):
     """Free text of whoever created it"""
     enabled: bool
     """Whether anything is sent"""
-    disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
-    disabled_at: datetime | None
-    """Since when nothing is sent"""
-    failing_since: datetime | None
-    """The first failure after the last success"""
-    last_success_at: datetime | None
-    """When a message was last delivered"""
     pending: int
     """Deliveries that wait for an attempt or a retry"""
     dead: int
     """Deliveries that were given up and not replayed"""
-    old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -4491,6 +4503,16 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     """Id of the webhook"""
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
     types: list[str]
     """Types of events that are sent; `*` matches anything"""
     tables: list[str]
@@ -4501,20 +4523,10 @@ class WebhookDetail(Model, frozen=True, kw_only=True):
     """Free text of whoever created it"""
     enabled: bool
     """Whether anything is sent"""
-    disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
-    disabled_at: datetime | None
-    """Since when nothing is sent"""
-    failing_since: datetime | None
-    """The first failure after the last success"""
-    last_success_at: datetime | None
-    """When a message was last delivered"""
     pending: int
     """Deliveries that wait for an attempt or a retry"""
     dead: int
     """Deliveries that were given up and not replayed"""
-    old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -4543,6 +4555,16 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     """Id of the webhook"""
     url: str
     """Complete for admins only, because many services accept any caller that knows it"""
+    old_secret_until: datetime | None
+    """Until then messages are also signed with the previous secret"""
+    disabled_because: str | None
+    """Why nothing is sent; null if it is enabled"""
+    disabled_at: datetime | None
+    """Since when nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
     types: list[str]
     """Types of events that are sent; `*` matches anything"""
     tables: list[str]
@@ -4553,20 +4575,10 @@ class WebhookOut(Model, frozen=True, kw_only=True):
     """Free text of whoever created it"""
     enabled: bool
     """Whether anything is sent"""
-    disabled_because: str | None
-    """Why nothing is sent; null if it is enabled"""
-    disabled_at: datetime | None
-    """Since when nothing is sent"""
-    failing_since: datetime | None
-    """The first failure after the last success"""
-    last_success_at: datetime | None
-    """When a message was last delivered"""
     pending: int
     """Deliveries that wait for an attempt or a retry"""
     dead: int
     """Deliveries that were given up and not replayed"""
-    old_secret_until: datetime | None
-    """Until then messages are also signed with the previous secret"""
     created_at: datetime
     """When it was created"""
     updated_at: datetime
@@ -4607,7 +4619,7 @@ class WindowIn(Model, frozen=True, kw_only=True):
 
 
 class WithheldPartition(Model, frozen=True, kw_only=True):
-    """A partition that has expired and stays, with the reason"""
+    """A partition that has expired but is kept, with the reason"""
 
     partition: str | UnsetType = UNSET
     """Its path"""
@@ -4620,7 +4632,7 @@ class WithheldPartition(Model, frozen=True, kw_only=True):
     hint: str | UnsetType = UNSET
     """What to do"""
     retriable: bool | UnsetType = UNSET
-    """Whether it may pass by itself"""
+    """Whether it may end by itself"""
 
 
 class WithheldPlan(Model, frozen=True, kw_only=True):
@@ -4637,7 +4649,7 @@ class WithheldPlan(Model, frozen=True, kw_only=True):
     hint: str | UnsetType = UNSET
     """What to do"""
     retriable: bool | UnsetType = UNSET
-    """Whether it may pass by itself"""
+    """Whether it may end by itself"""
 
 
 class WorkLeft(Model, frozen=True, kw_only=True):
@@ -4708,7 +4720,7 @@ class WorkerSummary(Model, frozen=True, kw_only=True):
     alive: int
     """Workers that were seen within a minute"""
     ready: int
-    """Those of them that take jobs"""
+    """How many of them take jobs"""
     slots: int
     """Jobs that the ready ones can run at once"""
     busy: int
@@ -4739,15 +4751,15 @@ class WriterHeartbeatOut(Model, frozen=True, kw_only=True):
     """A heartbeat below `.hoodie/.heartbeat`. Writers in single-writer mode send none."""
 
     instant: str
-    """Of the write"""
+    """Instant of the write"""
     heartbeat_at: datetime
     """Time of the last one"""
+    job_id: str | None
+    """The job of this service whose instant it is"""
     heartbeat_age_seconds: float
     """Seconds since then"""
     is_alive: bool
     """Whether it is less than five minutes old"""
-    job_id: str | None
-    """The job of this service whose instant it is"""
 
 
 class WriterOptionsOut(Model, frozen=True, kw_only=True):
@@ -4758,7 +4770,9 @@ class WriterOptionsOut(Model, frozen=True, kw_only=True):
     session_conf: dict[str, str]
     """For the start of the Spark session: `SET` comes too late"""
     sql: dict[str, str]
-    """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL"""
+    """The same in SQL: `with` of Flink's CREATE TABLE, `set` (and, of a new table, `tblproperties`) of Spark SQL;
+    `create` is the whole statement for a table that exists, in which you replace what is in angle brackets
+    """
     notes: list[str]
     """What else to see to"""
 
@@ -4785,8 +4799,6 @@ class WritersIn(Model, frozen=True, kw_only=True):
 
 
 class WritersOut(Model, frozen=True, kw_only=True):
-    hudi_version: str | None
-    """The declared version of Hudi; null if not declared"""
     stopped: bool
     """Declared: no writer is running"""
     retry_conflicts: bool
@@ -4794,7 +4806,9 @@ class WritersOut(Model, frozen=True, kw_only=True):
     query_pruning_off: bool
     """Declared: Hudi's pruning by buckets is off wherever SQL reads the table"""
     engines: list[WriterEngine] | None
-    """As declared; null if not declared"""
+    """The declared engines; null if not declared"""
+    hudi_version: str | None
+    """The declared version of Hudi; null if not declared"""
     flink: FlinkOut | None
     """The Flink job that writes the table; null if not declared"""
     detected: dict[str, SightingOut]

@@ -299,7 +299,7 @@ class ServiceBusyError(ApiError):
 
 
 class SnapshotNotTakenError(ApiError):
-    """The table has not been polled yet"""
+    """No poll of the table has succeeded yet"""
 
     type = "snapshot-not-taken"
 

@@ -1,0 +1,185 @@
+"""Subclasses of Spark's `JavaRDD` and `JavaPairRDD` that make Spark's only when something asks for its values.
+
+A compaction begins with the RDD that will write its files, and with a broadcast for its readers (`HoodieCompactor`,
+Hudi 1.2.0). Arrow then writes the files instead, so nobody asks for that RDD; but to make it takes Spark as much CPU as
+the commit. `LaterData` notes the steps from the operations of a plan to the statuses of the files.
+"""
+
+IMPORTS = """
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.hudi.common.data.HoodieData;
+import org.apache.hudi.common.data.HoodieData.HoodieDataCacheKey;
+import org.apache.hudi.common.engine.HoodieReaderContext;
+import org.apache.hudi.common.engine.ReaderContextFactory;
+import org.apache.hudi.common.table.HoodieTableMetaClient;
+"""
+
+SOURCE = """
+// How a `JavaRDDLike` is made: of a list, or by one call of a source.
+class LaterStep {
+  final JavaSparkContext spark;
+  private final LaterStep source;
+  private final Object argument;
+  final int parts;
+  // Whose values Spark keeps from this step on.
+  LaterData owner;
+  private Object made;
+
+  LaterStep(JavaSparkContext spark, LaterStep source, Object argument, int parts) {
+    this.spark = spark;
+    this.source = source;
+    this.argument = argument;
+    this.parts = parts;
+  }
+
+  LaterStep then(Object argument, int parts) {
+    return new LaterStep(spark, this, argument, parts);
+  }
+
+  synchronized boolean isMade() {
+    return made != null;
+  }
+
+  synchronized Object made() {
+    if (made == null) {
+      made = source == null ? spark.parallelize((List) argument, parts) : applied(source.made());
+      if (owner != null) {
+        owner.isMade(((JavaRDD) made).id());
+      }
+    }
+    return made;
+  }
+
+  private Object applied(Object values) {
+    if (values instanceof JavaPairRDD) {
+      JavaPairRDD pairs = (JavaPairRDD) values;
+      return argument instanceof Partitioner
+          ? (Object) pairs.partitionBy((Partitioner) argument) : pairs.map((Function) argument);
+    }
+    JavaRDD data = (JavaRDD) values;
+    if (argument instanceof StorageLevel) {
+      return data.persist((StorageLevel) argument);
+    }
+    if (argument instanceof PairFunction) {
+      return data.mapToPair((PairFunction) argument);
+    }
+    return argument instanceof Function
+        ? data.map((Function) argument) : data.flatMap((FlatMapFunction) argument);
+  }
+}
+
+class LaterData extends JavaRDD {
+  private static final AtomicInteger IDS = new AtomicInteger(-1);
+
+  private transient LaterStep step;
+  // Of no RDD that Spark has.
+  private final int id = IDS.decrementAndGet();
+  private transient NearEngine engine;
+  private transient HoodieDataCacheKey key;
+
+  LaterData(NearEngine engine, LaterStep step) {
+    super(null, ClassTag$.MODULE$.Object());
+    this.engine = engine;
+    this.step = step;
+  }
+
+  public RDD rdd() {
+    return ((JavaRDD) step.made()).rdd();
+  }
+
+  // Hudi frees what Spark keeps by the ids that it knows of a table's instant.
+  void isKeptFor(HoodieDataCacheKey key) {
+    this.key = key;
+    if (step.isMade()) {
+      isMade(((JavaRDD) step.made()).id());
+    }
+  }
+
+  void isMade(int id) {
+    if (key != null) {
+      engine.putCachedDataIds(key, new int[] {id});
+    }
+  }
+
+  public int id() {
+    engine.asked(id, this);
+    return id;
+  }
+
+  public int getNumPartitions() {
+    return step.parts;
+  }
+
+  public JavaRDD persist(StorageLevel level) {
+    step = step.then(level, step.parts);
+    step.owner = this;
+    return this;
+  }
+
+  public JavaRDD map(Function function) {
+    return new LaterData(engine, step.then(function, step.parts));
+  }
+
+  public JavaRDD flatMap(FlatMapFunction function) {
+    return new LaterData(engine, step.then(function, step.parts));
+  }
+
+  public JavaPairRDD mapToPair(PairFunction function) {
+    return new LaterPairs(engine, step.then(function, step.parts));
+  }
+
+  public JavaRDD union(JavaRDD other) {
+    return other instanceof NearData && other.getNumPartitions() == 0 ? this : super.union(other);
+  }
+}
+
+class LaterPairs extends JavaPairRDD {
+  private final transient NearEngine engine;
+  private final transient LaterStep step;
+
+  LaterPairs(NearEngine engine, LaterStep step) {
+    super(step.spark.emptyRDD().rdd(), ClassTag$.MODULE$.Object(), ClassTag$.MODULE$.Object());
+    this.engine = engine;
+    this.step = step;
+  }
+
+  public RDD rdd() {
+    return ((JavaPairRDD) step.made()).rdd();
+  }
+
+  public JavaPairRDD partitionBy(Partitioner partitioner) {
+    return new LaterPairs(engine, step.then(partitioner, partitioner.numPartitions()));
+  }
+
+  public JavaRDD map(Function function) {
+    return new LaterData(engine, step.then(function, step.parts));
+  }
+}
+
+// Executors get the object of Hudi. Janino renames private methods, so this one is public.
+class LaterReaders implements ReaderContextFactory {
+  private final transient NearEngine engine;
+  private final transient HoodieTableMetaClient meta;
+  private transient ReaderContextFactory made;
+
+  LaterReaders(NearEngine engine, HoodieTableMetaClient meta) {
+    this.engine = engine;
+    this.meta = meta;
+  }
+
+  public HoodieReaderContext getContext() {
+    return made().getContext();
+  }
+
+  private synchronized ReaderContextFactory made() {
+    if (made == null) {
+      made = engine.hudisReaders(meta);
+    }
+    return made;
+  }
+
+  public Object writeReplace() {
+    return made();
+  }
+}
+"""

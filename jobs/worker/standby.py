@@ -1,0 +1,26 @@
+"""A worker that its supervisor has started ahead of time, so that it takes over at once when another one ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from jobs.local_process import STANDBY
+
+
+def call() -> threading.Event:
+    """Returns the call to take jobs. A standby is called by a line on its standard input, any other worker has been
+    called from the beginning."""
+    called = threading.Event()
+    if STANDBY not in os.environ:
+        called.set()
+        return called
+
+    def listen() -> None:
+        # A pipe that is closed without a line calls nobody: the supervisor is gone, which `jobs.worker.parent` notices.
+        if sys.stdin.buffer.readline():
+            called.set()
+
+    threading.Thread(target=listen, name="standby", daemon=True).start()
+    return called

@@ -1,0 +1,45 @@
+"""A value that is costly to make, shared by all who ask for it within a second or so."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_Value = TypeVar("_Value")
+
+SECOND = 1.0
+
+
+class Paced(Generic[_Value]):
+    """Makes the value in a thread of its own, so that those who ask take no thread from calls. It may be called from
+    any thread. After it has taken some seconds to make, a value stands for `rest` of them."""
+
+    def __init__(
+        self, make: Callable[[], _Value], name: str, rest: Callable[[float], float] = lambda _: SECOND
+    ) -> None:
+        self._make = make
+        self._rest = rest
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._guard = threading.Lock()
+        self._latest: Future[_Value] | None = None
+        self._stands_until = 0.0
+
+    def latest(self) -> Future[_Value]:
+        """Returns the value that stands, or one that is being made."""
+        with self._guard:
+            if self._latest is None or (self._latest.done() and time.monotonic() >= self._stands_until):
+                self._latest = self._thread.submit(self._made)
+            return self._latest
+
+    def _made(self) -> _Value:
+        started = time.monotonic()
+        try:
+            return self._make()
+        finally:
+            ended = time.monotonic()
+            self._stands_until = ended + self._rest(ended - started)
