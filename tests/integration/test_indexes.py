@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.errors import IndexesChangedError, RefusedError
+from jobs.errors import IndexesChangedError, LeaseLostError, RefusedError
+from jobs.hudi.metadata_table import MetadataTable
 from jobs.hudi.table import HudiTable
 from jobs.protocol import replacement
 from jobs.services.checks import file_values
 from tests.integration import indexed, tables
-from tests.integration.indexed import COUNT, assert_right, index_state
+from tests.integration.indexed import COUNT, NOTE, assert_right, index_state
 from tests.integration.run import hudi_table, proved, run_job
 from tests.integration.writers import At
 
@@ -47,18 +49,44 @@ def served(spark: SparkSession, base: Path, kind: str, params: dict[str, Any], *
     return details
 
 
-def test_a_table_with_all_indexes_at_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_with_all_indexes_at_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tmp_path / "trips"
     options = indexed.write(spark, base, indexed.ALL, table_type=COW)
+    rows, state = tables.snapshot(spark, base), index_state(spark, base)
 
     assert served(spark, base, "clustering", {"sort_by": ["city"]})["file_groups"] == {"before": 6, "after": 3}
-    served(spark, base, "metadata_table", {"action": "rebuild"}, **STOPPED)
+    lose_a_rebuild(spark, base, monkeypatch)
+    assert (base / NOTE).exists()
+    assert tables.snapshot(spark, base) == rows
+    findings = run_job(spark, base, "audit", {"rows": False}, index=None).details["findings"]
+    (found,) = [each for each in findings if each["type"] == "indexes-unbuilt"]
+    assert set(found["detail"].split(", ")) == {"expr_index_day", "secondary_index_city"}
+    cure = found["cure"]
+    run_job(spark, base, cure["kind"], cure["params"], index=None, job_id="job_rebuild", **STOPPED)
+    assert (index_state(spark, base), (base / NOTE).exists()) == (state, False)
+    for metadata in (True, False):
+        assert tables.snapshot(spark, base, metadata=metadata) == rows
 
     tables.upsert(tables.rows(spark, 0, COUNT + 20, ts=3), base, options)
     assert served(spark, base, "cleaning", {"retain": 1})["files_deleted"]
     assert len(tables.snapshot(spark, base)) == COUNT + 20
     assert_right(spark, base)
     assert run_job(spark, base, "audit", index=None).details["clean"]
+
+
+def lose_a_rebuild(spark: SparkSession, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begins to build the metadata table anew, and loses the lease before the first index that has a definition."""
+    build, begun = MetadataTable._build, count(1)
+
+    def build_or_lose(table: MetadataTable, *of: Any) -> None:
+        if next(begun) == 2:
+            raise LeaseLostError
+        build(table, *of)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MetadataTable, "_build", build_or_lose)
+        with pytest.raises(LeaseLostError):
+            run_job(spark, base, "metadata_table", {"action": "rebuild"}, index=None, job_id="job_rebuild", **STOPPED)
 
 
 @pytest.mark.exhaustive
@@ -240,6 +268,7 @@ def test_a_key_that_is_there_twice_is_named_before_anything_is_planned(
     assert any("key 'k0'" in each["detail"] for each in findings if each["type"] == "index-differs-from-rows")
 
 
+@pytest.mark.exhaustive
 def test_an_audit_sees_an_index_that_does_not_agree_with_the_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
