@@ -3,20 +3,9 @@
 import { post, problemOf } from "./api.js";
 import { h } from "./dom.js";
 import { listed, tableType } from "./format.js";
-import { card, field, pairs, problem, select, tableLink } from "./components.js";
+import { card, field, pairs, problem, tableLink } from "./components.js";
+import { given, lockFields, lockIn, text, writersFields, writersIn } from "./declaration_fields.js";
 import { may } from "./role.js";
-import { ENGINES } from "./writer_options.js";
-
-const WRITERS = [
-  ["", "not declared"],
-  ["running", "they run"],
-  ["stopped", "none is running"],
-];
-const LOCKS = [
-  ["filesystem", "lock file of the table"],
-  ["zookeeper", "ZooKeeper"],
-  ["other", "another Hudi lock provider"],
-];
 
 export function registerPage(changed) {
   const chosen = { lock: "filesystem", writers: "" };
@@ -72,19 +61,8 @@ export function registerPage(changed) {
         field("Name", text("name", { maxlength: 1024 }), "Empty: the name in hoodie.properties."),
         field("Number of buckets", h("input", { type: "number", name: "num_buckets", min: 1, max: 1_000_000, inputmode: "numeric" }), "Of a bucket index, as the writers have it. Empty: detected from sampled keys."),
         field("Hash fields", text("hash_fields", {}), "Columns, separated by commas. Needed with the number of buckets."),
-        field("Lock that the writers take", select({ name: "lock", onchange: set("lock") }, LOCKS, chosen.lock)),
-        chosen.lock === "other" && field("Class of the lock provider", text("provider", { required: true })),
-        chosen.lock !== "filesystem" &&
-          field("Options of the lock", h("textarea", { name: "lock_options", rows: 3, spellcheck: "false" }), "One per line: hoodie.write.lock.zookeeper.url=zk:2181"),
-        field("Writers", select({ name: "writers", onchange: set("writers") }, WRITERS, chosen.writers)),
-        chosen.writers === "running" && field("Hudi version of the writers", text("hudi_version", { required: true, placeholder: "1.2.0", pattern: "[0-9]+\\.[0-9]+\\.[0-9]+([.\\-].+)*" })),
-        chosen.writers !== "stopped" &&
-          h(
-            "fieldset",
-            { class: "plain", "data-key": "engines" },
-            h("legend", {}, "Engines of the writers"),
-            ...ENGINES.map(([value, words]) => h("label", { class: "check", "data-key": value }, h("input", { type: "checkbox", name: "engines", value }), ` ${words}`)),
-          ),
+        ...lockFields(chosen, set),
+        ...writersFields(chosen, set),
         h(
           "div",
           { class: "actions", "data-key": "actions" },
@@ -99,29 +77,15 @@ export function registerPage(changed) {
   return { title: () => "Register a table", load: async () => {}, draw, isBusy: () => false };
 }
 
-function text(name, more) {
-  return h("input", { name, spellcheck: "false", autocomplete: "off", ...more });
-}
-
 /** The body of the call from the form's controls. */
 function wanted(data) {
-  const given = (name) => (data.get(name) ?? "").trim();
-  const options = Object.fromEntries(
-    given("lock_options").split("\n").map((line) => line.split("=")).filter(([name]) => name.trim()).map(([name, ...rest]) => [name.trim(), rest.join("=").trim()]),
-  );
-  const engines = data.getAll("engines");
-  const isStopped = given("writers") === "stopped";
-  const writers = {
-    ...(given("hudi_version") && { hudi_version: given("hudi_version") }),
-    ...(isStopped && { stopped: true }),
-    ...(engines.length > 0 && { engines }),
-  };
-  const fields = given("hash_fields").split(",").map((each) => each.trim()).filter(Boolean);
+  const writers = writersIn(data);
+  const fields = given(data, "hash_fields").split(",").map((each) => each.trim()).filter(Boolean);
   return {
-    base_path: given("base_path"),
-    ...(given("name") && { name: given("name") }),
-    ...((given("num_buckets") || fields.length > 0) && { index: { num_buckets: Number(given("num_buckets")), hash_fields: fields } }),
-    lock: { provider: given("lock") === "other" ? given("provider") : given("lock"), options },
+    base_path: given(data, "base_path"),
+    ...(given(data, "name") && { name: given(data, "name") }),
+    ...((given(data, "num_buckets") || fields.length > 0) && { index: { num_buckets: Number(given(data, "num_buckets")), hash_fields: fields } }),
+    lock: lockIn(data),
     ...(Object.keys(writers).length > 0 && { writers }),
   };
 }

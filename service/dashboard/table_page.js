@@ -3,6 +3,7 @@
 import { get, post, tablePath } from "./api.js";
 import { Active } from "./active.js";
 import { Commits } from "./commits.js";
+import { Declarations } from "./declarations.js";
 import { h } from "./dom.js";
 import { listed, moment } from "./format.js";
 import { Incidents } from "./incidents.js";
@@ -36,6 +37,7 @@ export function tablePage(id, changed) {
   const upkeep = new Upkeep(id);
   const form = jobForm(changed);
   const options = new WriterOptions(id, changed);
+  const declarations = new Declarations(id, changed);
   let table = null;
 
   async function load() {
@@ -72,7 +74,7 @@ export function tablePage(id, changed) {
         "div",
         { class: "columns", "data-key": "columns" },
         h("div", { class: "stack" }, state.draw(), may("operator") && form.draw(table), lock.draw(), options.draw(table)),
-        h("div", { class: "stack" }, upkeep.draw(changed), facts(), columns(table.profile)),
+        h("div", { class: "stack" }, upkeep.draw(changed), facts(), may("admin") && declarations.draw(), columns(table.profile)),
       ),
       commits.draw(),
       recent.draw(null, changed),

@@ -11,6 +11,7 @@ _NAMES = {
     "overwrite": "insert_overwrite_table",
     "floor": "pyarrow copy (the floor)",
     "floor_of_output": "copy of our output",
+    "again": "our output expanded once more",
 }
 _WIDTH, _LEFT, _RIGHT, _BAR, _STEP, _TOP = 760, 220, 90, 20, 30, 56
 

@@ -59,6 +59,36 @@ def test_what_writers_need_is_copied_from_the_page_of_their_table(page: Page, in
     assert barriers(page) == []
 
 
+def test_what_is_declared_about_a_table_is_changed_on_its_page(
+    page: Page, faults: Faults, installation: Installation
+) -> None:
+    faults.allow("404|412|422")  # There is no such table in the storage, and somebody else changes it.
+    installation.add(["declared"])
+    url = "/tables/tbl_declared"
+    page.goto(f"{installation.url}/#{url}")
+    page.locator("summary", has_text="Change what is declared").click()
+    page.locator("select[name=writers]").select_option("they run")
+    page.get_by_label("Hudi version of the writers").fill("1.1.0")
+    page.get_by_label("Flink").check()
+    page.locator("select[name=lock]").select_option("ZooKeeper")
+    page.get_by_label("Options of the lock").fill("hoodie.write.lock.zookeeper.lock_key=x")
+    assert barriers(page) == []
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("status").filter(has_text="Saved")).to_be_visible()
+    table = installation.api.get(url).json()
+    assert (table["writers"]["hudi_version"], table["writers"]["engines"]) == ("1.1.0", ["flink"])
+    assert table["lock"]["provider"] == "zookeeper"
+    assert table["lock"]["options"] == {"hoodie.write.lock.zookeeper.lock_key": "x"}
+    # Somebody else changes it after the form was opened: nothing of theirs is overwritten.
+    installation.api.patch(url, json={"writers": {"hudi_version": "1.2.0"}}).raise_for_status()
+    page.get_by_label("Hudi version of the writers").fill("1.0.2")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("details[data-key=declarations] .problem")).to_contain_text("has changed since")
+    assert installation.api.get(url).json()["writers"]["hudi_version"] == "1.2.0"
+    page.goto("about:blank")
+    installation.api.delete(url).raise_for_status()
+
+
 def test_the_log_of_a_job_is_downloaded(page: Page, installation: Installation) -> None:
     page.goto(installation.address("failed job"))
     with page.expect_download() as download:

@@ -134,6 +134,21 @@ def test_what_cleans_up_after_a_cancelled_job_is_not_cancelled_as_well(run: Call
     assert seen == [0]
 
 
+def test_a_short_job_sends_no_heartbeat(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 30.0)
+    beats: list[HeartbeatAnswer] = []
+
+    def answer() -> HeartbeatAnswer:
+        beats.append(HeartbeatAnswer.CONTINUE)
+        return beats[-1]
+
+    def job(_context: JobContext) -> None:
+        raise JobError("done")
+
+    assert run(FakeSpark(), answer, job).outcome is Outcome.FAILED
+    assert beats == []
+
+
 def test_an_attempt_ends_when_its_time_is_over_and_another_may_follow(run: Callable[..., Result]) -> None:
     spark = FakeSpark()
 

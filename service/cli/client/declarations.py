@@ -32,9 +32,9 @@ WritersStopped = Annotated[bool, typer.Option("--writers-stopped", help="No writ
 def declared(
     before: Json,
     *,
-    name: str | None,
-    buckets: int | None,
-    hash_field: list[str] | None,
+    name: str | None = None,
+    buckets: int | None = None,
+    hash_field: list[str] | None = None,
     lock: str | None,
     lock_option: list[str] | None,
     lock_wait_seconds: float | None,

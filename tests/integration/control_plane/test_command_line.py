@@ -69,8 +69,12 @@ def test_tables_below_a_folder_are_found_and_registered(cli: CommandLine) -> Non
     lake.mkdir()
     SmallTable(lake / "clicks").commit("20260101120000000", completed="20260101120001000")
     assert "can-be-registered" in cli.run("tables", "discover", str(lake)).stdout
-    found = cli.json("tables", "discover", str(lake), "--pattern", "cl*", "--register")
+    declared = ("--engine", "flink", "--hudi-version", "1.2.0", "--lock", "zookeeper", "--lock-wait-seconds", "9")
+    found = cli.json("tables", "discover", str(lake), "--pattern", "cl*", "--register", *declared)
     assert [each["is_new"] for each in found["items"]] == [True]
+    table = cli.json("tables", "show", "clicks")
+    assert (table["writers"]["engines"], table["writers"]["hudi_version"]) == (["flink"], "1.2.0")
+    assert (table["lock"]["provider"], table["lock"]["wait_seconds"]) == ("zookeeper", 9)
     SmallTable(lake / "old")
     (lake / "old" / ".hoodie" / "hoodie.properties").write_text("hoodie.table.name=x\nhoodie.table.version=5\n")
     refused = cli.run("tables", "discover", str(lake), code=1).stdout
