@@ -1,4 +1,5 @@
-"""The log of a process, as text or as one JSON object a line, with the ids of what it is about. Without secrets.
+"""The log of a process, as text or as one JSON object a line, with the ids of request, job and table. Secrets are
+removed.
 
 Standard library only.
 """
@@ -33,14 +34,14 @@ _IDS: ContextVar[Mapping[str, str | int]] = ContextVar("ids", default={})  # noq
 
 
 def add_log_context(**ids: str | int | None) -> None:
-    """Adds these ids to all that this thread or task logs from now on: `request_id`, `job_id`, `table_id`, `attempt`.
-    None adds nothing."""
+    """Adds these ids to all later log lines of this thread or task: `request_id`, `job_id`, `table_id`, `attempt`. An
+    id that is None is not added."""
     _IDS.set({**_IDS.get(), **{name: value for name, value in ids.items() if value is not None}})
 
 
 @contextmanager
 def log_context(**ids: str | int | None) -> Iterator[None]:
-    """The same inside the block only."""
+    """Adds these ids to the log lines inside the block."""
     token = _IDS.set(_IDS.get())
     add_log_context(**ids)
     try:
@@ -50,7 +51,7 @@ def log_context(**ids: str | int | None) -> Iterator[None]:
 
 
 def current_ids() -> Mapping[str, str | int]:
-    """Returns the ids of what this thread or task is about."""
+    """Returns the ids that this thread or task adds to its log lines."""
     return _IDS.get()
 
 
@@ -61,7 +62,7 @@ def request_id() -> str | None:
 
 
 class TextFormatter(RedactingFormatter):
-    """Lines as `TEXT_LINE` says. The id of a request stands at the end of each line of its own."""
+    """Formats lines by `TEXT_LINE`. The id of the request is at the end of each line."""
 
     def __init__(self, fmt: str = TEXT_LINE) -> None:
         super().__init__(fmt)
@@ -73,8 +74,8 @@ class TextFormatter(RedactingFormatter):
 
 
 class JsonFormatter(RedactingFormatter):
-    """Objects with `time` (UTC, RFC 3339, in ms), `level`, `logger` and `message`; where there are any the ids of what
-    it is about, and the stack trace as `exception`. `everywhere` is added to each."""
+    """Formats objects with `time` (UTC, RFC 3339, in ms), `level`, `logger` and `message`, with the ids of the thread
+    or task and the stack trace as `exception` if there are any. `everywhere` is added to each object."""
 
     def __init__(self, everywhere: Mapping[str, str | int] | None = None) -> None:
         super().__init__("%(message)s")
@@ -91,12 +92,12 @@ class JsonFormatter(RedactingFormatter):
         }
         if stack := stack_of(record):
             line["exception"] = self.without_secrets(stack)
-        # In ASCII: a text of a table may have no other encoding.
+        # The line is ASCII, because a text of a table may not be encodable otherwise.
         return json.dumps(line)
 
 
 def at(record: logging.LogRecord) -> datetime:
-    """Returns the time of a record in UTC. The clock of a machine may be anywhere."""
+    """Returns the time of a record in UTC, because the machine may be in any time zone."""
     return datetime.fromtimestamp(min(max(record.created, 0.0), 32_000_000_000.0), UTC)
 
 

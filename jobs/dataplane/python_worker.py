@@ -43,8 +43,9 @@ def reduce_task_overhead() -> None:
 
 
 def prepare_process() -> None:
-    """Excludes what is there from garbage collections, and lets the process hold what memory numpy frees: glibc gives
-    each large array's back at once, so that the next one's pages are zeroed anew, a tenth of the CPU of a small job."""
+    """Excludes the existing objects from garbage collections, and keeps the memory that numpy frees in the process:
+    glibc would return the memory of each large array at once, and zeroing the pages of the next array takes a tenth of
+    the CPU of a small job."""
     gc.freeze()
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_IN_HEAP)

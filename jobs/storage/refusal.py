@@ -33,7 +33,7 @@ _WORDS: Mapping[Refusal, re.Pattern[str]] = {
         # exceptions are those of files without permission.
         r"Client cannot authenticate via|SIMPLE authentication is not enabled|GSS initiate failed|\bLoginError:"
         r"|SecretManager\$InvalidToken"
-        # S3, as error codes, as Arrow spells them, and of clients that have no key at all.
+        # S3's error codes, Arrow's names of them, and errors of clients without a key.
         r"|\b(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|TokenRefreshRequired"
         r"|InvalidClientTokenId|UnrecognizedClientException)\b"
         r"|\b(?:INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN_ID|EXPIRED_TOKEN"

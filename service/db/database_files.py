@@ -25,12 +25,13 @@ class DatabaseFiles:
         self._connections: set[int] = set()
 
     def opened(self, connection: sqlite3.Connection) -> None:
-        """Takes note of a new connection, which has read something. Raises DatabaseUnavailableError if its files are
-        others than those of the earlier ones."""
+        """Records the files of a new connection, which has already read from the database. Raises
+        DatabaseUnavailableError if they differ from the files of earlier connections."""
         self.check()
         if not self._connections:
             path = path_of(connection)
-            # The last connection deletes those beside the database when it closes, and the next one makes them anew.
+            # The last connection deletes the `-wal` and `-shm` files when it closes, and the next one creates them
+            # anew.
             beside = [path.with_name(path.name + suffix) for suffix in _BESIDE]
             self._opened = {**(self._opened or {path: _identity(path)}), **{each: _identity(each) for each in beside}}
         self._connections.add(id(connection))

@@ -42,8 +42,8 @@ class Change:
 
 
 def of_poll(connection: Connection, table_id: str, judged: Judged, over: Mapping[str, str], now: datetime) -> Change:
-    """Opens what the poll has found, and closes incidents that it has seen repaired, undone, or over: `over` maps ids
-    of incidents to the reasons."""
+    """Opens the incidents that the poll has found, and closes those that it has found repaired or undone, and those in
+    `over`, which maps ids of incidents to reasons."""
     found = [
         Incident(
             id=new_id(),

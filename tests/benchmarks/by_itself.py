@@ -1,4 +1,4 @@
-"""A writer that never pauses, and all services on automatic; killed as often as asked for. Every row is looked at.
+"""Runs a writer that never pauses with all services by policy, kills processes if requested, and checks every row.
 
     python tests/benchmarks/by_itself.py [--writer batch] [--index bucket] [--minutes 10] [--kills 0] [--json] ...
 
