@@ -75,7 +75,7 @@ class Server:
 
     @property
     def java_options(self) -> str:
-        """The options that a JVM needs beside the jars and the options of storage and lock."""
+        """Returns the options that a JVM needs besides the jars and the options of storage and lock."""
         return f"-D{_ENDPOINT}={self.endpoint} -Daws.region={REGION}"
 
     @cached_property
@@ -130,7 +130,7 @@ def _amazons() -> list[Path]:
 
 
 def _compiled(spark: SparkSession, source: str, libraries: list[Path]) -> Path:
-    """A jar of the class. Spark brings the compiler: a machine may have no JDK."""
+    """Returns a jar of the class. Spark's compiler makes it, because a machine may have no JDK."""
     java: Any = spark._jvm
     gateway: Any = spark.sparkContext._gateway
     folder = Path(tempfile.mkdtemp(prefix="aws-locks-"))

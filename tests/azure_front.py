@@ -33,7 +33,7 @@ class _Answer:
 
 
 class _Storage:
-    """`lake` and other containers, and every request that came."""
+    """The container `lake` and others, and all received requests."""
 
     def __init__(self, page: int) -> None:
         self.page = page
@@ -54,7 +54,7 @@ class _Request(BaseHTTPRequestHandler):
     storage: _Storage
 
     def log_message(self, *_: Any) -> None:
-        """Silent."""
+        """Writes no log."""
 
     def handle_expect_100(self) -> bool:
         is_to_go_on = super().handle_expect_100()
@@ -66,7 +66,7 @@ class _Request(BaseHTTPRequestHandler):
         self.address, _, query = self.path.partition("?")
         pairs = (pair.partition("=") for pair in query.split("&") if pair)
         self.query = {unquote(name): unquote(value) for name, _, value in pairs}
-        # Java's own client of HTTP knows no PATCH.
+        # Java's own HTTP client does not support PATCH.
         self.method = self.headers.get("X-HTTP-Method-Override", self.command)
         is_of_dfs = self.method == "PATCH" or not {"restype", "comp"} & self.query.keys()
         with self.storage.lock:
@@ -205,7 +205,7 @@ class _Request(BaseHTTPRequestHandler):
         return _Answer(206, _described(node) | ranged, node.content[start:end])
 
     def _put_blob(self, tree: Tree, path: str, body: bytes) -> _Answer:
-        """In a container with a hierarchical namespace this makes folders, too."""
+        """Writes a blob. In a container with a hierarchical namespace this also makes its folders."""
         metadata = {name[10:]: value for name, value in self.headers.items() if name.lower().startswith("x-ms-meta-")}
         match self.query.get("comp"):
             case "block":
@@ -238,7 +238,7 @@ _OWNED = {"owner": "$superuser", "group": "$superuser", "permissions": "rwxr-x--
 
 
 def _described(node: Node) -> dict[str, str]:
-    """The headers of both interfaces."""
+    """Returns the headers of both interfaces."""
     marks = {"hdi_isfolder": "true"} if node.children is not None else node.metadata
     return {
         "ETag": node.tag,

@@ -1,4 +1,4 @@
-"""A hierarchical namespace in memory: what both interfaces of the emulated storage (`azure_dfs`) have in common.
+"""A hierarchical namespace in memory, the common part of both interfaces of the emulated storage (`azure_dfs`).
 
 Conditions, error codes and their meaning are those that Azure's REST reference documents for accounts with a
 hierarchical namespace ("Path - Create, Update, Read, Delete, List" of Data Lake Storage Gen2, "Put Blob").
@@ -18,7 +18,7 @@ _tags = itertools.count(1)
 
 
 class RefusedError(Exception):
-    """An answer of the storage that is no success: `code` is Azure's, of the interface that was asked."""
+    """A failing answer of the storage; `code` is Azure's code for the called interface."""
 
     def __init__(self, status: int, code: str, **headers: str) -> None:
         super().__init__(code)
@@ -66,7 +66,8 @@ class Tree:
         return node
 
     def create(self, path: str, kind: str, headers: Mapping[str, str], *, exists: str = "PathAlreadyExists") -> Node:
-        """Makes the parents as well. Replaces a file, and leaves a folder as it is, unless a condition forbids it."""
+        """Makes a node and its parents. Replaces an existing file unless a condition forbids it, and does not change an
+        existing folder."""
         folder, name = self._place(path)
         old = folder.get(name)
         if old and headers.get("If-None-Match") == "*":
@@ -84,7 +85,7 @@ class Tree:
         self._file(path).appended[position] = content
 
     def flush(self, path: str, position: int, headers: Mapping[str, str]) -> Node:
-        """What was appended becomes part of the file, up to `position`, where it must end."""
+        """Makes the appended bytes part of the file. They must end at `position`."""
         node = self._file(path)
         _require_same(node, headers)
         if node.is_of_blob_interface and node.appended:
@@ -116,7 +117,7 @@ class Tree:
         return False
 
     def rename(self, source: str, path: str, headers: Mapping[str, str]) -> None:
-        """At once, with everything below it."""
+        """Renames a node with everything below it atomically."""
         node = self.node(source, "SourcePathNotFound")
         if path == source or path.startswith(f"{source}/"):
             raise RefusedError(409, "InvalidRenameSourcePath")
@@ -135,7 +136,7 @@ class Tree:
         folder[name] = node
 
     def walk(self, path: str, *, deep: bool = True) -> Iterator[tuple[str, Node]]:
-        """All below a folder, by their names; parents before what is in them."""
+        """Yields all nodes below a folder by name, parents before their children."""
         for name, node in sorted((self.node(path).children or {}).items()):
             below = f"{path}/{name}".lstrip("/")
             yield below, node

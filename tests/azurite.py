@@ -1,6 +1,6 @@
-"""An emulator of Azure's blob storage (Azurite, of Node.js), as of an account without a hierarchical namespace.
+"""An emulator of Azure's blob storage (Azurite, on Node.js), for an account without a hierarchical namespace.
 
-It has not the interface that Hadoop's `abfs` uses: for that there is `azure_dfs`.
+Azurite does not have the interface that Hadoop's `abfs` uses; `azure_dfs` has it.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _VERSION = "3.37.0"
 _FOLDER = CACHE / "servers" / f"azurite-{_VERSION}"
 _START_SECONDS = 60.0
 ROOT = "abfss://lake@devstoreaccount1.dfs.core.windows.net"
-# Key of the one account that each Azurite has, and no secret.
+# The public key of the only account of each Azurite.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 @dataclass(frozen=True)
 class Server:
-    """`options` are Hadoop's, by which all clients find it; `files` is what the service gets by them."""
+    """`options` are Hadoop's, by which all clients find the server; `files` is the service's file system."""
 
     options: dict[str, str]
     log: Path
 
     def requests(self) -> list[str]:
-        """All that it has answered, each with its method and address."""
+        """Returns method and address of all answered requests."""
         return re.findall(r'"([A-Z]+ \S+) HTTP/1\.1"', self.log.read_text())
 
     @property
@@ -53,7 +53,7 @@ class Server:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """Starts it on a free port, with an empty container `lake`, and ends it."""
+    """Starts the server on a free port, with an empty container `lake`, and ends it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -85,7 +85,7 @@ def running() -> Iterator[Server]:
 
 
 def _program() -> Path:
-    """The first call on a machine fetches it, which takes half a minute."""
+    """Returns the program. The first call on a machine fetches it, which takes half a minute."""
     found = _FOLDER / "node_modules" / ".bin" / "azurite-blob"
     _FOLDER.mkdir(parents=True, exist_ok=True)
     with (_FOLDER / "fetching.lock").open("w") as file:

@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Playwright. A fault on a page fails the test that opened it, even if it did not look."""
+"""Controls Debian's Chromium by Playwright. A fault on a page fails the test that opened it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERIOUS = ("serious", "critical")
 
 @contextmanager
 def running() -> Iterator[Browser]:
-    """A browser. No test in the same thread may run an event loop of its own meanwhile."""
+    """Yields a browser. No test in the same thread may run its own event loop meanwhile."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         yield browser
@@ -42,7 +42,7 @@ def running() -> Iterator[Browser]:
 
 
 class Faults:
-    """What went wrong on a page: errors of scripts and on the console, requests that failed or were refused."""
+    """The faults on a page: errors of scripts and on the console, and failed or refused requests."""
 
     def __init__(self, page: Page) -> None:
         self._found: list[str] = []
@@ -60,7 +60,7 @@ class Faults:
         return [each for each in self._found if not any(pattern.search(each) for pattern in self._allowed)]
 
     def _failed(self, url: str, why: str | None) -> None:
-        # A page that is left or hidden ends its stream, and whatever else it asks for.
+        # A page that is left or hidden aborts its stream and its other requests.
         if not ("/v1/" in url and why == "net::ERR_ABORTED"):
             self._found.append(f"request: {url}: {why}")
 
@@ -85,7 +85,7 @@ def new_context(browser: Browser, theme: Theme = "light", size: tuple[int, int] 
 
 
 def barriers(page: Page) -> list[str]:
-    """Everything serious that axe finds against the use of the page by everybody, one line for each element."""
+    """Returns all serious problems of accessibility that axe finds on the page, one line for each element."""
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     return [
         f"{each['id']} ({each['impact']}): {each['help']}: {' '.join(map(str, node['target']))}: {node['html'][:200]}"

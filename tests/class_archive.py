@@ -1,8 +1,8 @@
 """A class-data archive of Spark and Hudi, with which the JVMs that tests start begin their work a quarter sooner.
 
 The JVM loads parsed classes from it (`-XX:SharedArchiveFile`) instead of reading thousands of them from jars.
-The test process writes it in the background at its start; a JVM that starts earlier, and one with other jars, does
-without. One archive serves one installation of PySpark.
+The test process writes the archive in the background at its start; earlier JVMs and those with other jars do not use
+it. One archive serves one installation of PySpark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 _SPARK = importlib.util.find_spec("pyspark")
 _INSTALLATION = hashlib.sha256(f"{_SPARK.origin} {version('pyspark')}".encode() if _SPARK else b"").hexdigest()[:16]
 ARCHIVE = Path(tempfile.gettempdir()) / f"groundskeeper-classes-{_INSTALLATION}.jsa"
-# A JVM with other jars would say at each start that it cannot use the archive.
+# A JVM with other jars would print at each start that it cannot use the archive.
 JVM_OPTIONS = f"-XX:SharedArchiveFile={ARCHIVE} -Xlog:cds*=off"
 
 

@@ -1,4 +1,4 @@
-"""Commands of the command line, called in this process."""
+"""Calls commands of the command line in this process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from service.cli.main import app
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Typer makes all commands of the program anew for each call, which takes longer than most calls.
+# Typer rebuilds all commands of the program for each call, which takes longer than most calls.
 testing._get_command = cache(testing._get_command)
 
 
 def called(arguments: Sequence[str], env: Mapping[str, str | None] | None = None) -> testing.Result:
-    """Calls a command as in a pipe: there is no terminal. What it raises is raised here."""
+    """Calls a command without a terminal, as in a pipe. Its exceptions are raised here."""
     return testing.CliRunner().invoke(app, arguments, env=env, catch_exceptions=False)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from tests.postgresql import Server
 
-# For every JVM that a test starts, ours and those of services and writers: they live for minutes, and the optimizing
-# compiler would take a third of their CPU time. Without it the code cache is small by default (48 MB), and once it is
-# full, compiled code is thrown away and compiled again all the time.
+# All JVMs of tests, services and writers have these options, because they live for minutes, and the optimizing compiler
+# would take a third of their CPU time. Without the compiler the code cache is small by default (48 MB), and when it is
+# full, compiled code is discarded and compiled again all the time.
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 os.environ.setdefault("JDK_JAVA_OPTIONS", f"{_JVM} {class_archive.JVM_OPTIONS}")
 # The JVM grows its heap so slowly that collections took a third of the CPU time.
@@ -45,7 +45,7 @@ _OF_THE_SHARED_DAEMON = {
 
 _SHARED_DAEMON = "tests of the shared daemon"
 _FLINK = "tests of Flink"
-# What takes longest goes first, so that no process works alone on it in the end.
+# The longest files come first, so that no process runs one of them alone in the end.
 _LONGEST = (
     _SHARED_DAEMON,
     _FLINK,
@@ -124,7 +124,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """In the one process that gives the tests to the others."""
+    """Runs in the process that distributes the tests to the others."""
     if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
         class_archive.write_in_background(_JVM)
         shared_tables.share()
@@ -162,7 +162,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     # Tests without a session do not even import PySpark.
     from jobs.hudi.session import ABFS, GS, S3A, start_session
 
-    # A process runs more different queries than the cache holds by default, and would compile most of them anew.
+    # A process runs more different queries than the default cache holds, and would compile most of them again.
     conf = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.cache.maxEntries": "2000",

@@ -20,12 +20,12 @@ def no_examination(*_args: object, **_more: object) -> Examination:
 
 
 def context_of(engine: sa.Engine, **others: Any) -> AppContext:
-    """A context with defaults but for `others`: see `changed`."""
+    """Returns a context with defaults except for `others` (see `changed`)."""
     return changed(AppContext(Database(engine), LakeAccess(no_examination)), **others)
 
 
 def changed(context: AppContext, **others: Any) -> AppContext:
-    """The context with other values of members, each of that part which has a member of this name."""
+    """Returns the context with other values of members; each name belongs to the part with a member of this name."""
     for name, value in others.items():
         if name in {each.name for each in fields(context)}:
             context = replace(context, **{name: value})

@@ -30,7 +30,7 @@ _ASK_SECONDS = 60
 
 
 class Forked:
-    """One service, with what tests use of `subprocess.Popen`."""
+    """One service with the members of `subprocess.Popen` that tests use."""
 
     def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str], stderr: int) -> None:
         self.returncode: int | None = None
@@ -56,7 +56,7 @@ class Forked:
         return self.poll() or 0
 
     def communicate(self, timeout: float | None = None) -> None:
-        """Waits for the end; what the service said last is lost."""
+        """Waits for the end of the service; its last output is lost."""
         self.wait(timeout)
         self.stdout.close()
 
@@ -73,7 +73,7 @@ class Forked:
 
 
 class _Server:
-    """The process that forks. It ends with this one."""
+    """The process that forks the services. The server ends with this process."""
 
     def __init__(self) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -85,7 +85,7 @@ class _Server:
         atexit.register(self._end)
 
     def fork(self, wanted: Mapping[str, object], descriptors: list[int]) -> int:
-        """Returns the process id."""
+        """Forks a service, and returns its process id."""
         with self._asking:
             socket.send_fds(self._ours, [json.dumps(wanted).encode()], descriptors)
             return int(self._ours.recv(16))
@@ -101,7 +101,7 @@ def _server() -> _Server:
 
 
 def _serve(asked: socket.socket) -> None:
-    # What `serve` imports, also in its functions.
+    # Imports all modules that `serve` imports, also those in its functions.
     import uvicorn.protocols.http.httptools_impl  # noqa: F401
 
     import service.cli.main
@@ -140,7 +140,7 @@ def _tell_of_ended(endings: dict[int, int]) -> None:
     for pid in list(endings):
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
-            # Whoever started it may have gone.
+            # The parent may have ended.
             with suppress(BrokenPipeError):
                 os.write(endings[pid], str(os.waitstatus_to_exitcode(status)).encode())
             os.close(endings.pop(pid))

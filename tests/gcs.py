@@ -1,4 +1,4 @@
-"""An emulator of Google Cloud Storage (fake-gcs-server, of Go)."""
+"""An emulator of Google Cloud Storage (fake-gcs-server, written in Go)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _START_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Server:
-    """`options` are Hadoop's, by which all clients find it; `files` is what the service and the tasks get by them."""
+    """`options` are Hadoop's, by which all clients find the server; `files` is the file system of the service and the
+    tasks."""
 
     options: dict[str, str]
 
@@ -40,7 +41,7 @@ class Server:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """Starts it on a free port, with an empty bucket `lake`, and ends it."""
+    """Starts the server on a free port, with an empty bucket `lake`, and ends it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -79,7 +80,7 @@ def running() -> Iterator[Server]:
 
 
 def _binary() -> Path:
-    """The first call on a machine builds it, which takes a minute or two."""
+    """Returns the program. The first call on a machine builds it, which takes a minute or two."""
     found = _BINARIES / "fake-gcs-server"
     go = shutil.which("go")
     _BINARIES.mkdir(parents=True, exist_ok=True)

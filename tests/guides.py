@@ -1,4 +1,4 @@
-"""The README and the guides in `.docs`, and the shell commands in them."""
+"""Reads the README and the guides in `.docs`, and the shell commands in them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ def shell_blocks(path: Path) -> list[str]:
 
 
 def python_block(path: Path, word: str) -> str:
-    """The one example in Python that has this word."""
+    """Returns the only Python example with this word."""
     [block] = [block for block in _PYTHON.findall(path.read_text()) if word in block]
     return str(block)
 
 
 def is_installation(block: str) -> bool:
-    """One of the two lines that do all the set-up; `tests/unit/test_code_checks.py` holds them against CI."""
+    """Whether this is one of the two lines of the set-up, which `tests/unit/test_code_checks.py` compares with CI."""
     return block.startswith("python3 -m venv ")
 
 
 def is_program(block: str) -> bool:
-    """A single call of our own program; `tests/unit/test_guides.py` holds it against the command line."""
+    """Whether this is a single call of our own program, which `tests/unit/test_guides.py` compares with the command
+    line."""
     return bool(re.fullmatch(r"\.venv/bin/groundskeeper [^|;&]*\n", block))

@@ -1,4 +1,4 @@
-"""A real HDFS cluster in a process of its own: Hadoop's `MiniDFSCluster`, with name nodes and data nodes."""
+"""A real HDFS cluster in its own process: Hadoop's `MiniDFSCluster`, with name nodes and data nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HA = "org.apache.hadoop.hdfs.server.namenode.ha"
 
 @dataclass
 class Cluster:
-    """`options` are Hadoop's, by which all clients find it; `uri` is what its paths begin with."""
+    """`options` are Hadoop's, by which all clients find the cluster; `uri` is the prefix of its paths."""
 
     uri: str
     options: dict[str, str] = field(repr=False)
@@ -41,7 +41,7 @@ class Cluster:
     realm: Realm | None = field(default=None, repr=False)
 
     def status(self, path: str) -> Any:
-        """Hadoop's `FileStatus`."""
+        """Returns Hadoop's `FileStatus` of a path."""
         return self._files.getFileStatus(self._path(path))
 
     def create(self, path: str) -> None:
@@ -105,7 +105,7 @@ def running(
 
 
 def _class_path() -> str:
-    """The cluster's, and of Spark's jars what its own do not name: log4j, and JAXB, which Java 8 had."""
+    """Returns the cluster's class path, with log4j and JAXB (a part of Java 8) from Spark's jars."""
     names = ("log4j-[1ac]*", "jakarta.xml.bind-api-*", "activation-*", "jaxb-runtime-*")
     more = [jar for name in names for jar in maven.JARS_OF_SPARK.glob(f"{name}.jar")]
     return ":".join([maven.class_path("org.apache.hadoop", "hadoop-client-minicluster", VERSION), *map(str, more)])

@@ -1,4 +1,4 @@
-"""A Hive metastore (2.3.9, on Derby in its folder) from the jars that PySpark brings, for locks and for syncs."""
+"""A Hive metastore (2.3.9, on Derby in its folder) from PySpark's jars, for locks and syncs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# A lock that was not heard of for so long is taken away. Five minutes by default.
+# The server removes a lock after this time without heartbeats; the default is five minutes.
 LOCK_SECONDS = 6
 _OPTIONS = {
     "datanucleus.schema.autoCreateAll": "true",
     "hive.metastore.schema.verification": "false",
     "hive.txn.timeout": f"{LOCK_SECONDS}s",
-    # Both start the service that ends locks, `AcidHouseKeeperService`; without it they last for ever.
+    # Both options start `AcidHouseKeeperService`, which removes expired locks; without it they last for ever.
     "hive.compactor.initiator.on": "true",
     "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
     "hive.timedout.txn.reaper.start": "1s",
@@ -44,7 +44,7 @@ class Server:
         return f"thrift://127.0.0.1:{self.process.port}"
 
     def lock(self, name: str) -> TableLock:
-        """A lock of this server as a table is registered with it."""
+        """Returns a lock of this server in the form of a table's registration."""
         options = {
             f"{PREFIX}hivemetastore.database": "default",
             f"{PREFIX}hivemetastore.table": name,
@@ -57,7 +57,7 @@ class Server:
         return self.process.away()
 
     def writer_options(self, name: str) -> dict[str, str]:
-        """What a writer of a table with that lock sets."""
+        """Returns the writer's options for that lock."""
         return {**self.lock(name).options, f"{PREFIX}provider": HIVE}
 
 
@@ -86,7 +86,7 @@ def running(spark: SparkSession) -> Iterator[Server]:
 
 
 def _make_tables(spark: SparkSession, database: str) -> None:
-    """DataNucleus makes all other tables by itself."""
+    """Makes the tables for locks; DataNucleus makes all other tables."""
     java: Any = spark._jvm
     conf = java.org.apache.hadoop.hive.conf.HiveConf()
     conf.set("javax.jdo.option.ConnectionURL", f"{database};create=true")

@@ -1,4 +1,4 @@
-"""A server in Java from the jars that PySpark brings, which can be away for a while and come back with its state."""
+"""A Java server from PySpark's jars that tests can stop for a while and restart with its state."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ START_SECONDS = 90.0
 
 
 def java(*folders: Path) -> list[str]:
-    """The Java that Spark runs on: `jobs.hudi.session` has said where it is."""
+    """Returns Spark's Java, which `jobs.hudi.session` has found."""
     home = os.environ.get("JAVA_HOME")
     path = [*map(str, folders), f"{Path(pyspark.__file__).parent / 'jars'}/*"]
     return [f"{home}/bin/java" if home else "java", "-cp", ":".join(path)]
 
 
 class JavaServer:
-    """One server on a port of 127.0.0.1, with a folder of its own that is removed at its end."""
+    """One server on a port of 127.0.0.1, with its own folder, which is removed at the end."""
 
     def __init__(self, name: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{name}-"))
@@ -45,7 +45,7 @@ class JavaServer:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Kills it, and starts it again afterwards."""
+        """Kills the server, and restarts it at the end of the block."""
         self._kill()
         try:
             yield

@@ -29,7 +29,7 @@ class Realm:
         return str(self.kdc.getRealm())
 
     def keytab(self, path: Path, *principals: str) -> Path:
-        """Creates the principals, and their keytab."""
+        """Creates the principals, and returns their keytab."""
         jvm = self.gateway.jvm
         names = self.gateway.new_array(jvm.java.lang.String, len(principals))
         for number, principal in enumerate(principals):

@@ -30,7 +30,7 @@ def page_of(kind: Kind) -> Path:
 
 
 def declared(kind: Kind) -> str:
-    """Returns what stands between the marks, with them."""
+    """Returns the text between the marks, including the marks."""
     request = json.dumps({"kind": kind.kind.value, **kind.example})
     lines = [kind.summary, "", "```json", request, "```", "", *_table(kind.params)]
     if kind.given_plans is not None:
@@ -39,7 +39,7 @@ def declared(kind: Kind) -> str:
 
 
 def with_declaration(page: str, kind: Kind) -> str:
-    """Returns the page with the present declaration. Raises ValueError if it has no place for it."""
+    """Returns the page with the current declaration. Raises ValueError if the page has no marks."""
     if len(_DECLARED.findall(page)) != 1:
         raise ValueError(f"the guide of {kind.kind.value} needs one place for the declaration")
     return _DECLARED.sub(lambda _: declared(kind), page)

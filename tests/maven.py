@@ -1,4 +1,4 @@
-"""Jars of servers that tests start, from Maven."""
+"""Fetches the jars of servers that tests start from Maven."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ JARS_OF_SPARK = Path(pyspark.__file__).parent / "jars"
 
 
 def java() -> list[str]:
-    """The one that jobs run with, and its options."""
+    """Returns the Java of jobs, and its options."""
     home, options = chosen_java()
     return [str(home / "bin" / "java"), *options.split()]
 
 
 def class_path(group: str, name: str, version: str) -> str:
-    """An artifact with all that it needs. The first call on a machine fetches it with the Ivy that PySpark brings."""
+    """Returns the class path of an artifact with its dependencies. The first call on a machine fetches them by
+    PySpark's Ivy."""
     [ivy] = JARS_OF_SPARK.glob("ivy-*.jar")
     folder = CACHE / "servers"
     folder.mkdir(parents=True, exist_ok=True)
     found = folder / f"{name}-{version}.class-path"
     with (folder / "fetching.lock").open("w") as file:
-        # Ivy's cache does not stand two processes at once.
+        # Two concurrent processes would damage Ivy's cache.
         fcntl.flock(file, fcntl.LOCK_EX)
         if not found.exists() or not all(Path(jar).exists() for jar in found.read_text().strip().split(":")):
             unfinished = found.with_suffix(".unfinished")

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own."""
+"""A PostgreSQL server for the tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _USER = "postgres" if os.geteuid() == 0 else None
 
 @dataclass(frozen=True)
 class Server:
-    """Reached by a socket in its folder."""
+    """A server on a socket in its folder."""
 
     folder: Path
 
@@ -33,7 +33,7 @@ class Server:
         self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self) -> None:
-        """Ends it as a crash does; `start` recovers what was committed."""
+        """Ends the server as a crash does; `start` recovers the committed data."""
         self._run("pg_ctl", "-m", "immediate", "stop")
 
     def initialize(self) -> None:
@@ -43,7 +43,8 @@ class Server:
         return f"postgresql://gk@/{database}?host={self.folder}"
 
     def new_database(self, template: str = "template1") -> str:
-        """The URL of an empty one, or of a copy of the template, which nobody may be connected to."""
+        """Creates a database, empty or a copy of the template, and returns its URL. Nobody may be connected to the
+        template."""
         import psycopg  # It is an extra.
 
         name = f"gk_{uuid.uuid4().hex}"
@@ -52,7 +53,7 @@ class Server:
         return self.url(name)
 
     def name_of(self, url: str) -> str:
-        """The name of the database with this URL."""
+        """Returns the name of the database with this URL."""
         return url.removeprefix("postgresql://gk@/").partition("?")[0]
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -62,7 +63,7 @@ class Server:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """A throw-away server. Raises `FileNotFoundError` where PostgreSQL is not installed."""
+    """Yields a temporary server. Raises `FileNotFoundError` if PostgreSQL is not installed."""
     server = Server(Path(tempfile.mkdtemp(prefix="gk-pg-", dir="/tmp")))
     if _USER:
         shutil.chown(server.folder, _USER, _USER)

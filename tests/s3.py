@@ -1,6 +1,6 @@
-"""An S3 server (moto's) in a process of its own, which counts requests and can be told to fail some.
+"""An S3 server (moto's) in its own process, which counts requests, and fails some on demand.
 
-`python -m tests.s3 PORT AHEAD` serves it, with a clock that is so many seconds ahead; `running` starts that.
+`python -m tests.s3 PORT AHEAD` is the server, whose clock is AHEAD seconds ahead; `running` starts this program.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ ACCESS_DENIED = b"""<?xml version="1.0" encoding="UTF-8"?>
 
 @dataclass
 class Front:
-    """Stands before the server. `refused_share` of the requests get 503, listings take `listing_seconds` longer.
-    `denies_writes` as a policy of the bucket would; `needs_keys`: none is known."""
+    """A proxy before the server. `refused_share` of the requests get 503, and listings take `listing_seconds` longer.
+    `denies_writes` refuses writes like a bucket policy; `needs_keys` refuses all keys as unknown."""
 
     application: Callable[..., Iterable[bytes]]
     refused_share: float = 0.0
@@ -65,7 +65,7 @@ class Front:
         if is_listing:
             time.sleep(self.listing_seconds)
         if "HTTP_IF_MATCH" in environ or "HTTP_IF_NONE_MATCH" in environ:
-            # moto looks first and writes later; S3 does both at once.
+            # moto checks the condition before it writes; S3 does both atomically.
             with self._conditions:
                 return list(self.application(environ, start_response))
         return self.application(environ, start_response)
@@ -82,21 +82,21 @@ class Front:
         if wanted.get("needs_keys"):
             from moto import settings
 
-            # Calls that need no key.
+            # The listed calls need no key.
             settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
         start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))])
         return [answer]
 
 
 def _refuse(environ: dict[str, Any], start_response: Callable[..., Any], status: str, answer: bytes) -> Iterable[bytes]:
-    # Read: the client would see a broken connection instead of the answer.
+    # The body is read first, because otherwise the client would see a broken connection instead of the answer.
     environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     start_response(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(answer)))])
     return [answer]
 
 
 class Server:
-    """`options` are Hadoop's, by which all clients find it."""
+    """`options` are Hadoop's, by which all clients find the server."""
 
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
@@ -115,7 +115,7 @@ class Server:
         )
 
     def counted(self, **faults: float) -> Counter[str]:
-        """The requests since the last call, by kind. Afterwards there are these faults, and no others."""
+        """Returns the requests since the last call by kind, and replaces the faults by these."""
         request = urllib.request.Request(f"{self.endpoint}{_CONTROL}", json.dumps(faults).encode(), method="POST")
         with urllib.request.urlopen(request, timeout=30) as answer:
             return Counter(json.load(answer))
@@ -130,8 +130,8 @@ class Server:
 
 @contextmanager
 def running(*, ahead: timedelta = timedelta()) -> Iterator[Server]:
-    """`ahead`: by how much its clock, and so the times of its files, are ahead of this machine's."""
-    # A process of its own: Arrow may wait for the server while it holds the interpreter's lock.
+    """Starts the server. `ahead` is the difference of its clock, and so of its files' times, to this machine's."""
+    # The server has its own process, because Arrow may wait for it while it holds the interpreter's lock.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

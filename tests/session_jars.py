@@ -1,4 +1,4 @@
-"""The jars of a session: `spark.jars` has only those that it was given by their files, if any, and no package then."""
+"""Handles the jars of a session. `spark.jars` has only jars that were given as files, and no packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def loader_of(spark: SparkSession) -> Any:
-    """Spark's own loader of classes in the driver (`MutableURLClassLoader`)."""
+    """Returns Spark's class loader in the driver (`MutableURLClassLoader`)."""
     java: Any = spark._jvm
     return java.java.lang.Thread.currentThread().getContextClassLoader()
 
@@ -20,6 +20,6 @@ def jars_of(spark: SparkSession) -> list[Path]:
 
 
 def add_jar(spark: SparkSession, jar: Path) -> None:
-    """Adds a jar, whose classes stay for as long as the JVM lives."""
+    """Adds a jar, whose classes remain loaded until the JVM ends."""
     java: Any = spark._jvm
     loader_of(spark).addURL(java.java.io.File(str(jar)).toURI().toURL())

@@ -1,4 +1,4 @@
-"""Gives the tests' session the options of a store, as a writer has them, and takes them back."""
+"""Sets a store's options in the tests' session, as a writer does, and removes them afterwards."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def reached_by(spark: SparkSession, options: Mapping[str, str], *paths: str) -> Iterator[None]:
-    """`paths` lie in buckets of the store. Hadoop keeps a file system for each, and would ask a server that is gone
-    when the next one has a bucket of the same name."""
+    """`paths` lie in buckets of the store. Hadoop caches a file system for each bucket, and would call a stopped server
+    when the next one has a bucket with the same name."""
     conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
     for name, value in options.items():
         conf.set(name, value)

@@ -1,4 +1,4 @@
-"""Tables that consist of what can be seen without a JVM: a timeline with real metadata, and files of some size.
+"""Writes tables with only the parts that are read without a JVM: a timeline with real metadata, and files with sizes.
 
 The names and formats are those that Hudi 1.2 writes; `tests/integration/test_observed_tables.py` has the real thing.
 """
@@ -79,7 +79,7 @@ def bucket_id(bucket: int, tail: int = 1) -> str:
 
 
 class SmallTable:
-    """One table below `base`. Instants are as short as a test likes; they need only compare rightly."""
+    """A table below `base`. Instants may be short, but they must have the right order."""
 
     def __init__(self, base: Path, *, version: int = 9, table_type: str = "MERGE_ON_READ", utc: bool = True) -> None:
         self.base = base
@@ -94,7 +94,7 @@ class SmallTable:
 
     @classmethod
     def standing(cls, base: Path) -> SmallTable:
-        """One of version 9 that has been made already."""
+        """Returns an existing table of version 9."""
         table = cls.__new__(cls)
         table.base, table.version, table.timeline = base, 9, base / ".hoodie" / "timeline"
         return table

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 SPARK = Path(pyspark.__file__).parent
 START_SECONDS = 60.0
 HOST = "127.0.0.1"
-# Daemons that do little, and executors that hold small tables.
+# The daemons need little memory, and the executors only process small tables.
 CORES, MEMORY, EXECUTOR_MEMORY = 1, "700m", "640m"
-# What a driver on such a cluster is given.
+# Options for a driver on such a cluster.
 CONF = {
     "spark.executor.memory": EXECUTOR_MEMORY,
     "spark.executor.cores": "1",
@@ -77,19 +77,19 @@ class Cluster:
             self._wait_for(lambda: len(self._alive()) > before)
 
     def executors(self, worker: int | None = None) -> list[int]:
-        """Process ids of the executors, of all workers or of one."""
+        """Returns the process ids of the executors of all workers or of one."""
         workers = self.workers if worker is None else [self.workers[worker]]
         parents = {process.pid for process in workers}
         return [pid for pid in children(parents) if b"ExecutorBackend" in command_line(pid)]
 
     def kill_worker(self, number: int) -> None:
-        """SIGKILL of a worker and its executors, as if its machine were gone."""
+        """Sends SIGKILL to a worker and its executors, as after a loss of its machine."""
         for pid in (self.workers[number].pid, *self.executors(number)):
             os.kill(pid, signal.SIGKILL)
         self.workers[number].wait()
 
     def state(self) -> dict[str, Any] | None:
-        """What the master says of itself; None if it does not answer."""
+        """Returns the state that the master reports; None if it does not answer."""
         try:
             found: dict[str, Any] = httpx.get(f"http://{HOST}:{self._web}/json/", timeout=5).json()
         except (httpx.HTTPError, ValueError):

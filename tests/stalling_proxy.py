@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StallingProxy:
-    """What was received while it stalls is forwarded afterwards."""
+    """A proxy that forwards the bytes of a stall after its end."""
 
     def __init__(self, folder: Path) -> None:
         self._target = str(folder / ".s.PGSQL.5432")

@@ -1,4 +1,4 @@
-"""A TCP proxy before a server of this machine that can be shut: as if the server were away, with its state kept."""
+"""A TCP proxy before a local server that tests can close, so that the server is unreachable but keeps its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders to which even root cannot write, each for another real reason."""
+"""Makes folders to which even root cannot write, each for another reason."""
 
 from __future__ import annotations
 

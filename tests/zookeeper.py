@@ -1,4 +1,4 @@
-"""A ZooKeeper server from the jars that PySpark brings, for locks of tables."""
+"""A ZooKeeper server from PySpark's jars, for locks of tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-# So that a session that is not heard of ends soon: ZooKeeper looks at sessions once a tick.
+# A short tick ends silent sessions soon, because ZooKeeper checks sessions once a tick.
 TICK_MILLISECONDS = 500
 SESSION_MILLISECONDS = 2000
 
@@ -29,7 +29,7 @@ class Server:
         return f"127.0.0.1:{self.process.port}"
 
     def lock(self, name: str) -> TableLock:
-        """A lock of this server as a table is registered with it."""
+        """Returns a lock of this server in the form of a table's registration."""
         return lock_at(self.process.port, name)
 
     def delete(self, path: str) -> None:
@@ -42,7 +42,7 @@ class Server:
         return self.process.away()
 
     def writer_options(self, name: str) -> dict[str, str]:
-        """What a writer of a table with that lock sets."""
+        """Returns the writer's options for that lock."""
         return {
             **self.lock(name).options,
             "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
@@ -50,7 +50,7 @@ class Server:
 
 
 def lock_at(port: int, name: str) -> TableLock:
-    """A lock of the server that should be at this port."""
+    """Returns a lock of the server at this port."""
     options = {
         "hoodie.write.lock.zookeeper.url": f"127.0.0.1:{port}",
         "hoodie.write.lock.zookeeper.base_path": "/hudi",
@@ -79,7 +79,7 @@ def running() -> Iterator[Server]:
 
 
 def _is_serving(port: int) -> bool:
-    """Whether the server says in which mode it is; a port that is open says less."""
+    """Whether the server reports its mode; an open port is not enough."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
             connection.sendall(b"srvr")

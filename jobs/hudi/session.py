@@ -18,10 +18,9 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import jobs
 from jobs.format.properties import parse_properties
 from jobs.format.spark_options import OWNED, is_local, with_retries
-from jobs.hudi import dropped_objects, google_connector, ivy
+from jobs.hudi import dropped_objects, google_connector, ivy, session_python
 from jobs.hudi.java import CACHE, NoJavaError, chosen_java
 from jobs.hudi.java_view import names
 from jobs.hudi.jvm import first_line
@@ -80,7 +79,7 @@ _COMPILE_LATER = " ".join(
     for name, count in {"Invocation": 200_000, "MinInvocation": 24_000, "Compile": 600_000, "BackEdge": 400_000}.items()
 )
 _OWN_IVY_SETTINGS = CACHE / "ivy" / "settings.xml"
-_JVM_OPTIONS, _PYTHON = "spark.driver.extraJavaOptions", "spark.pyspark.python"
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _PACKAGES, _IVY, _IVY_SETTINGS = "spark.jars.packages", "spark.jars.ivy", "spark.jars.ivySettings"
 _LAST_LINES_SECONDS = 2.0
 
@@ -146,10 +145,10 @@ def start_session(
         chosen[_JVM_OPTIONS] = " ".join(filter(None, of_jvm))
     # Set before the JVM starts: `spark.pyspark.python` is ignored in local mode.
     os.environ["JAVA_HOME"] = str(home)
-    os.environ["PYSPARK_PYTHON"] = _python(master, chosen, given)
+    os.environ["PYSPARK_PYTHON"] = session_python.python(master, chosen, given)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(MEMORY_OF_TASKS)
-    unset = {key: value for key, value in {**_defaults(), **_python_daemon(master)}.items() if key not in given}
+    unset = {key: value for key, value in {**_defaults(), **session_python.daemon(master)}.items() if key not in given}
     options = {**unset, "spark.app.name": app_name, **chosen, **OWNED, "spark.master": master}
     session = _session(options, log)
     session.sparkContext.setLogLevel("ERROR")
@@ -162,7 +161,7 @@ def start_session(
         # The options are set after the start, because as Spark options the secrets would be on the JVM's command line.
         hadoop.set(key.removeprefix("spark.hadoop."), value)
     log_in(session)
-    _without_jars_in_python(session.sparkContext)
+    session_python.drop_jars(session.sparkContext)
     _look_up_functions(session)
     if not is_local(master):
         ship_jobs(session.sparkContext)
@@ -232,21 +231,6 @@ def _given() -> dict[str, str]:
         return {}
 
 
-def _python(master: str, chosen: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Returns the Python of the tasks. On a cluster it may be another one, so the chosen one is taken."""
-    if is_local(master):
-        return sys.executable
-    by_options = chosen.get(_PYTHON) or given.get(_PYTHON)
-    return by_options or os.environ.get("PYSPARK_PYTHON") or sys.executable
-
-
-def _python_daemon(master: str) -> dict[str, str]:
-    """Returns the option of `jobs.dataplane.python_daemon`, where that finds the package as its tasks do."""
-    # Executors of a cluster get the package only when their daemon runs, and so do those of an archive's.
-    has_package = is_local(master) and Path(jobs.__path__[0]).is_dir()
-    return {"spark.python.daemon.module": "jobs.dataplane.python_daemon"} if has_package else {}
-
-
 def _connectors(packages: Sequence[str], folder: Path | None, home: Path, java_options: str) -> list[Path]:
     """Returns the jars of packages that Maven coordinates cannot name. Raises ConnectorMissingError."""
     if GS not in packages or (folder and list(folder.glob(f"*{google_connector.JAR}"))):
@@ -311,16 +295,6 @@ def _silence_lock_retries(session: SparkSession) -> None:
     jvm: Any = session._jvm
     log4j = jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel("org.apache.hudi.common.util.RetryHelper", log4j.Level.OFF)
-
-
-def _without_jars_in_python(context: Any) -> None:
-    """Removes the jars of `spark.jars.packages` from the path of Python modules, to which spark-submit adds them.
-
-    For each task the Python worker would read the directories of all archives on that path (`invalidate_caches`): 40
-    000 entries for Hudi's bundle, about 0.05 CPU seconds per task.
-    """
-    context._python_includes[:] = [name for name in context._python_includes if not name.endswith(".jar")]
-    sys.path[:] = [entry for entry in sys.path if not entry.endswith(".jar")]
 
 
 def _look_up_functions(session: SparkSession) -> None:

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 
 def unreachable(servers: Sequence[tuple[str, int]], seconds: float) -> str | None:
-    """Returns why none of these hosts and ports could be connected to; None as soon as one could, or without any."""
+    """Connects to all hosts and ports, and returns the reason if all connections fail. Returns None as soon as one
+    succeeds, or if there are no hosts."""
     if not servers:
         return None
-    # Each has a thread, which ends by itself, because a name without an answer cannot be given up otherwise.
+    # Each host has a thread, which ends after this function, because a name look-up without an answer cannot be
+    # cancelled.
     pool = ThreadPoolExecutor(len(servers), thread_name_prefix="lock-server")
     reasons = dict.fromkeys(servers, f"no answer within {seconds:g} s")
     try:
@@ -41,5 +43,5 @@ def _connect(host: str, port: int, seconds: float) -> str | None:
             return None
     except TimeoutError:
         return f"no answer within {seconds:g} s"
-    except (OSError, UnicodeError) as error:  # UnicodeError: a name that is none
+    except (OSError, UnicodeError) as error:  # UnicodeError: not a valid host name
         return str(getattr(error, "strerror", None) or error)

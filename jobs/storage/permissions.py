@@ -1,7 +1,8 @@
 """The administrator's permissions: the places of tables and of their locks, options, classes and metastores.
 
-The service checks it when a table is registered or changed and when a job is asked for or leased. Each worker checks it
-again at the beginning of an attempt: the work order comes from elsewhere, and links may have been laid meanwhile.
+The service checks the permissions when a table is registered or changed and when a job is submitted or leased. Each
+worker checks them again at the beginning of an attempt, because it must not trust the work order, and links may have
+been created meanwhile.
 """
 
 from __future__ import annotations

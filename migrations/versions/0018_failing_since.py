@@ -1,4 +1,4 @@
-"""Since when the polls of a table have been failing."""
+"""Stores since when the polls of a table have been failing."""
 
 from __future__ import annotations
 

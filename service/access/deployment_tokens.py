@@ -24,8 +24,8 @@ _BY = "the start of the service"
 def accept(
     connection: Connection, setting: str, text: str, role: Role, at: datetime, *, groups: tuple[str, ...] | None = None
 ) -> None:
-    """Stores the token if it is not there yet, also beside another replica that does the same. One that was revoked
-    stays so. Raises SettingsError if it is none, or its id belongs to another one."""
+    """Stores the token if it does not exist yet. Replicas may do this concurrently. A revoked token stays revoked.
+    Raises SettingsError if the text is not a token, or if its id belongs to another token."""
     bearer = Bearer.parse(text.strip())
     if bearer is None or len(bearer.id) > _LONGEST_ID or len(bearer.secret) < _SHORTEST_SECRET:
         raise SettingsError(
@@ -36,7 +36,7 @@ def accept(
     token_changes.create_if_absent(connection, token, by=_BY, route=setting)
     found = token_store.find(connection, bearer.id)
     if found is None or found.digest != digest(bearer.secret) or found.role is not role:
-        raise SettingsError(f"The id in {setting} is that of another token.", hint="Take a new id with a new secret.")
+        raise SettingsError(f"The id in {setting} belongs to another token.", hint="Take a new id with a new secret.")
 
 
 def make_first(connection: Connection, file: Path, at: datetime) -> None:

@@ -1,5 +1,5 @@
-"""Query parameters: those that several lists share, and the refusal of those that an operation does not know, because a
-misspelt filter would otherwise select everything."""
+"""Query parameters that several lists share. Unknown parameters are refused, because a misspelt filter would otherwise
+select everything."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 
 import anyio
@@ -77,10 +78,7 @@ async def lease_job(
     """Waits up to `wait_seconds` for a job, and returns as soon as one is submitted. The token must be made for the
     worker's group, and from then on the lease belongs to this token and worker."""
     info = _info(wanted.worker, caller)
-    await run_in_threadpool(leasing.announce, database, wanted.worker_id, info)
-    order = await _next_order(
-        wanted, info.group, database=database, lake=lake, queue=queue, caller=caller, request=request
-    )
+    order = await _next_order(wanted, info, database=database, lake=lake, queue=queue, caller=caller, request=request)
     if order is None:
         return Response(status_code=NOTHING)
     return LeaseOut(plan=order.to_json(), lease_seconds=queue.leases.lease.total_seconds())
@@ -88,7 +86,7 @@ async def lease_job(
 
 async def _next_order(
     wanted: LeaseRequest,
-    group: str,
+    info: WorkerInfo,
     *,
     database: Database,
     lake: LakeAccess,
@@ -96,6 +94,21 @@ async def _next_order(
     caller: Caller,
     request: Request,
 ) -> WorkOrder | None:
+    def announced() -> WorkOrder | None:
+        leasing.announce(database, wanted.worker_id, info)
+        return lease()
+
+    lease = partial(
+        leasing.lease,
+        database,
+        queue.leases,
+        worker_id=wanted.worker_id,
+        group=info.group,
+        permissions=lake.permissions,
+        token_id=caller.token_id,
+        only_submitted=wanted.only_submitted,
+    )
+    look: Callable[[], WorkOrder | None] = announced
     loop = asyncio.get_running_loop()
     end = loop.time() + wanted.wait_seconds
     with database.notifier.listener() as listener:
@@ -104,16 +117,8 @@ async def _next_order(
             # A worker that died while waiting must not get a job.
             if await request.is_disconnected():
                 return None
-            order = await run_in_threadpool(
-                leasing.lease,
-                database,
-                queue.leases,
-                worker_id=wanted.worker_id,
-                group=group,
-                permissions=lake.permissions,
-                token_id=caller.token_id,
-                only_submitted=wanted.only_submitted,
-            )
+            order = await run_in_threadpool(look)
+            look = lease
             left = end - loop.time()
             if order is not None or left <= 0:
                 return order

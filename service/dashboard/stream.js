@@ -1,4 +1,4 @@
-// The stream of events. A fetch, not an EventSource, which tells neither why it was refused nor that it is silent.
+// The stream of events. A fetch replaces an EventSource, which reports neither the reason of a refusal nor silence.
 
 import { pathOf } from "./api.js";
 
@@ -71,7 +71,7 @@ export class Stream {
         if (!stopped.aborted) this.#turn(true);
       }
     } catch {
-      // It was broken off, and is opened again.
+      // The connection was interrupted, and is opened again.
     } finally {
       clearTimeout(timer);
     }

@@ -40,6 +40,8 @@ _MAX_REPLY_BYTES = 256 * _MIB
 # A child that has ever used more ends after its call.
 _MAX_KEPT_BYTES = 512 * _MIB
 _START_SECONDS = 60.0
+# New objects after which the interpreter looks for cycles of them.
+_COLLECTED_AFTER = 50_000
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 
 _forks = multiprocessing.get_context("forkserver")
@@ -231,6 +233,8 @@ def _serve(connection: Connection[Any, Any], limits: ReaderLimits, log_level: in
     configure(log_format, log_level)
     logging.getLogger("httpx").setLevel(max(log_level, logging.WARNING))  # It would log each request to HDFS.
     gc.freeze()
+    # What a table consists of has no cycles, and is given away as a whole.
+    gc.set_threshold(_COLLECTED_AFTER, 20, 50)
     with contextlib.suppress(EOFError, OSError):
         connection.send_bytes(_reply(None))  # ready
         while True:

@@ -39,6 +39,6 @@ class LockSighting(Record):
     def held(self, now: datetime) -> str:
         """Returns how long the lock has been held and by whom, as far as known, in the words of `jobs.hudi.lock`."""
         if self.state is not LockState.HELD:
-            return f"whose server does not answer: {self.detail}"
+            return f"whose server does not answer: {self.detail.removesuffix('.')}"
         since = f" for {duration(now - self.since)}" if self.since else ""
         return f"held{since} by {self.holder or 'others'}"

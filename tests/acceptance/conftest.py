@@ -1,4 +1,4 @@
-"""One running service for all acceptance tests. Whoever kills its worker waits until the next one is ready."""
+"""One running service for all acceptance tests. A test that kills the worker waits until the next one is ready."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
     by_policy = {"automatic": "true", "plan_seconds": "0.2", "poll_seconds": NO_POLLING}
     with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **SETTINGS, **by_policy) as running:
-        # Nothing runs without being asked for, except where the policy of a table has `paused` false.
+        # No job starts without a call, except for tables whose policy has `paused` false.
         assert running.call("PUT", "/v1/policies/*", {"paused": True}).status_code == 201
         running.wait_for_worker()
         yield running

@@ -1,4 +1,4 @@
-"""`groundskeeper serve` as a user runs it: a process of its own, spoken to over REST."""
+"""Runs `groundskeeper serve` as a user does, in its own process with calls over REST."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 Json = dict[str, Any]
-# Without tokens the service asks for it, also where a call has no body.
+# Without tokens the service requires this header, even for calls without a body.
 JSON = {"Content-Type": "application/json"}
 
 ENDED = ("succeeded", "failed", "cancelled")
@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 150.0
 class Daemon:
     """The service and its local worker in `folder`, which keeps the database and the log when it ends.
 
-    Nothing runs without being asked for, unless `automatic` is "true".
+    No job starts without a call, unless `automatic` is "true".
     """
 
     def __init__(self, folder: Path, **settings: str) -> None:
@@ -62,7 +62,7 @@ class Daemon:
         return self._http.request(method, path, json=body, **more)
 
     def register(self, base: Path | str, num_buckets: int | None = 4, **more: Any) -> str:
-        """The id of the table."""
+        """Registers the table, and returns its id."""
         body: Json = {"base_path": str(base), "writers": {"hudi_version": "1.2.0"}, **more}
         if num_buckets:
             body["index"] = {"type": "bucket", "num_buckets": num_buckets, "hash_fields": ["id"]}
@@ -71,7 +71,7 @@ class Daemon:
         return str(answer.json()["id"])
 
     def submit(self, table_id: str, kind: str, *, dry_run: bool = False, **params: Any) -> str:
-        """The id of the job."""
+        """Submits a job, and returns its id."""
         body = {"kind": kind, "params": params, "dry_run": dry_run}
         answer = self.call("POST", f"/v1/tables/{table_id}/jobs", body)
         assert answer.status_code == 202, answer.text
@@ -82,7 +82,7 @@ class Daemon:
         return found
 
     def wait(self, job_id: str, until: Callable[[Json], bool] = lambda job: job["state"] in ENDED) -> Json:
-        """The job as soon as it is as wanted."""
+        """Waits until the job fulfils the condition, and returns it."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not until(job := self.job(job_id)):
             assert time.monotonic() < deadline, f"{job}\n{self.log.read_text()[-8000:]}"
@@ -94,14 +94,14 @@ class Daemon:
         return self.wait(self.submit(table_id, kind, **params))
 
     def succeed(self, table_id: str, kind: str, **params: Any) -> Json:
-        """The result of a job that must succeed."""
+        """Runs a job, asserts its success, and returns its result."""
         job = self.run(table_id, kind, **params)
         assert job["state"] == "succeeded", f"{job}\n{self.log.read_text()[-8000:]}"
         result: Json = job["result"]
         return result
 
     def wait_for_worker(self) -> None:
-        """Until a worker has been started, is warm and asks for jobs."""
+        """Waits until a worker has started, is warm and leases jobs."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (pid := self.worker()) is None or not re.search(rf"-{pid}-\w+ is ready", self.log.read_text()):
             assert time.monotonic() < deadline, self.log.read_text()
@@ -110,22 +110,22 @@ class Daemon:
     # -- processes
 
     def worker(self) -> int | None:
-        """The process id of the local worker's Python."""
+        """Returns the process id of the local worker's Python."""
         return _child(self.process.pid, b"\0worker\0")
 
     def jvm(self) -> int | None:
-        """The process id of the local worker's JVM."""
+        """Returns the process id of the local worker's JVM."""
         worker = self.worker()
         return _child(worker, b"java") if worker else None
 
 
 def has_reached(job: Json, step: str) -> bool:
-    """Whether the job is in this step; also true once it has ended, which a short step may not let us see in time."""
+    """Whether the job is in this step or has ended: a short step may end before it is seen."""
     return job["state"] in ENDED or (job["progress"] or {"step": ""})["step"].startswith(step)
 
 
 def _child(parent: int, words: bytes) -> int | None:
-    """The process id of the child with these bytes in its command line; the service has other children, too."""
+    """Returns the process id of the child with these bytes in its command line; the service has other children, too."""
     for pid in children(parent):
         with suppress(OSError):  # it has ended
             if words in Path(f"/proc/{pid}/cmdline").read_bytes():

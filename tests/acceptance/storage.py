@@ -1,4 +1,4 @@
-"""What lies in a table's storage, looked at without Hudi, and what must not lie there."""
+"""Reads a table's files without Hudi, and finds those that must not exist."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BASE_FILE = re.compile(r"^[0-9a-f-]+-\d+_[\d-]+_(?P<instant>\d{17})\.parquet$")
 
 
 def listing(base: Path) -> dict[str, tuple[int, int]]:
-    """Every file below the base path: its size and its time of change."""
+    """Returns size and modification time of every file below the base path."""
     return {str(p.relative_to(base)): (p.stat().st_size, p.stat().st_mtime_ns) for p in base.rglob("*") if p.is_file()}
 
 
 def pending(base: Path) -> set[str]:
-    """Instants on the timeline that never completed."""
+    """Returns the pending instants of the timeline."""
     return {instant for instant in _instants(base) if instant not in completed(base)}
 
 
@@ -33,7 +33,7 @@ def completed(base: Path) -> set[str]:
 
 
 def left_behind(spark: SparkSession, base: Path) -> list[str]:
-    """Whatever a dead or cancelled attempt may leave and must not; empty when the table is tidy."""
+    """Returns all remains of dead or cancelled attempts; none may exist after the next attempt."""
     done = completed(base)
     committed = _committed_files(spark, base)
     found = [f"pending instant {instant}" for instant in pending(base)]
@@ -56,7 +56,7 @@ def left_behind(spark: SparkSession, base: Path) -> list[str]:
 
 
 def _committed_files(spark: SparkSession, base: Path) -> set[str]:
-    """Files that some completed commit says it wrote."""
+    """Returns the files that completed commits name as written."""
     hudi = spark._jvm.org.apache.hudi  # type: ignore[union-attr]
     conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(spark._jsc.hadoopConfiguration())
     meta = hudi.common.table.HoodieTableMetaClient.builder().setBasePath(str(base)).setConf(conf).build()

@@ -1,4 +1,4 @@
-"""The set-up of Hudi's FAQ: the writers' inline services are off, and the service compacts and cleans by itself."""
+"""Tests the set-up of Hudi's FAQ: the writers' inline services are off, and policies compact and clean."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Writer:
 
 
 def started_by_policy(daemon: Daemon, table_id: str, kind: str, number: int = 1) -> dict[str, Any]:
-    """The so-manieth job of this kind that nobody asked for, when it has ended."""
+    """Waits for the end of the policies' job of this kind with this number, and returns it."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         jobs = daemon.call("GET", "/v1/jobs", params={"table_id": table_id, "kind": kind}).json()["items"]
@@ -62,7 +62,7 @@ def started_by_policy(daemon: Daemon, table_id: str, kind: str, number: int = 1)
 
 
 def upserts(daemon: Daemon, table_id: str) -> list[dict[str, Any]]:
-    """The commits of batches, the latest first."""
+    """Returns the commits of batches, the latest first."""
     found = daemon.call("GET", "/v1/commits", params={"table_id": table_id}).json()["items"]
     return [commit for commit in found if commit["is_news"] and commit["operation"] == "UPSERT"]
 
@@ -89,7 +89,7 @@ def _serving(request: pytest.FixtureRequest, folder: Path, poll_seconds: str) ->
             id="by polling",
             marks=pytest.mark.exhaustive,
         ),
-        # The writer's last plan may come after its last callback, and then only a look finds it.
+        # The writer's last plan may follow its last callback, and then only a poll finds the plan.
         pytest.param(
             "1", PLANS_BY_THE_WRITER, "plan", id="of plans that the writer leaves", marks=pytest.mark.exhaustive
         ),
@@ -120,7 +120,7 @@ def test_what_a_table_needs_is_done_without_being_asked_for_and_no_batch_fails(
         cleaning = started_by_policy(daemon, table, "cleaning")
         assert cleaning["result"]["files_deleted"] > 0
         started_by_policy(daemon, table, "compaction", 2)
-        # A writer that plans may have left one more plan, which is taken in its turn.
+        # A planning writer may have left one more plan, which is executed later.
         assert eventually(lambda: pending(base) == set(), PATIENCE_SECONDS), daemon.log.read_text()[-8000:]
 
         # The last one is told of by a callback at once, and otherwise found by the next look.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _a_write_in_flight(base: Path) -> Iterator[None]:
-    """An expansion waits as long as it lasts."""
+    """Holds a write, for whose end an expansion waits."""
     instant = f"{datetime.now(UTC):%Y%m%d%H%M%S%f}"[:17]
     entries = [base / ".hoodie" / "timeline" / f"{instant}.deltacommit.{state}" for state in ("requested", "inflight")]
     for entry in entries:
@@ -41,7 +41,7 @@ def test_a_cancelled_expansion_leaves_nothing_behind(
     base = lake / f"cancelled-{step}"
     options = tables.write_table(spark, base, count=300, partitioned=False)
     before = tables.snapshot(spark, base)
-    # So often that a heartbeat which goes on after the end would be seen.
+    # The test checks so often that it would see a heartbeat after the job's end.
     table = daemon.register(base, hudi_options={"hoodie.client.heartbeat.interval_in_ms": "1000"})
     files = {name for name in listing(base) if ".hoodie" not in name}
 

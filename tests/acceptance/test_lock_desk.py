@@ -1,4 +1,4 @@
-"""The lock desk beside a real worker: a lock that Hudi left is broken, one that our own worker holds is not."""
+"""Beside a real worker, the lock desk breaks a lock that Hudi left, but not one that our worker holds."""
 
 from __future__ import annotations
 

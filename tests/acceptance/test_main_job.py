@@ -1,4 +1,4 @@
-"""A person registers a table, asks for each service, and the table is the same but better afterwards."""
+"""A person registers a table and submits each service; each one has its effect and keeps the rows."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_jobs_of_several_tables_run_at_the_same_time_in_one_worker(
         for job in [daemon.submit(table, "bucket_expansion", factor=2, settle_seconds=1) for table in ids]
     ]
     assert [job["state"] for job in jobs] == ["succeeded", "succeeded"]
-    # Both had started before either had ended, in the same process.
+    # The two jobs ran concurrently in the same process.
     assert max(job["started_at"] for job in jobs) < min(job["finished_at"] for job in jobs)
     assert len({job["worker_id"] for job in jobs}) == 1
     for name, rows in zip(names, before, strict=True):

@@ -1,4 +1,5 @@
-"""A month of a table whose writer leaves all services to us: its size stays bounded, and nobody lends a hand."""
+"""Simulates a month of a table whose writer delegates all services to us: its size remains bounded without manual
+work."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAYS, BATCHES_A_DAY, KEYS = 30, 4, 600
-# What the table has at the end of the first days is what it may have later, with room for a service that is late.
+# The size at the end of the first days, with a margin for a late service, is the limit for all later days.
 SETTLED, ROOM = 8, 2.0
-# Days of minutes: the thresholds are counts of commits, and the rests between jobs are left out.
+# A simulated day takes minutes: the thresholds are counts of commits, and there are no pauses between jobs.
 POLICY = {
     "compaction": {"min_interval_seconds": 0},
     "cleaning": {"commits": 6, "retain": 4, "min_interval_seconds": 0},
@@ -31,7 +32,7 @@ POLICY = {
 
 
 def sizes(base: Path) -> dict[str, int]:
-    """Numbers of files, and bytes of all data files. Services are at work meanwhile."""
+    """Returns the numbers of files, and the bytes of all data files. Services may run meanwhile."""
     data: dict[str, int] = {}
     for path in base.rglob("*.*"):
         if ".hoodie" in path.relative_to(base).parts or path.suffix == ".crc" or path.name.startswith(".hoodie"):
@@ -48,7 +49,7 @@ def sizes(base: Path) -> dict[str, int]:
 
 
 def unfinished(base: Path) -> set[str]:
-    """The actions of pending instants."""
+    """Returns the actions of pending instants."""
     done = completed(base)
     names = [path.name.split(".") for path in (base / ".hoodie" / "timeline").glob("*.requested")]
     return {name[1] for name in names if name[0] not in done}
@@ -94,7 +95,7 @@ def test_a_month_of_a_table_that_was_handed_over(spark: SparkSession, tmp_path: 
 
 
 def _require_no_hand(daemon: Daemon, table: str) -> None:
-    """All jobs were the service's own, all kinds had their turns, and none failed for good."""
+    """Asserts that policies started all jobs, that all kinds ran, and that no job finally failed."""
     jobs: list[dict[str, Any]] = []
     for kind in ("compaction", "cleaning", "archival"):
         found = daemon.call("GET", "/v1/jobs", params={"table_id": table, "kind": kind, "limit": 500}).json()["items"]
@@ -108,7 +109,7 @@ def _require_no_hand(daemon: Daemon, table: str) -> None:
 
 
 def _require_rows(spark: SparkSession, base: Path) -> None:
-    """Each key has the row of the last batch that held it."""
+    """Asserts that each key has the row of the last batch with this key."""
     expected = dict.fromkeys(range(KEYS), 0)
     for ts in range(1, 1 + DAYS * BATCHES_A_DAY):
         first = (ts * 37) % KEYS

@@ -1,4 +1,4 @@
-"""A job that needs more memory than its worker has: the worker is replaced, and the job does not come back for ever."""
+"""A worker without enough memory for a job is replaced, and the job is not repeated endlessly."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_worker_out_of_memory_is_replaced_and_the_others_tables_are_served(
         assert (job["state"], job["attempt"]) == ("failed", 2), job
         assert job["error"]["type"] == "/problems/worker-lost"
         assert daemon.log.read_text().count("its JVM has died, perhaps out of memory") == 2
-        # The one who came after it.
+        # The next worker has replaced the first one.
         assert daemon.succeed(daemon.register(small), "compaction")["log_files"] > 0
     assert tables.snapshot(spark, huge) == before
     # The next attempt has enough memory.

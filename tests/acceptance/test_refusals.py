@@ -1,4 +1,4 @@
-"""What cannot be done is refused with a type, and no file of the table is touched."""
+"""An impossible job is refused with a problem type, and changes no file of the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def bases(spark: SparkSession, lake: Path) -> dict[str, Path]:
-    """Three tables: merge-on-read with buckets, copy-on-write with buckets, and one without bucket index."""
+    """Writes three tables: merge-on-read with buckets, copy-on-write with buckets, and one without a bucket index."""
     shapes: dict[str, dict[str, Any]] = {
         "merged": {"updates": 1},
         "copied": {"table_type": "COPY_ON_WRITE", "partitioned": False},

@@ -1,4 +1,4 @@
-"""How long a job waits for a warm worker."""
+"""Measures how long a job waits for a warm worker."""
 
 from __future__ import annotations
 

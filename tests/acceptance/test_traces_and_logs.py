@@ -1,4 +1,4 @@
-"""The trace, the log and the kept log of a job that a real worker runs."""
+"""Tests the trace, the log lines and the stored log of a job that a real worker runs."""
 
 from __future__ import annotations
 

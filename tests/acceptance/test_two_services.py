@@ -1,4 +1,5 @@
-"""Two services on one PostgreSQL, a worker each: nothing is done twice, and what one leaves the other one finishes."""
+"""Two services with one worker each share a PostgreSQL database: no work is done twice, and after a kill of one service
+the other one finishes its work."""
 
 from __future__ import annotations
 
@@ -128,7 +129,8 @@ def _all_done(jobs: list[dict[str, Any]], tables: list[str], **wanted: int) -> b
 
 
 def _assert_each_once(database: str) -> None:
-    """Checks what the database remembers: no two attempts on a table at once, and each commit was told once."""
+    """Asserts by the database that no two attempts on a table were concurrent, and that each commit was published
+    once."""
     engine = open_engine(database)
     with reading(engine) as connection:
         attempt, job = schema.job_attempts.c, schema.jobs.c

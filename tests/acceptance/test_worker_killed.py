@@ -1,4 +1,4 @@
-"""kill -9 of the worker in the middle of jobs: another attempt finds what was left, and finishes or undoes it."""
+"""After a kill -9 of the worker during a job, the next attempt finishes or undoes the work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROWS = 400
 
 
 def _prove(daemon: Daemon, spark: SparkSession, base: Path, table: str, kind: str, before: list[str]) -> None:
-    """Nothing lost, nothing left, and a writer that was never told of anything goes on."""
+    """Asserts that no row is lost, that no file is left, and that a writer with old options can continue."""
     num_buckets = 8 if kind == "bucket_expansion" else 4
     assert tables.in_order(spark, base, num_buckets) == before
     assert left_behind(spark, base) == []
@@ -42,8 +42,8 @@ def _prove(daemon: Daemon, spark: SparkSession, base: Path, table: str, kind: st
 
 
 def _kill(daemon: Daemon, victims: Sequence[str], bases: Iterable[Path]) -> None:
-    """Between the taking and the signing of a filesystem lock lie some milliseconds in which it is empty. Killed there,
-    nobody can tell later whose it was, and a person has to remove it. So that moment is left out."""
+    """Kills the worker, except in the milliseconds between taking and signing a filesystem lock: the empty lock of a
+    dead worker has no known owner, and a person has to remove it."""
     processes = {"worker": daemon.worker(), "jvm": daemon.jvm()}
     locks = [base / ".hoodie" / "lock" for base in bases]
     while any(lock.exists() and not lock.stat().st_size for lock in locks):
@@ -97,7 +97,8 @@ def test_jobs_of_a_killed_worker_are_finished_by_the_next_one(
 
 
 def _stop_in_commit(daemon: Daemon, base: Path) -> None:
-    """Stops the JVM while it holds the lock, signed, with an instant in flight: so not the lock of the scheduling."""
+    """Suspends the JVM while it holds the signed lock and has an inflight instant, so during the commit and not the
+    scheduling."""
     lock, timeline = base / ".hoodie" / "lock", base / ".hoodie" / "timeline"
 
     def is_committing() -> bool:

@@ -1,4 +1,4 @@
-"""Workers are started afresh now and then, and nothing is lost by it."""
+"""Workers are recycled regularly, and no job is lost by this."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How large the database gets: a day of many tables, minute by minute, by a clock that need not wait.
+"""Measures the size of the database after a day of many tables, simulated minute by minute.
 
     python tests/benchmarks/a_day.py --tables 1000 --json
 
-As in `control_plane.py` 1 % of the tables commit each minute. The service's own flows look at them, decide, hand out
-jobs and prune; only the worker is played: it does to the timeline what a compaction or a cleaning does. Rows are not
-forgotten before the days that the settings give them, so the size that it settles at is told from a day's growth.
+As in `control_plane.py` 1 % of the tables commit each minute. The service's own code polls, decides, leases and prunes;
+only the worker is simulated, which writes the instants of compactions and cleanings. Rows are kept for the days in the
+settings, so the final size is computed from the growth of a day.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PRUNE_EVERY_MINUTES = 10
 
 @dataclass
 class Figures:
-    """Sizes are in bytes; `settled` is what it comes to when each row stays as long as the settings say."""
+    """Sizes are in bytes; `settled` is the final size, when each row is kept for the time in the settings."""
 
     tables: int
     hours: float
@@ -90,7 +90,7 @@ class Day:
         poll_table(self.engine, self.clock, watch, TableReader(self.engine, {}, 100 * 1024 * 1024))
 
     def minute(self, number: int) -> None:
-        """One commit in a hundred tables, spread over the minute; then whatever is due."""
+        """Makes one commit for each hundred tables, spread over the minute, and then all due work."""
         for each in range(max(1, len(self.order) // 100)):
             self.now += timedelta(seconds=60 / max(1, len(self.order) // 100))
             table_id = self.order[(number * len(self.order) // 100 + each) * 7919 % len(self.order)]
@@ -103,7 +103,7 @@ class Day:
             retention.run_once(self.engine, self.clock, retention.Keep(*keep))
 
     def serve(self) -> None:
-        """Decides and works until nothing is left to do."""
+        """Decides and works until no work is left."""
         while True:
             scheduler.run_once(self.database, self.plans)
             taken = self.lease()
@@ -130,7 +130,7 @@ class Day:
         self.counts["commits"] += 1
 
     def work(self, taken: WorkOrder) -> None:
-        """What a worker would tell, and what it would leave on the timeline."""
+        """Reports as a worker does, and writes the job's instants to the timeline."""
         instant = instant_at(self.now)
         progress = Progress("working", 1, 8, 10_000, 80_000)
         beat = Heartbeat(taken.attempt, progress, (instant,))
@@ -186,7 +186,7 @@ def measure(folder: Path, count: int, hours: float, database: str) -> Figures:
         database=after,
         bytes_per_commit=round((after - before) / day.counts["commits"], 1),
         rows={name: _rows(day, name) for name in names},
-        # At most: commits stay longest.
+        # The estimate is an upper limit, because commits are kept longest.
         settled_bytes=round(before + growth * Settings().commit_days),
     )
 

@@ -122,7 +122,7 @@ def run(minutes: float, kills: int, writer: Writer, kept: Path | None = None) ->
 def _policy(writer: Writer) -> dict[str, Any]:
     pause = {"min_interval_seconds": writer.pause_seconds}
     if writer.index is None:
-        # Without buckets small files are merged as well.
+        # On tables without buckets small files are merged as well.
         clustering = {**POLICY["clustering"], **pause, "sort_by": [writer.sort_by], "small_file_share": 0.01}
         return {**{kind: POLICY[kind] for kind in ("compaction", "cleaning")}, "clustering": clustering}
     return {
@@ -138,7 +138,7 @@ def _incidents(daemon: Daemon, table: str) -> dict[str, int]:
 
 
 def _moments(seconds: float, kills: int, rng: random.Random) -> Any:
-    """Waits, and names who is to be killed now."""
+    """Waits for each random time, and yields the process to kill."""
     ends = time.monotonic() + seconds
     for number, victim in zip(range(kills), cycle(("worker", "service", "jvm")), strict=False):
         time.sleep(max(0.0, (ends - time.monotonic()) / (kills - number) * rng.uniform(0.5, 1.5)))
@@ -148,7 +148,7 @@ def _moments(seconds: float, kills: int, rng: random.Random) -> Any:
 
 
 def _kill(daemon: Daemon, victim: str) -> bool:
-    """Whether the service is gone. A worker may be between two lives, and is left alone then."""
+    """Kills a process, and returns whether it was the service. Does nothing if the worker is just restarting."""
     process = {"worker": daemon.worker(), "jvm": daemon.jvm(), "service": daemon.process.pid}[victim]
     if process is None:
         return False
@@ -159,7 +159,7 @@ def _kill(daemon: Daemon, victim: str) -> bool:
 
 
 def _settled(daemon: Daemon, table: str) -> list[str]:
-    """Pauses, and answers the jobs that have not ended after a while."""
+    """Pauses the policies, and returns the jobs that have not ended after a while."""
     daemon.call("PUT", "/v1/pause", {"reason": "the end of the benchmark"})
     deadline = time.monotonic() + SETTLING_SECONDS
     while left := [job["id"] for job in _jobs(daemon, table) if job["state"] not in ENDED]:
@@ -186,7 +186,7 @@ def _told(job: dict[str, Any]) -> str:
 
 
 def _at_once(jobs: list[dict[str, Any]]) -> int:
-    """The most jobs of the table that were held by a worker at one moment."""
+    """Returns the maximum number of concurrent jobs of the table."""
     held = [(job["leased_at"], job["finished_at"]) for job in jobs if job["leased_at"] and job["finished_at"]]
     return max((sum(start <= moment < end for start, end in held) for moment, _ in held), default=0)
 

@@ -1,4 +1,4 @@
-"""The memory of one worker over thousands of jobs on small tables.
+"""Measures the memory of one worker during thousands of jobs on small tables.
 
     python tests/benchmarks/many_jobs.py [--jobs 2000] [--tables 20] [--json]
 
@@ -99,7 +99,7 @@ def _note(daemon: Daemon, jobs: int, seconds: float) -> Note:
 
 
 def _growth(values: list[int]) -> float:
-    """Returns by what part the last fifth is above the second one."""
+    """Returns the relative growth from the second fifth to the last one."""
     fifth = max(1, len(values) // 5)
     early, late = values[fifth : 2 * fifth] or values[:1], values[-fifth:]
     return round(statistics.median(late) / statistics.median(early) - 1, 3)

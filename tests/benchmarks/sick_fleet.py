@@ -1,4 +1,5 @@
-"""What sick tables cost the others: 40 healthy tables with a writer, 8 sick ones, and one slot for all of them.
+"""What sick tables cost the others: 40 healthy tables with a writer, 8 sick ones, and one slot for all of them, with a
+standby for its worker.
 
     python tests/benchmarks/sick_fleet.py [--minutes 15] [--healthy 40] [--lock-hosts] [--json]
 

@@ -1,4 +1,4 @@
-"""A real service with small tables, on which things can go wrong."""
+"""A real service with small tables that can get problems."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Fleet:
         return self.call("POST", "/worker/leases", asked)["plan"]
 
     def age(self, rows: sa.Table, condition: sa.ColumnElement[bool], by: timedelta, *columns: str) -> None:
-        """Hours need not be waited for: what was written now was written then."""
+        """Moves the times of stored rows into the past, so that tests need not wait for hours."""
         with writing(self.service.engine) as connection:
             for row in connection.execute(rows.select().where(condition)).mappings().all():
                 then = {name: row[name] - by for name in columns if row[name] is not None}
@@ -60,7 +60,7 @@ class Fleet:
 
 
 class Table:
-    """A table whose instants are two seconds apart and began a day ago, unless a scene says otherwise."""
+    """A table whose instants are two seconds apart and began a day ago, unless a scene sets other times."""
 
     def __init__(self, fleet: Fleet, name: str, buckets: int, files: SmallTable) -> None:
         self.name, self.files, self.id, self._fleet = name, files, f"tbl_{name}", fleet
@@ -81,7 +81,7 @@ class Table:
         return at
 
     def log_bytes(self) -> int | None:
-        """The bytes that the last poll found, None before the first."""
+        """Returns the bytes of logs of the last poll, None before the first one."""
         answer = self._fleet.api.get(f"/tables/{self.id}/snapshot")
         return int(answer.json()["total"]["log_bytes"]) if answer.status_code == 200 else None
 

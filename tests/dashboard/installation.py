@@ -1,4 +1,4 @@
-"""A service with a little of everything, for the pages of the dashboard."""
+"""A service with an example of each object, for the pages of the dashboard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 ORDERS = "tbl_1"
-"""The folder of this table is gone."""
+"""The folder of this table does not exist."""
 TRIPS = "tbl_2"
 """The table has two buckets, a log and a plan of a compaction."""
 
@@ -65,7 +65,7 @@ DRY_RUNS: dict[str, tuple[str, dict[str, object], dict[str, object]]] = {
         {"files": 0, "bytes": 0, "partitions": 0, "nothing_to_do": True, "refusals": [], **_BESIDE},
     ),
 }
-"""Kind, parameters and plan of each, by the verdict."""
+"""Kind, parameters and plan of each dry run, by its verdict."""
 
 
 class Installation:
@@ -76,7 +76,7 @@ class Installation:
         self.url = self.service.url
         self._folder = folder
         self.jobs: dict[str, str] = {}
-        """The ids, by what became of them."""
+        """The ids of the jobs by their states."""
         self._beat: tuple[str, dict[str, object]] | None = None
         self._beating = threading.Lock()
         self._closed = threading.Event()
@@ -118,11 +118,11 @@ class Installation:
         return answer.json() if answer.content else None
 
     def lease(self, group: str = "default") -> Any:
-        """The next job, as a worker of the group takes it."""
+        """Leases the next job as a worker of the group does."""
         return self.post("/worker/leases", {"worker_id": f"w-{group}", "worker": {"group": group, "slots": 2}})
 
     def log_in(self, page: Page, role: str) -> None:
-        """Opens the overview by a new token. The service asks everybody for a token as soon as there is one."""
+        """Opens the overview with a new token. The service requires a token from everybody as soon as one exists."""
         create = [sys.executable, "-m", "service.cli", "token", "create", "--role", role]
         made = subprocess.run(create, cwd=self._folder, check=True, capture_output=True, text=True, timeout=60)
         page.goto(self.address("overview"))
@@ -156,7 +156,7 @@ class Installation:
         return self.api.post(f"/worker/leases/{job}/heartbeat", json=beat)
 
     def _keep_lease(self) -> None:
-        """The job goes on for as long as tests last, however long that is."""
+        """Sends heartbeats, so that the job runs until the tests end."""
         while not self._closed.wait(10):
             with self._beating:
                 if self._beat and self._send_beat().is_error:

@@ -1,4 +1,4 @@
-"""Scenes of an operator's bad day: each makes a problem of one object real, and puts it right."""
+"""Scenes of an operator's bad day: each scene causes a problem of one object, and repairs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.dashboard.fleet import Fleet
 
-    # Makes a problem of one object real, yields its name on the page, and puts it right.
+    # A scene causes a problem of one object, yields the object's name on the page, and repairs it.
     Scene = Callable[[Fleet], Iterator[str]]
 
 A, B = bucket_id(0), bucket_id(1)
@@ -118,7 +118,7 @@ def backlog_growing(fleet: Fleet) -> Iterator[str]:
     table.commit({base_file(A, "1"): GIB})
 
     def compacted(left: int) -> None:
-        """A compaction, and log files that were written meanwhile. A poll sees it before the next."""
+        """Writes a compaction and log files that were written meanwhile, and waits for a poll."""
         instant = table.instant()
         table.files.begin(instant, "compaction")
         files = {base_file(A, instant): GIB, log_file(A, instant): left * MIB}
@@ -276,7 +276,7 @@ SCENES: dict[Scene, ProblemKind] = {
     webhook_failing: ProblemKind.WEBHOOK_FAILING,
     job_failing: ProblemKind.JOB_FAILING,
     commits_missed: ProblemKind.COMMITS_MISSED,
-    # Last, because a worker that has called once is alive for a minute.
+    # The scene is the last one, because a worker counts as alive for a minute after its call.
     group_without_worker: ProblemKind.GROUP_WITHOUT_WORKER,
     worker_lost: ProblemKind.WORKER_LOST,
 }

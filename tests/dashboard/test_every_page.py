@@ -1,4 +1,4 @@
-"""Every page in every look: nothing fails on it, nothing hinders anybody, nothing is cut off."""
+"""Every page with every theme and size has no errors, no problems of accessibility, and no clipped content."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOKS: dict[str, tuple[Theme, tuple[int, int]]] = {
     "light-phone": ("light", PHONE),
 }
 _DEFAULT = ("light", "dark-phone")
-# Set to a folder, it keeps a picture of each page in each look.
+# If this variable names a folder, the tests save a picture of each page with each theme and size there.
 PICTURES = os.environ.get("GROUNDSKEEPER_TEST_PICTURES")
 
 

@@ -1,4 +1,4 @@
-"""The form that starts a job, as it follows from the declarations of the kinds."""
+"""Tests the form that starts a job, which is made from the declarations of the kinds."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ FILLED = {
     JobKind.ROLLBACK: {"instant": "20260101120000000"},
     JobKind.SYNC: {"metastore_uris": "thrift://metastore:9083"},
 }
-"""What a person has to fill in, by kind."""
+"""The inputs of a person, by kind."""
 
 
 def taken(page: Page, installation: Installation) -> list[dict[str, Any]]:
-    """Returns the bodies that the form will have sent, none of which reaches the service."""
+    """Returns a list that collects the bodies that the form sends. The service does not get them."""
     sent: list[dict[str, Any]] = []
 
     def take(route: Route) -> None:
@@ -69,7 +69,7 @@ def test_each_kind_can_be_planned_with_what_the_api_takes(page: Page, installati
         kind = JobKind(each["kind"])
         checked = ADAPTER.validate_python(each)
         assert each["dry_run"] == KINDS[kind].has_plan, kind
-        # The form sends the very defaults of the API.
+        # The form sends the same defaults as the API has.
         needed = {name: each["params"][name] for name in (*FILLED.get(kind, {}), "sort_by") if name in each["params"]}
         assert as_json(checked.params) == as_json(ADAPTER.validate_python({"kind": kind, "params": needed}).params)
 

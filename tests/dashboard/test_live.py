@@ -1,4 +1,4 @@
-"""The dashboard follows what happens by the stream of events, and asks for nothing meanwhile."""
+"""The dashboard shows changes by the stream of events, and makes no other calls meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROGRESS = "jobs?state=running&limit=100"
 
 
 class Asked(list[str]):
-    """The paths below /v1 that a page asks for."""
+    """Records the paths below /v1 that a page requests."""
 
     def __init__(self, page: Page, url: str) -> None:
         super().__init__()
@@ -41,20 +41,20 @@ def open_overview(page: Page, installation: Installation) -> Asked:
 
 
 def quiet(asked: Asked, page: Page, seconds: float) -> list[str]:
-    """What the page asks for in so many seconds."""
+    """Returns the requests of the page within this number of seconds."""
     asked.clear()
     page.wait_for_timeout(seconds * 1000)
     return list(asked)
 
 
 def settled(asked: Asked, page: Page, seconds: float) -> bool:
-    """Whether within half a minute there are so many seconds in which it asks for nothing."""
+    """Whether within half a minute there is a period of this number of seconds without requests."""
     return any(quiet(asked, page, seconds) == [] for _ in range(int(30 / seconds)))
 
 
 def test_progress_is_polled_alone_and_what_has_ended_is_seen_at_once(page: Page, installation: Installation) -> None:
     asked = open_overview(page, installation)
-    # The first poll may come before the page is looked at.
+    # The first poll may precede the check of the page.
     assert set(asked) - {PROGRESS} == {"events", "overview", "session"}
     running = installation.jobs["running"]
     # The whole overview may have been asked for at first, and show it already.
@@ -70,7 +70,7 @@ def test_progress_is_polled_alone_and_what_has_ended_is_seen_at_once(page: Page,
 
 @pytest.fixture
 def idle(installation: Installation) -> Iterator[Installation]:
-    """Without a running job."""
+    """The installation without a running job."""
     installation.finish(installation.jobs["running"], Result(Outcome.SUCCEEDED, details={}))
     yield installation
     installation.run()

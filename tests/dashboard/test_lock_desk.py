@@ -1,4 +1,4 @@
-"""The card of a table's lock, which a dead writer has left."""
+"""Tests the card of a table's lock that a dead writer has left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def lock(installation: Installation, page: Page, tmp_path: Path) -> Iterator[Path]:
-    """Held for three hours. The page of its table is open."""
+    """A lock that has been held for three hours. The page of its table is open."""
     table = SmallTable(tmp_path / "locked")
     table.commit("001", {"p": {}})
     lock = table.base / ".hoodie" / "lock"

@@ -1,4 +1,4 @@
-"""The overview of a thousand tables: the time to the first row, and the calls of an open page."""
+"""Measures the overview of a thousand tables: the time to the first row, and the calls of an open page."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def test_a_thousand_tables_are_shown_at_once_and_an_idle_page_asks_for_nothing(
             fresh.on("request", lambda each, files=files: files.append(each.url) if "/v1/" not in each.url else None)
             milliseconds, calls = visit(fresh, service.url)
             times.append(milliseconds)
-            # The stream is opened where the answer ends.
+            # The stream begins at the position of the answer.
             assert (sorted(calls[:2]), calls[2:]) == (["/v1/overview", "/v1/session"], ["/v1/events"])
             # The page, its two scripts, two style sheets, and the icon for the page and for the tab.
             assert len(files) <= 7
             fresh.close()
-            # The end of this page, and what the service computes after its call, are no part of the next visit.
+            # The end of this page and the service's computations after the call must not count for the next visit.
             time.sleep(2)
         again = new_page()
         visit(again, service.url)

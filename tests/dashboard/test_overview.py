@@ -1,4 +1,4 @@
-"""The tables of the overview in a browser: search, filter, order and page are in the address."""
+"""Tests the tables of the overview in a browser: search, filter, order and page are in the address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module", autouse=True)
 def archives(installation: Installation) -> Iterator[None]:
-    """60 more tables."""
+    """Adds 60 more tables."""
     names = [f"archive_{number:02}" for number in range(60)]
     installation.add(names)
     yield

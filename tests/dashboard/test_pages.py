@@ -1,4 +1,4 @@
-"""The pages of a table, its policy, a job, a webhook and the workers, and the forms on them."""
+"""Tests the pages of a table, its policy, a job, a webhook and the workers, and their forms."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_workers_their_groups_and_what_jobs_wait_for_are_shown_and_all_is_paused
 
 @contextmanager
 def _of_its_own(page: Page, folder: Path) -> Iterator[Installation]:
-    """An installation that nobody is logged in to; the page has left it before it ends."""
+    """A separate installation without a login; the page leaves it before it ends."""
     made = Installation(folder)
     try:
         yield made

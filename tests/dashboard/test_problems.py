@@ -1,4 +1,4 @@
-"""An operator's bad day: everything is wrong at once on a real service, is seen on the page, and goes by itself."""
+"""A real service with all problems at once shows them on the page, and removes them after their repair."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fl
     open_overview(page, fleet)
     for kind, name, _ in wrong:
         found = problems[kind, name]
-        # Ranked, with what it is, what follows and what to do.
+        # The problems are ranked, each with title, consequence and remedy.
         shown = notice(page, name, found["title"])
         expect(shown).to_have_count(1)
         expect(shown).to_contain_text(found["severity"])
@@ -74,13 +74,13 @@ def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fl
         page.wait_for_selector("[data-key=problems]")
         return {name for kind, name, _ in wrong if notice(page, name, problems[kind, name]["title"]).count()}
 
-    # The page tells what was computed some time ago, and has it computed anew.
+    # The page shows an older result, and requests a new one.
     assert eventually(lambda: not left_on_page(), 40), left_on_page()
 
 
 @pytest.mark.parametrize("has_clipboard", [True, False])
 def test_a_command_is_copied_with_the_keyboard(fleet: Fleet, page: Page, has_clipboard: bool) -> None:
-    """Browsers have no clipboard for pages that came without HTTPS from another machine."""
+    """Browsers do not give the clipboard to pages that came without HTTPS from another machine."""
     name = next(policy_cannot_act(fleet))
 
     def problems() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Holds a table against what its Flink job must have written, row by row."""
+"""Compares each row of a table with the rows that its Flink job must have written."""
 
 from __future__ import annotations
 

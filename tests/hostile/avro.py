@@ -1,4 +1,4 @@
-"""Small files of Avro that a parser does not survive."""
+"""Makes small Avro files that crash or block a parser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PIECE = 2**20
 
 
 def avro_file(schema: str, body: bytes, *, codec: str = "null") -> bytes:
-    """A file with one record: `body` is its encoding, whatever that means by the schema."""
+    """Returns a file with one record; `body` is its encoding by the schema."""
     header = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
     meta = b"".join(_bytes(name.encode()) + _bytes(value) for name, value in header.items())
     return b"Obj\x01" + number(len(header)) + meta + b"\0" + _SYNC + number(1) + _bytes(body) + _SYNC
@@ -21,7 +21,7 @@ def deflated(body: bytes) -> bytes:
 
 
 def number(value: int) -> bytes:
-    """A long: zigzag, in groups of seven bits."""
+    """Returns the encoding of a long: zigzag, in groups of seven bits."""
     value = (value << 1) ^ (value >> 63)
     out = bytearray()
     while value > 0x7F:
@@ -46,7 +46,7 @@ ENDLESS = avro_file(_NULLS, number(2**40) + b"\0")
 
 
 def bomb(size: int) -> bytes:
-    """Few bytes that unpack to `size`. Memory for these few is enough."""
+    """Returns few bytes that unpack to `size` bytes, without the memory for all of them."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     parts = [packer.compress(number(size))]
     parts += [packer.compress(bytes(min(_PIECE, size - done))) for done in range(0, size, _PIECE)]

@@ -1,4 +1,4 @@
-"""The control plane's fixtures, on SQLite."""
+"""Provides the control plane's fixtures on SQLite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables with more, longer or larger values than can be stored: the reason is shown on the table, and nothing else."""
+"""A table with more, longer or larger values than can be stored shows the reason, and has no other effect."""
 
 from __future__ import annotations
 

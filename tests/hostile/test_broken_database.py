@@ -1,4 +1,4 @@
-"""Databases that someone deletes, overwrites or locks, and disks that are full, under a service that runs or starts."""
+"""Tests running and starting services whose database is deleted, overwritten or locked, or whose disk is full."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOOK = {"url": "http://127.0.0.1:9/hook"}
 
 
 def ready(service: Serving) -> tuple[int, str]:
-    """The status, and the reason if it is not ready."""
+    """Returns the status, and the reason if the service is not ready."""
     answer = httpx.get(f"{service.url}/readyz", timeout=15)
     return answer.status_code, answer.json().get("type", "").removeprefix("/problems/")
 
@@ -42,7 +42,7 @@ def create(service: Serving) -> tuple[int, str]:
 
 
 def overwrite(path: Path) -> None:
-    """The middle half of the file."""
+    """Overwrites the middle half of the file."""
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 4)
         file.write(os.urandom(path.stat().st_size // 2))
@@ -128,7 +128,7 @@ def test_a_disk_that_is_full_is_said_even_where_sqlite_writes_in_place(small_dis
             other.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(1000000)); DROP TABLE t;")
             other.execute("PRAGMA wal_checkpoint")
         fill(small_disk / "filler")
-        # Usually it succeeds; not if another write of the service came first and has used up the log.
+        # The call usually succeeds, but not after another write of the service that has filled the log.
         assert create(service) in {(201, ""), (503, "database-unavailable")}
         assert eventually(lambda: ready(service) == (503, "database-unavailable"), 5)
 
@@ -193,7 +193,7 @@ def test_a_service_on_a_broken_database_does_not_start_and_says_why_in_a_line(
 def test_nor_does_it_without_the_permission_to_write(tmp_path: Path, mode: int) -> None:
     migrated(tmp_path)
     (tmp_path / NAME).chmod(mode)
-    # Root may do all, unless it gives that up.
+    # Root may write to all files unless it gives up this capability.
     bare = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     ended = serve(tmp_path, *bare)
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1), ended.stderr

@@ -1,4 +1,4 @@
-"""Calls that a web page or a stranger makes, while no token exists."""
+"""Tests the calls of web pages and strangers while no token exists."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_those_of_this_machine_are_let_in(client: TestClient, headers: dict[str,
 
 
 def test_a_service_that_other_machines_reach_is_never_open(app_context: AppContext) -> None:
-    """Also when its last token has been revoked."""
+    """The rule also holds after the last token was revoked."""
     app = create_app(changed(app_context, is_loopback=False))
     with TestClient(app, base_url="http://127.0.0.1") as client:
         assert client.get("/v1/tables").status_code == 401

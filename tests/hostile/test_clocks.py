@@ -1,4 +1,4 @@
-"""Clocks that are set by an hour, or by years, while the service runs."""
+"""Tests a running service whose clock is changed by an hour, or by years."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ YEAR = 8766 * HOUR
 
 
 class Machine:
-    """A machine's clock, and the time elapsed, which nobody can set."""
+    """A machine's adjustable clock, and the elapsed time, which cannot be changed."""
 
     def __init__(self) -> None:
         self.wall = datetime(2026, 1, 1, tzinfo=UTC)
@@ -70,7 +70,7 @@ def test_the_time_of_the_service_passes_steadily_whatever_is_set(moves: list[tup
     [
         (0, 60),
         (-HOUR, 0),
-        (HOUR, HOUR + 60),  # Nothing tells it from an hour that has passed.
+        (HOUR, HOUR + 60),  # The service cannot distinguish this from an hour that has passed.
     ],
 )
 def test_the_time_of_the_service_goes_on_after_a_restart(step: float, passed: float) -> None:
@@ -132,7 +132,7 @@ def wall(tmp_path: Path) -> Wall:
 
 
 class Client:
-    """Users, and workers that lease jobs and send a heartbeat a second for the one of `held`."""
+    """Calls of users, and of workers that lease jobs and send a heartbeat each second for the job of `held`."""
 
     def __init__(self, service: Serving) -> None:
         self._http = httpx.Client(base_url=service.url, timeout=20)
@@ -147,7 +147,7 @@ class Client:
         return answer.json() if answer.content else None
 
     def lease(self) -> Any:
-        """Waits for a job, as long as a back-off or a lease may take, on a busy machine."""
+        """Waits for a job, for the time of a back-off or a lease on a busy machine."""
         leased = self.post("/v1/worker/leases", worker_id="w", wait_seconds=12)
         assert leased is not None, "no job is due"
         return leased["plan"]
@@ -227,7 +227,7 @@ def test_a_clock_that_is_set_by_an_hour_back_and_forth_stalls_nothing(tmp_path: 
         service.kill()
         wall.set(-HOUR)
         service.start()
-        # The time was recorded ten seconds ago at most.
+        # The service recorded the time at most ten seconds ago.
         goes_on(Client(service), len(steps), 20)
         assert service.stop() == 0
 

@@ -1,4 +1,4 @@
-"""Clients that hold connections open, and say little or nothing."""
+"""Tests clients that hold connections open, and send little or nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MEGABYTES = 64
 
 
 async def slow_or_large(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers /slow when the caller has gone, and everything else with a large document."""
+    """Answers /slow only after the caller has disconnected, and all other paths with a large document."""
     if scope["type"] != "http":
         return
     if scope["path"] == "/slow":
@@ -71,7 +71,7 @@ def serving(app: ASGIApp, **limits: float) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def flood(address: tuple[str, int], count: int, says: bytes) -> Iterator[list[socket.socket]]:
-    """So many connections that say this and then nothing more."""
+    """Opens this number of connections, each of which sends these bytes and then nothing more."""
     with ExitStack() as stack:
         opened = [stack.enter_context(socket.create_connection(address, timeout=10)) for _ in range(count)]
         for each in opened:
@@ -140,7 +140,7 @@ def test_at_the_limit_of_an_address_the_longest_silent_connection_makes_room(app
     ):
         answer = httpx.get(f"http://127.0.0.1:{address[1]}/healthz", timeout=5)
         assert answer.status_code == 200
-        # One of the last ten made room for this call.
+        # The server has closed one of the last ten connections for this call.
         assert [ended(each, 0.5) for each in silent] == [True] * 21 + [False] * 9
 
 
@@ -196,9 +196,9 @@ def test_two_thousand_half_heads_and_stalled_bodies_hold_nobody_up(tmp_path: Pat
 def test_a_service_without_descriptors_says_so_once_and_recovers(tmp_path: Path) -> None:
     with Serving(tmp_path) as service:
         address = ("127.0.0.1", int(service.url.rpartition(":")[2]))
-        time.sleep(3)  # it has opened what it needs by now
+        time.sleep(3)  # by now the service has opened all files that it needs
         before = service.log.stat().st_size
-        # The service has chosen its limits when it could open more.
+        # The service has set its limits when it could open more files.
         hard = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)[1]
         resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (100, hard))
         with flood(address, 200, HALF_HEAD):

@@ -1,4 +1,4 @@
-"""Real files of tables, damaged at random: each reader returns a value or an error of its own, in time."""
+"""Damages real files of tables at random: each reader must return a value or a declared error, in time."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EXAMPLES, MANY_EXAMPLES = 250, 5_000
-"""Damaged files for each reader."""
+"""Number of damaged files for each reader."""
 
 _LENGTHS = [number(value) for value in (-1, 2**20, 2**31, 2**40, 2**62)] + [b"\xff" * 8, b"\x7f" * 4, b"\x00" * 4]
 
 
 @st.composite
 def damaged(draw: st.DrawFn, files: Sequence[bytes]) -> bytes:
-    """One of the files with some bits flipped, pieces cut out or copied from others, or lengths blown up."""
+    """Returns one of the files with flipped bits, removed or foreign pieces, or huge lengths."""
     content = bytearray(draw(st.sampled_from(files)))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, max(len(content) - 1, 0)))
@@ -76,7 +76,7 @@ def attempt(readers: ReaderPool, request: pytest.FixtureRequest) -> Callable[...
         @given(damaged(files))
         def check(content: bytes) -> None:
             problem = _problem(readers, reader, content, *rest)
-            # The process's words for an exception of any other type.
+            # The reader process reports an exception of any other type by these words.
             assert not problem.startswith("The table could not be read"), problem
 
         check()
@@ -98,7 +98,7 @@ def table(tmp_path: Path) -> SmallTable:
 
 
 def instants(folder: Path) -> list[bytes]:
-    """The content of timeline files of every kind, as both layouts have them."""
+    """Returns the content of timeline files of every kind, in both layouts."""
     found = []
     for version in (9, 6):
         table = SmallTable(folder / f"v{version}", version=version)

@@ -1,6 +1,6 @@
-"""Generated requests to every operation of the documentation, as every kind of caller.
+"""Sends generated requests to every operation of the documentation, as every kind of caller.
 
-They follow the schemas of the documentation, or break them in one place. The answers must be those that it documents.
+The requests follow the schemas of the documentation, or violate them at one place. The answers must be documented ones.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES, MANY_EXAMPLES = 6, 100
-"""Generated requests to each operation, each by all kinds of callers."""
+"""Number of generated requests to each operation, each by all kinds of callers."""
 
 _SENT = {"method", "url", "headers", "params", "cookies", "json", "data", "files", "content"}
 
 
 class Service:
-    """A service that knows a table with a snapshot, a job, a policy and a webhook; `ids` are theirs."""
+    """A service with a table with a snapshot, a job, a policy and a webhook, whose ids are `ids`."""
 
     def __init__(self, context: AppContext, clock: FakeClock, folder: Path) -> None:
         self.context = changed(
@@ -60,7 +60,7 @@ class Service:
         self._count = 0
 
     def fill(self, client: TestClient, admin: dict[str, str]) -> None:
-        """Adds what an earlier request may have deleted."""
+        """Adds the objects that an earlier request may have deleted."""
         client.headers.update(admin)
         if "table_id" not in self.ids or client.get(f"/v1/tables/{self.ids['table_id']}").status_code != 200:
             self._fill(client)

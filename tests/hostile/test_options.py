@@ -1,4 +1,4 @@
-"""Options by which a registration would take a job out of its table, run a class, or delete a file elsewhere."""
+"""Tests options of a registration that would make a job leave its table, run a class, or delete another file."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_administrator_allows_classes_and_roots_of_locks(app_context: AppCon
 
 
 def stored_earlier(app_context: AppContext, table_id: str) -> None:
-    """What an earlier version of the service accepted."""
+    """Stores a registration that an earlier version of the service accepted."""
     bad = {"hudi_options": {"hoodie.base.path": "/etc"}, "lock": {"provider": "com.example.Evil", "options": {}}}
     with writing(app_context.database.engine) as connection:
         connection.execute(sa.update(schema.tables).where(schema.tables.c.id == table_id).values(**bad))
@@ -89,12 +89,12 @@ def test_a_table_that_has_them_from_before_gets_no_jobs_until_it_is_mended(
     assert client.get(url).status_code == 200
     refused = client.post(f"{url}/jobs", json={"kind": "compaction"})
     assert (refused.status_code, refused.json()["type"]) == (422, "/problems/option-not-allowed")
-    # The one that was queued before fails when a worker asks for it, and no worker sees the options.
+    # The queued job fails when a worker leases it, and no worker gets the options.
     assert client.post("/v1/worker/leases", json={"worker_id": "w"}).status_code == 204
     job = client.get(f"/v1/jobs/{queued}").json()
     assert (job["state"], job["error"]["type"]) == ("failed", "/problems/option-not-allowed")
     assert "hudi_options.hoodie.base.path" in job["error"]["detail"]
-    # Each member by itself, and others beside them.
+    # Each member is tested alone and together with others.
     for change in ({"name": "sales"}, {"hudi_options": None}, {"lock": {"provider": "zookeeper"}}):
         assert client.patch(url, json=change).status_code == 200
     assert client.post(f"{url}/jobs", json={"kind": "compaction"}).status_code == 202
@@ -115,7 +115,7 @@ def test_a_job_for_a_table_outside_the_roots_of_now_is_not_given_away(
 
 
 class NoSpark:
-    """A session that must not be used, but for the description of the job."""
+    """A session that must not be used, except for the description of the job."""
 
     class sparkContext:  # noqa: N801 - pyspark's name
         @staticmethod

@@ -1,4 +1,5 @@
-"""Paths that lead out of a table or of the allowed roots: by settings, properties, links, metadata and markers."""
+"""Tests paths that lead out of a table or of the allowed roots, by settings, properties, links, metadata and
+markers."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def test_a_table_outside_the_roots_of_now_is_not_read(engine: sa.Engine, tmp_pat
         poll_table(engine, utc_now, watch, TableReader(engine, {}, 100, narrowed))
     with pytest.raises(PathForbiddenError):
         read_active_timeline(base, {}, narrowed)
-    # And when it had been read before: nothing on its timeline is new.
+    # The refusal also holds for a table that was read before, whose timeline has no new instant.
     assert len(poll_table(engine, utc_now, watch, TableReader(engine, {}, 100, allowed)).commits) == 1
     with reading(engine) as connection:
         watch = watch_store.get(connection, "tbl_1")

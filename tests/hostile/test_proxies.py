@@ -1,4 +1,4 @@
-"""Headers by which a caller pretends to be somebody else, somewhere else."""
+"""Tests headers by which a caller claims another identity or address."""
 
 from __future__ import annotations
 

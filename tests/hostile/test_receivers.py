@@ -1,4 +1,4 @@
-"""Receivers and addresses that make an attempt fail in ways of their own. The deliveries to others go on."""
+"""Receivers and addresses that make attempts fail in unusual ways do not stop the deliveries to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests with values from the ends of their types, or in shapes that no client of ours sends."""
+"""Tests requests with extreme values of their types, or in forms that our clients never send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets of tables: where they may be found, and what happens when their key is lost."""
+"""Tests the secrets of tables: where they may be visible, and the loss of their key."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _body(base_path: str = "/lake/orders") -> dict[str, Any]:
 
 
 class Daemon:
-    """The service as a process, at the log level DEBUG and with a umask that hides nothing."""
+    """The service as a process, with the log level DEBUG and a umask that lets everybody read new files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -134,7 +134,7 @@ def test_a_secret_is_found_nowhere_but_in_the_work_order_of_a_leased_job(daemon:
     made = call("POST", "/v1/tables", json=_body(str(table.base)))
     assert made.status_code == 201, made.text
     path = f"/v1/tables/{made.json()['id']}"
-    # Refused ones, whose values are in no message either.
+    # The messages have no values of refused registrations, either.
     call("POST", "/v1/tables", json={**_body(), "hudi_options": {"password": [f"{HUSH}-wrong"]}})
     call("POST", "/v1/tables", json={"base_path": f"s3a://AKIA:{HUSH}-path@lake/orders"})
     call("POST", "/v1/tables", json={"base_path": f"/none?sig={HUSH}-query"})
@@ -196,7 +196,7 @@ def test_a_new_connection_does_not_drop_the_locks_of_the_others(tmp_path: Path) 
     migrate.upgrade(engine)
 
     def locks() -> set[str]:
-        """Without their numbers, which change with the locks of other processes."""
+        """Returns the locks without their numbers, which change with the locks of other processes."""
         inodes = {path.stat().st_ino for path in tmp_path.iterdir()}
         lines = Path("/proc/locks").read_text().splitlines()
         return {line.partition(":")[2] for line in lines if int(line.split()[-3].rpartition(":")[2]) in inodes}
@@ -235,14 +235,14 @@ def test_a_lost_key_stops_the_jobs_of_its_tables_and_nothing_else(app_context: A
     client = _client(app_context, SecretCipher.fresh())
     shown = {each["id"]: each for each in client.get("/v1/tables").json()["items"]}[hidden]
     assert shown["hudi_options"][ORDERING] == MASK
-    # The queued job does not stand in the way of the other table's.
+    # The queued job does not block the job of the other table.
     assert Worker(client).must_lease().job_id == jobs[plain]
     assert Worker(client).lease() is None
     ended = client.get(f"/v1/jobs/{jobs[hidden]}").json()
     assert (ended["state"], ended["error"]["type"]) == ("failed", "/problems/secret-unreadable")
     refused = client.post(f"/v1/tables/{hidden}/jobs", json={"kind": "audit"})
     assert (refused.status_code, refused.json()["type"]) == (409, "/problems/secret-unreadable")
-    # Masks keep what cannot be read; new values mend it.
+    # Masks keep unreadable values; new values replace them.
     kept = client.patch(f"/v1/tables/{hidden}", json={"lock": shown["lock"], "hudi_options": shown["hudi_options"]})
     assert kept.status_code == 200
     assert client.post(f"/v1/tables/{hidden}/jobs", json={"kind": "audit"}).status_code == 409
@@ -287,7 +287,7 @@ _PLAIN_LOCK = {key: value for key, value in LOCK.items() if not value.startswith
 
 @pytest.fixture
 def with_plain_secrets(app_context: AppContext, tmp_path: Path) -> str:
-    """A table as an earlier version stored it, changed several times, so that copies of the row lie about."""
+    """A table as an earlier version stored it, changed several times, so that the file has old copies of the row."""
     engine = app_context.database.engine
     lock = TableLock(PROVIDER, _PLAIN_LOCK)
     made = _client(app_context, SecretCipher.fresh()).post("/v1/tables", json={"base_path": "/lake/a"})
@@ -310,7 +310,7 @@ def test_secrets_that_an_earlier_version_stored_are_encrypted_and_leave_no_copy(
     app_context: AppContext, with_plain_secrets: str, tmp_path: Path
 ) -> None:
     cipher = SecretCipher.fresh()
-    # Readable as they are.
+    # The secrets are readable without decryption.
     client = _client(app_context, cipher)
     client.post(f"/v1/tables/{with_plain_secrets}/jobs", json={"kind": "audit"})
     assert Worker(client).must_lease().table.lock.options == _PLAIN_LOCK

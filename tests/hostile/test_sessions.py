@@ -1,4 +1,4 @@
-"""Sessions of browsers: what they may do, when they end, and what other pages and thieves can do with them."""
+"""Tests the sessions of browsers: their permissions, their end, and their use by other pages and thieves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIFETIME = timedelta(hours=12)
 
 @pytest.fixture
 def issue(sqlite: sa.Engine, clock: FakeClock) -> Callable[..., tuple[str, dict[str, str]]]:
-    """The id of a new token, and the headers of a call with it."""
+    """Returns the id of a new token, and the headers of a call with it."""
 
     def make(role: Role = Role.OPERATOR, **more: Any) -> tuple[str, dict[str, str]]:
         bearer, token = issued("ada", role, clock(), **more)
@@ -44,7 +44,7 @@ def issue(sqlite: sa.Engine, clock: FakeClock) -> Callable[..., tuple[str, dict[
 
 @pytest.fixture
 def browser(app_context: AppContext) -> TestClient:
-    """Keeps cookies. Its calls have no content type, unless they say so."""
+    """A client with cookies, whose calls have no content type by default."""
     return TestClient(create_app(app_context), base_url="http://127.0.0.1")
 
 

@@ -85,7 +85,7 @@ def test_calls_to_a_silent_database_end_and_all_goes_on_once_it_answers(
             return answer.status_code, answer.json().get("type", ""), time.monotonic() - began
 
         with ThreadPoolExecutor(8) as pool:
-            # Some are in the middle of a transaction.
+            # Some calls are in the middle of a transaction.
             asked = [pool.submit(call, number) for number in range(24)]
             time.sleep(0.2)
             proxy.stall()
@@ -100,13 +100,13 @@ def test_calls_to_a_silent_database_end_and_all_goes_on_once_it_answers(
         assert httpx.get(f"{service.url}/readyz", timeout=15).status_code == 503
         assert httpx.get(f"{service.url}/healthz").status_code == 200
         before = clock_of(service)
-        # Waits for locks of transactions that were cut off, until the server ends those.
+        # The call waits for locks of interrupted transactions, until the server ends those.
         published += publish(service.engine, 3, 3, 3)
         tried = len(receiver.received)
         accepts.set()
         proxy.go_on()
         assert eventually(lambda: httpx.get(f"{service.url}/readyz", timeout=15).status_code == 200, 20)
-        # The scheduler and the webhooks go on, and what was accepted is there.
+        # The scheduler and the webhooks continue, and accepted jobs exist.
         assert eventually(lambda: clock_of(service) != before, 30)
         assert eventually(lambda: set(published) <= set(receiver.ids[tried:]), 30)
         with reading(service.engine) as connection:

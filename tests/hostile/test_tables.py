@@ -1,4 +1,4 @@
-"""Tables whose files crash, block or fill the process that reads them."""
+"""Tests tables whose files crash or block the process that reads them, or fill its memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def readers() -> Iterator[ReaderPool]:
 
 @pytest.fixture(scope="module")
 def patient_readers() -> Iterator[ReaderPool]:
-    """Readers with time enough to fill hundreds of MiB on a busy machine."""
+    """Readers with enough time to fill hundreds of MiB on a busy machine."""
     with ReaderPool(1, replace(LIMITS, seconds=60.0), preload=["service.observation.table_read"]) as pool:
         yield pool
 
@@ -95,7 +95,7 @@ class Polls:
     [
         (avro.NESTED, "table-not-readable"),
         (avro.ENDLESS, "table-too-slow"),
-        # Made in the test: it takes seconds, and each process of a test run imports this module.
+        # The test makes the file, because this takes seconds, and each process of a test run imports this module.
         (lambda: avro.bomb(3 * 1024 * MIB), "file-damaged"),
         (avro.NESTED[:50], "file-damaged"),
         (b"[" * 1_000_000, "file-damaged"),
@@ -106,7 +106,7 @@ class Polls:
 def test_a_hostile_commit_makes_its_table_unhealthy_and_touches_no_other(
     request: pytest.FixtureRequest, tmp_path: Path, content: bytes | Callable[[], bytes], problem: str
 ) -> None:
-    # On a busy machine each of them may take as long as the endless one is given.
+    # On a busy machine each table may take as long as the time limit of the endless one.
     readers = request.getfixturevalue("readers" if problem == "table-too-slow" else "patient_readers")
     polls = Polls(tmp_path, readers)
     for name in ("a", "hostile", "z"):
@@ -207,7 +207,7 @@ def test_calls_beyond_the_queue_are_refused_and_those_in_it_wait(readers: Reader
         thread.start()
     for thread in threads:
         thread.join()
-    # One works and two wait, of which the last may give up.
+    # One read is running and two are waiting, the last of which may time out.
     assert ends.count("refused") >= 5
     assert ends.count("done") >= 2
 

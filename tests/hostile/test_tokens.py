@@ -1,4 +1,4 @@
-"""Holders of tokens that want more than theirs."""
+"""Tests calls that exceed the permissions of their tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def token(sqlite: sa.Engine, clock: FakeClock) -> Callable[..., tuple[str, dict[str, str]]]:
-    """The id of a new token, and the headers of a call with it."""
+    """Returns the id of a new token, and the headers of a call with it."""
 
     def make(role: Role, *groups: str, **more: Any) -> tuple[str, dict[str, str]]:
         bearer, made = issued("t", role, clock(), groups=groups or None, **more)
@@ -39,7 +39,7 @@ def token(sqlite: sa.Engine, clock: FakeClock) -> Callable[..., tuple[str, dict[
 
 @pytest.fixture
 def table(client: TestClient) -> str:
-    """Registered while the service was open."""
+    """A table that was registered before any token existed."""
     answer = client.post("/v1/tables", json={"base_path": "/lake/orders"})
     assert client.post(f"/v1/tables/{answer.json()['id']}/jobs", json={"kind": "audit"}).status_code == 202
     return str(answer.json()["id"])

@@ -1,4 +1,4 @@
-"""Carries out the Dockerfile's steps in a Debian of its own, with debootstrap and chroot: no container is needed.
+"""Executes the Dockerfile's steps in a new Debian, with debootstrap and chroot instead of a container.
 
 It needs root. All mounts are in a namespace of the command that needs them, and end with it.
 """
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
     from tests.image.dockerfile import Instruction
 
-# The image `python` has the same, but here Debian's own Python is the one of its name.
+# The image `python` has the same files, but here `python3` is Debian's own Python.
 _DEBIAN = ("debootstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates", "bookworm")
 _PATH = "/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin"
-# The authorities of a company, by which its machines reach the package registries.
+# A company's certificate authorities, with which its machines reach the package registries.
 _AUTHORITIES = Path("/usr/local/share/ca-certificates")
 _BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 
 
 class CleanRoot:
-    """A folder that a process has as its root, with the variables, user and working directory of the image."""
+    """A root folder for processes, with the variables, user and working directory of the image."""
 
     def __init__(self, folder: Path, variables: dict[str, str] | None = None) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class CleanRoot:
         return CleanRoot(folder, dict(self.variables))
 
     def command(self, *words: str, user: str | None = None, **variables: str) -> list[str]:
-        """Returns the command line that runs these words in the root."""
+        """Returns the command line that runs this command in the root."""
         settings = [f"{name}={value}" for name, value in {**self.variables, **variables}.items()]
         mounts = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$@"'
         inside = [f"--userspec={user or self.user}", "--groups=", str(self.folder), "env", "-i", *settings]
@@ -51,7 +51,7 @@ class CleanRoot:
         ]
 
     def run(self, *words: str, user: str | None = None, **variables: str) -> str:
-        """Runs the command to its end. Returns what it printed."""
+        """Runs the command to its end, and returns its output."""
         ran = subprocess.run(
             self.command(*words, user=user, **variables),
             stdout=subprocess.PIPE,
@@ -85,7 +85,7 @@ def _debian(folder: Path) -> CleanRoot:
     made = subprocess.run([*_DEBIAN, str(folder)], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout[-4000:]
     root = CleanRoot(folder)
-    # Slim images have no manual pages: packages may not count on their folders.
+    # Slim images have no manual pages, so packages must not rely on their folders.
     root.path("/etc/dpkg/dpkg.cfg.d/slim").write_text("path-exclude /usr/share/man/*\npath-exclude /usr/share/doc/*\n")
     shutil.rmtree(root.path("/usr/share/man"))
     root.path("/usr/share/man").mkdir()
@@ -101,7 +101,7 @@ def _debian(folder: Path) -> CleanRoot:
 def _carry_out(instruction: Instruction, root: CleanRoot, roots: dict[str, CleanRoot]) -> None:
     match instruction.word:
         case "RUN":
-            # The registries' certificates may be those of a company, and pip has its own list of authorities.
+            # The registries' certificates may be from a company, and pip has its own list of authorities.
             root.run("sh", "-c", instruction.text, PIP_CERT=_BUNDLE, **_proxies())
         case "ENV":
             for assignment in instruction.words:
@@ -129,7 +129,7 @@ def _copy(words: Sequence[str], root: CleanRoot, roots: dict[str, CleanRoot]) ->
     for name in names:
         found = source / name.removeprefix("/")
         if found.is_dir():
-            # Git's view of a folder, as `.dockerignore` would leave it: no caches.
+            # Git's files without caches, as with `.dockerignore`.
             caches = None if source != ROOT else shutil.ignore_patterns("__pycache__", "*.pyc")
             shutil.copytree(found, target, symlinks=True, dirs_exist_ok=True, ignore=caches)
         else:

@@ -1,4 +1,4 @@
-"""The instructions of the Dockerfile, as far as it uses them."""
+"""Reads the Dockerfile, with only the instructions that it uses."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Instruction:
 
     @property
     def words(self) -> list[str]:
-        """The parts of `ENV`, `COPY`, or of an `ENTRYPOINT` or `CMD` in JSON."""
+        """Returns the parts of `ENV`, `COPY`, or of an `ENTRYPOINT` or `CMD` in JSON."""
         parsed: list[str] = json.loads(self.text) if self.text.startswith("[") else shlex.split(self.text)
         return parsed
 
 
 @dataclass
 class Stage:
-    """`parent` is the name of a stage before it, or of an image."""
+    """A stage. `parent` is the name of an earlier stage, or of an image."""
 
     name: str
     parent: str

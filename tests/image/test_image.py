@@ -1,4 +1,4 @@
-"""The image works as its Dockerfile is written: as its own user, as any other, and with only its volume to write."""
+"""The image works as its own user, as any other user, and with only its volume writable."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def test_serve_and_its_worker_start_on_an_empty_volume(image: CleanRoot, user: s
 
 @pytest.mark.parametrize("user", [OWN, ANY])
 def test_an_executor_starts_as_spark_asks_for_it(image: CleanRoot, user: str) -> None:
-    """The executor cannot reach its driver, but it loads its class, Spark's and Hudi's jars, and says so."""
+    """The executor cannot reach its driver, but its output shows that it has loaded its class and Spark's and Hudi's
+    jars."""
     _empty_volume(image)
     asked = {
         "SPARK_DRIVER_URL": "spark://CoarseGrainedScheduler@127.0.0.1:1",
@@ -90,7 +91,7 @@ def _entrypoint() -> list[str]:
 
 
 def _empty_volume(image: CleanRoot) -> None:
-    """A volume as a platform mounts it: empty, and of the group 0."""
+    """Makes a volume as a platform does: empty, and owned by the group 0."""
     shutil.rmtree(image.path("/data"))
     image.path("/data").mkdir()
     os.chown(image.path("/data"), 0, 0)

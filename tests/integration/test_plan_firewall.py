@@ -1,4 +1,5 @@
-"""Plans that would do harm are not executed: each as Hudi's users have met it, on real tables."""
+"""A job does not execute harmful plans. Each test reproduces a plan that Hudi's users have reported, on a real
+table."""
 
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ def test_a_clustering_plan_that_an_overwrite_has_overtaken_is_not_executed(spark
     assert instant
     plan = base / ".hoodie" / "timeline" / f"{instant}.clustering.requested"
     kept = plan.read_bytes()
-    # The overwrite does not see the plan, as with the bug.
+    # The overwrite does not see the plan, as in the reported bug.
     plan.unlink()
     overwrite = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
     tables.upsert(tables.rows(spark, 0, 50, ts=9), base, {**options, **overwrite})

@@ -1,4 +1,5 @@
-"""A plan has one runner: beside a real client of Hudi that executes it, after its death, and after our own."""
+"""A plan has one runner at a time: a job does not execute the plan of a living client of Hudi, but that of a dead
+client or a dead attempt."""
 
 from __future__ import annotations
 
@@ -40,12 +41,12 @@ def _begun_by_another(spark: SparkSession, base: Path, **shape: Any) -> tuple[Ot
 
 
 def _of_plan(base: Path, plan: str) -> dict[str, tuple[int, int]]:
-    """Every file of the plan, heartbeat and inflight among them, with size and time."""
+    """Returns every file of the plan, including heartbeat and inflight, with size and time."""
     return {name: seen for name, seen in listing(base).items() if plan in name and "/metadata/" not in name}
 
 
 def _last_written(base: Path, plan: str, hours: float) -> None:
-    """Makes the plan's files look as old, and all that was on the timeline before them older."""
+    """Sets the age of the plan's files, and makes all earlier files of the timeline older."""
     moment = time.time() - hours * 3600
     for path in (base / ".hoodie" / "timeline").iterdir():
         os.utime(path, (moment - 60, moment - 60))
@@ -209,7 +210,7 @@ def test_a_job_that_fails_takes_back_the_plan_that_it_has_made(
     before = tables.snapshot(spark, base)
 
     def fail() -> None:
-        # Logs that are written while the plan is there are not lost with it.
+        # The rollback of a plan does not lose the logs that were written while the plan was pending.
         tables.upsert(tables.rows(spark, 0, 50, ts=9), base, options)
         end()
 

@@ -1,4 +1,4 @@
-"""Clustering prepares a table for its next expansion, which then copies row groups; and nothing else changes."""
+"""Clustering prepares a table for its next expansion, which then copies row groups and changes nothing else."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ exhaustive = pytest.mark.exhaustive
 
 
 def chunks(paths: list[Path]) -> list[tuple[Any, ...]]:
-    """The column chunks of all files, except those of `_hoodie_file_name`, as bytes in the files' order."""
+    """Returns the column chunks of all files, except those of `_hoodie_file_name`, as bytes in the files' order."""
     found = []
     for path in paths:
         footer, content = pq.read_metadata(path), path.read_bytes()
@@ -58,7 +58,7 @@ def test_an_expansion_of_a_prepared_table_copies_its_row_groups_and_every_reader
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, params: dict[str, Any], factor: int
 ) -> None:
     base = tmp_path / "trips"
-    # Costs Hudi many times as long as all else here.
+    # Hudi needs many times as long for this part as for the rest of the test.
     more = {"hoodie.metadata.index.column.stats.enable": str(version == 6).lower()}
     partitioned = table_type == "MERGE_ON_READ"
     options = tables.write_table(
@@ -92,7 +92,7 @@ def test_an_expansion_of_a_prepared_table_copies_its_row_groups_and_every_reader
     assert sorted(row.id for row in frame.where("city > 900").collect()) == expected
     require_what_hudi_keeps_in_footers(spark, base, files_of(base, expanded.instants[0]))
 
-    tables.upsert(tables.rows(spark, 100, 900, ts=7), base, options)  # its options still say 4 buckets
+    tables.upsert(tables.rows(spark, 100, 900, ts=7), base, options)  # its options still have 4 buckets
     if table_type == "MERGE_ON_READ":
         assert run_job(spark, base, "compaction").outcome is Outcome.SUCCEEDED
     assert len(tables.in_order(spark, base, 8)) == 900

@@ -1,4 +1,4 @@
-"""Real runs, recorded and held against the rules of the protocol's model (`tests/model`)."""
+"""Records real runs, and checks them against the rules of the protocol's model (`tests/model`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UPDATE = "UPDATE {table} SET fare = -1.0, ts = 5 WHERE city < 500"
 
 
 class Recorder:
-    """Writes down when our jobs take the lock, look at the timeline and write hashing configs."""
+    """Records when our jobs take the lock, read the timeline and write hashing configs."""
 
     def __init__(self, spark: SparkSession, base: Path, patch: pytest.MonkeyPatch) -> None:
         self._spark = spark
@@ -68,7 +68,7 @@ class Recorder:
         return hudi_table(self._spark, self._base, INDEX).now().strftime("%Y%m%d%H%M%S%f")[:17]
 
     def history(self) -> list[Event]:
-        """What was written down, and what the timeline tells."""
+        """Returns the recorded events together with those of the timeline."""
         table = hudi_table(self._spark, self._base, INDEX)
         found = list(self.events)
         for commit in table.commits():
@@ -125,7 +125,7 @@ def test_a_stale_write_breaks_them_until_it_is_an_incident_that_is_repaired(
     recorder.note(What.INCIDENT, stale["instant"])
     lock = TableLock(hudi_table(spark, base, INDEX), "the test")
     for ours in run_job(spark, base, "repair").instants:
-        # Hudi's own writer makes them while we hold the lock for it.
+        # Hudi's own writer makes these instants while we hold the lock for it.
         recorder.note(What.JUDGED, ours)
     with lock.held(JobContext().checkpoint):
         recorder.note(What.REPAIRED, stale["instant"])
@@ -133,7 +133,7 @@ def test_a_stale_write_breaks_them_until_it_is_an_incident_that_is_repaired(
 
 
 def _judge(recorder: Recorder, spark: SparkSession, base: Path) -> None:
-    """What the service does with each commit that it sees."""
+    """Judges each commit as the service does."""
     stale = {each["instant"] for each in run_job(spark, base, "audit").details["stale_writes"]}
     for commit in hudi_table(spark, base, INDEX).commits():
         recorder.note(What.INCIDENT if commit.write.instant in stale else What.JUDGED, commit.write.instant)

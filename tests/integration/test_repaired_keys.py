@@ -1,4 +1,4 @@
-"""Repairs of tables whose record keys or partition paths cannot be made again from what a table says of its keys."""
+"""Tests repairs of tables whose record keys or partition paths cannot be computed from the table's properties."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def rows(spark: SparkSession, count: int, ts: int = 0) -> DataFrame:
 
 
 def keys(spark: SparkSession, base: Path) -> dict[str, tuple[str, str]]:
-    """The stored record key and partition path of each row, by its `id`, which must be there once."""
+    """Returns the stored record key and partition path of each row by its `id`, and asserts that each `id` exists
+    once."""
     found = spark.read.format("hudi").load(str(base)).select("id", "_hoodie_record_key", "_hoodie_partition_path")
     collected = found.collect()
     assert len({row[0] for row in collected}) == len(collected)
@@ -106,7 +107,7 @@ def test_rows_come_back_under_the_keys_that_they_have(
 def test_a_repair_that_is_not_as_it_should_be_is_taken_back(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing says then that the stale write was repaired."""
+    """Afterwards no instant marks the stale write as repaired."""
     base, index = tmp_path / "trips", BucketIndex(2, ("id",))
     options = tables.writer_options(base, num_buckets=2)
     tables.upsert(rows(spark, ROWS), base, options)

@@ -1,4 +1,4 @@
-"""A table on S3 (moto's server, Hadoop's s3a): the tasks find and write by Arrow what Hudi finds and writes."""
+"""Tests a table on S3 (moto's server, Hadoop's s3a): our tasks read and write by Arrow the same files as Hudi."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 
 INDEX = BucketIndex(2, ("id",))
 CLOSE_WAIT = "08"
-# Hadoop escapes none of these in a path, so neither may we.
+# Hadoop escapes none of these characters in a path, so we must not, either.
 PARTITIONS = ("a b", "ü+y 50%")
 
 
 class Lake:
-    """One bucket of its own server, and the options by which all three readers find it."""
+    """A bucket on its own server, and the options with which all three readers find it."""
 
     def __init__(self, endpoint: str) -> None:
         self.options = {
             "fs.s3a.bucket.lake.access.key": "someone",
             "fs.s3a.bucket.lake.secret.key": "anything",
             "fs.s3a.bucket.lake.endpoint": endpoint,
-            "fs.s3a.endpoint": "http://127.0.0.1:1",  # what the bucket's own endpoint must win over
+            "fs.s3a.endpoint": "http://127.0.0.1:1",  # the bucket's own endpoint must override this one
             "fs.s3a.path.style.access": "true",
         }
         self.files = fs.S3FileSystem(
@@ -109,7 +109,7 @@ class Lake:
 
 @contextmanager
 def endpoint() -> Iterator[str]:
-    # A process of its own: Arrow may wait for the server while it holds the interpreter's lock.
+    # The server has its own process, because Arrow may wait for it while it holds the interpreter's lock.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -139,14 +139,14 @@ def lake() -> Iterator[Lake]:
 
 @pytest.fixture(scope="module")
 def on_s3(spark: SparkSession, lake: Lake) -> Iterator[SparkSession]:
-    """The session with the lake's options in Hadoop's configuration, where the worker has them."""
+    """The session with the lake's options in Hadoop's configuration, as in a worker."""
     with reached_by(spark, lake.options, "s3a://lake"):
         yield spark
 
 
 @pytest.fixture
 def lock(tmp_path: Path) -> TableLock:
-    """S3 has no atomic creation for Hudi's filesystem lock, but a disk has."""
+    """Hudi's filesystem lock needs atomic creation, which a disk has, but not S3."""
     return TableLock("filesystem", {"hoodie.write.lock.filesystem.path": f"file://{tmp_path}/locks"})
 
 
@@ -174,7 +174,7 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     before = tables.snapshot(on_s3, base)
     assert len(before) == 200
 
-    # What the service sees of it, by the same options.
+    # The service reads the table by the same options.
     found = examine(base.replace("s3a", "s3"), allowed_roots=None, claimed=None, storage_options=lake.options)
     assert (found.base_path, found.index) == (base, INDEX)
 
@@ -185,7 +185,7 @@ def test_a_table_on_s3_is_expanded_and_clustered_like_one_on_a_disk(
     assert (expanded.details["merged"]["arrow"] > 0, expanded.details["merged"]["hudi"]) == (has_logs, 0)
     assert tables.snapshot(on_s3, base) == before
 
-    # The writer still says 2 buckets.
+    # The writer's options still have 2 buckets.
     tables.upsert(rows(on_s3, 100, 300, ts=7), base, options)
     before = tables.snapshot(on_s3, base)
     assert len(before) == 300
@@ -269,7 +269,7 @@ def test_jobs_on_a_table_with_a_metadata_table_do_not_use_up_the_connections(
         with connections.used_by(base):
             assert run_job(on_s3, base, kind, params, index=INDEX, lock=lock).outcome is Outcome.SUCCEEDED
         held.append(lake.connections_held())
-    # Else there would be nothing to give back, and this file could go.
+    # If this assertion fails, Hudi returns its connections itself, and `s3a_recycling` can be removed.
     assert held[JOBS_BEFORE_CLOSE - 2] > 0, held
     assert held[JOBS_BEFORE_CLOSE - 1] == 0, held
     assert tables.snapshot(on_s3, base, metadata=True) == tables.snapshot(on_s3, base, metadata=False)
@@ -319,7 +319,7 @@ def test_a_task_that_fails_while_it_writes_leaves_no_object_but_its_markers(lake
 
 
 def _said_in_the_dry_run(spark: SparkSession, base: str, lock: TableLock) -> None:
-    """What stands in the way on S3 alone, with what to do."""
+    """Returns the dry run's obstacles that only S3 has, with their hints."""
     conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
     conf.set("fs.s3a.bucket.lake.acl.default", "BucketOwnerFullControl")
     try:

@@ -1,4 +1,4 @@
-"""The requests that tables on S3 cost, and a store that refuses some, or answers late."""
+"""Tests the number of requests for tables on S3, and a store that refuses some requests or answers late."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def server() -> Iterator[Server]:
 
 
 def _base_file(server: Server, rows: int, *, wide: bool = False) -> tuple[str, pa.Table]:
-    """A base file whose keys belong to bucket 0 of 1."""
+    """Writes a base file whose keys belong to bucket 0 of 1."""
     keys = [f"k{number}" for number in range(rows)]
     columns = {
         f"c{each}": [f"{each}-{number}" * (20 if wide else 1) for number in range(rows)] for each in range(COLUMNS)

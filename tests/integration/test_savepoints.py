@@ -1,4 +1,4 @@
-"""A savepoint keeps its files whatever runs after it, and a restore brings exactly its rows back, or refuses."""
+"""A savepoint keeps its files during all later jobs, and a restore returns exactly its rows or is refused."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_restored_table_is_what_it_was_at_the_savepoint(
     listed = run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"]
     assert listed == []
     assert len(proved(spark, base, 4)) == 70
-    # What it deleted stays deleted, and deleting it again changes nothing.
+    # The deleted files remain deleted, and a repeated deletion changes nothing.
     assert run_job(spark, base, "savepoint", {"action": "delete", "instant": savepoint}).details["savepoints"] == []
 
 
@@ -175,7 +175,7 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_attempt(
     assert len(death.stored) == (0 if kill == "told" else 1)
     print(kill, death)
     if kill == "reported":
-        # Writers went on, since the restore was done: their rows must stay.
+        # Writers continued after the restore, so their rows must remain.
         tables.upsert(tables.rows(spark, 0, 60, ts=90), base, options)
         before = proved(spark, base, 4)
 

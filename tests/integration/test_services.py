@@ -1,4 +1,4 @@
-"""Each service on real tables of each shape: same rows afterwards, right buckets, and stale writers go on."""
+"""Each service on real tables of each shape keeps the rows and their buckets, and writers with old options continue."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
     assert expanded.details["rows"] == 600
     assert proved(8) == before
 
-    # The writer still says 4 buckets; Hudi must follow the hashing config.
+    # The writer's options still have 4 buckets; Hudi must follow the hashing config.
     tables.upsert(tables.rows(spark, 300, 700, ts=7), base, options)
     before = tables.snapshot(spark, base)
     assert len(before) == 700
@@ -106,7 +106,8 @@ def test_a_table_without_bucket_index_is_clustered_by_hudi(spark: SparkSession, 
     if layout == "linear":
         assert cities == sorted(cities)
     else:
-        # Neighbours are near in both columns; in the order of the keys, or of one column, they are so in one at most.
+        # Neighbouring rows are near in both columns; in the order of the keys or of one column they are near in at most
+        # one.
         assert _jumps(day) < min(_jumps(sorted(day, key=lambda row: row.fare)), _jumps(sorted(day, key=_city))) / 2
     tables.upsert(tables.rows(spark, 0, 700, ts=3), base, options)
     assert tables.duplicates(spark, base) == 0
@@ -117,7 +118,7 @@ def _city(row: Row) -> int:
 
 
 def _jumps(rows: list[Row]) -> float:
-    """How far it is from each row to the next, by their ranks in both columns."""
+    """Returns the distance from each row to the next, by their ranks in both columns."""
     ranks = [
         {row.id: rank for rank, row in enumerate(sorted(rows, key=lambda row: row[by]))} for by in ("city", "fare")
     ]
@@ -169,7 +170,7 @@ def test_only_the_partitions_asked_for_get_more_buckets(spark: SparkSession, tmp
     assert audit["clean"], audit
     assert _buckets(base) == {"2026-01-01": 2, "2026-01-02": 8, "2026-01-03": 2, "2026-01-04": 2}
 
-    # Later the whole table: each partition by the same factor.
+    # A later job expands the whole table, each partition by the same factor.
     before = tables.snapshot(spark, base)
     run_job(spark, base, "bucket_expansion", {"factor": 2}, index=index)
     assert tables.snapshot(spark, base) == before
@@ -226,7 +227,7 @@ def test_a_table_with_misplaced_rows_is_refused_and_no_row_of_it_is_lost(
 
 
 def _buckets(base: Path) -> dict[str, int]:
-    """Partition -> highest bucket id of any file, plus one."""
+    """Returns the highest bucket id of any file plus one, by partition."""
     found: dict[str, int] = {}
     for path in base.glob("2026-*/*.parquet"):
         found[path.parent.name] = max(found.get(path.parent.name, 0), int(path.name[:8]) + 1)

@@ -1,4 +1,4 @@
-"""A session that cannot start says why, and one that found half a package starts the next time."""
+"""A session that cannot start reports the reason, and after an incomplete package the next start succeeds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ except NoSessionError as error:
 
 
 class Machine:
-    """A home of its own, with Hudi's bundle in a folder, and a repository of packages that has `TINY`."""
+    """A separate home with Hudi's bundle in a folder, and a package repository that has `TINY`."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -58,7 +58,7 @@ class Machine:
         self.environment = {
             "HOME": str(self.home),
             "DEFAULT_ARTIFACT_REPOSITORY": self.repository.as_uri(),
-            # What Java takes for the home.
+            # Java takes the home from this property.
             "JDK_JAVA_OPTIONS": f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -Duser.home={self.home}",
         }
 
@@ -73,7 +73,7 @@ class Machine:
     def start(
         self, *, without: tuple[str, ...] = (), environment: Mapping[str, str] | None = None, **given: Any
     ) -> dict[str, Any]:
-        """The type of the problem, `started` without one."""
+        """Starts a session, and returns the type of its problem, `started` without one."""
         own = {**os.environ, **self.environment, **(environment or {})}
         given = {"jars": str(self.jars), "driver_memory": "512m", **given}
         command = [sys.executable, "-c", _START, json.dumps(given), json.dumps(without)]

@@ -1,4 +1,4 @@
-"""Executors whose machine has neither our packages nor Hudi: all of it is sent to them."""
+"""Executors whose machine has neither our packages nor Hudi get both from the driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS = 200
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python environment as an archive, with the packages that the guide has users install, and no others."""
+    """A Python environment as an archive, with exactly the packages that the guide tells users to install."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "packed"], check=True)
     [packages] = (folder / "packed" / "lib").glob("python*/site-packages")
@@ -50,7 +50,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _packages() -> set[str]:
-    """The files and folders, in the environment of the tests, of what the guide installs and of what that needs."""
+    """Returns the files and folders, in the environment of the tests, of the guide's packages and their
+    requirements."""
     [line] = re.findall(r"environment/bin/pip install (.*)", Path(".docs/spark-clusters.md").read_text())
     wanted, names, found = [Requirement(each) for each in line.split() if each != "venv-pack"], set(), set()
     while wanted:
@@ -85,7 +86,7 @@ def test_a_cluster_without_our_environment_gets_python_jobs_and_hudi_from_the_wo
         "spark.archives": f"{environment}#environment",
     }
     python = "./environment/bin/python"
-    # No cache of Ivy: nothing may be downloaded.
+    # The session has no cache of Ivy, because it must not download anything.
     own = {"HOME": str(tmp_path / "home"), "GROUNDSKEEPER_JARS": str(jars)}
     (tmp_path / "home").mkdir()
     lake = tmp_path / "lake"

@@ -1,4 +1,4 @@
-"""The latest file slices and the partitions, as the metadata table and as a listing of the storage say."""
+"""Compares the latest file slices and the partitions of the metadata table with those of a listing of the storage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _by_hudi(table: HudiTable) -> set[FileSlice]:
-    """The slices by Hudi's own calls, each of which opens the metadata table anew."""
+    """Returns the slices by Hudi's own calls, each of which opens the metadata table anew."""
     jvm = table.jvm
     config = jvm.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(table.is_listed_by_metadata).build()
     meta = HudiTable(jvm, table.declared).meta
@@ -66,7 +66,7 @@ def test_partitions_and_files_are_read_by_one_reader(
         with table.reading() as same:
             assert same is reader
         assert opened == [metadata]
-        # Another commit is seen by another reader.
+        # Another reader sees another commit.
         tables.upsert(tables.rows(spark, 0, 80, ts=1), base, options)
         with table.reading() as other:
             assert other is not reader

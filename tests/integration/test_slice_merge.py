@@ -1,7 +1,7 @@
-"""File slices merged by Arrow are those of Hudi's own compaction: rows, their order, all columns, and write stats.
+"""Arrow merges file slices with the same rows, order, columns and write stats as Hudi's own compaction.
 
-A few tables are compared with the other tests. The matrix of merge rules needs `--exhaustive`; generated tables,
-other ones each time: GENERATED_TABLES=200 pytest -s tests/integration/test_slice_merge.py
+An ordinary run compares a few tables. The matrix of merge rules needs `--exhaustive`. The next command generates
+tables, different ones in each run: GENERATED_TABLES=200 pytest -s tests/integration/test_slice_merge.py
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ODD, EVEN = "pmod(substr(id, 2), 2) = 1", "pmod(substr(id, 2), 2) = 0"
 
 @dataclass(frozen=True)
 class Step:
-    """A commit: the rows k<first>..k<last - 1>, the ordering value of all, and more columns as SQL."""
+    """A commit of the rows k<first>..k<last - 1>, with the same ordering value and additional columns as SQL."""
 
     first: int
     last: int
@@ -88,7 +88,7 @@ def write(
 
 
 def differences(merged: list[Merged]) -> list[Any]:
-    """For what failed: the slices that were refused, or how they differ."""
+    """Returns the refused slices and the differences of the others."""
     return [
         each.refused or (each.our_counts, each.hudis_counts, sorted(set(each.ours) ^ set(each.hudis))[:4])
         for each in merged
@@ -281,7 +281,7 @@ def test_of_rows_with_one_key_the_first_is_merged(spark: SparkSession, tmp_path:
 def test_records_whose_positions_are_known_are_merged_alike(
     spark: SparkSession, tmp_path: Path, kind: str, version: int, more: dict[str, str]
 ) -> None:
-    """If an index finds rows, log blocks name the positions of theirs in the base file."""
+    """If an index finds rows, log blocks have the positions of their rows in the base file."""
     index = {"hoodie.index.type": kind, "hoodie.parquet.small.file.limit": "0"}
     options = tables.writer_options(
         tmp_path / "t", num_buckets=None, partitioned=False, version=version, **index, **more
@@ -316,7 +316,7 @@ def test_partial_updates_are_refused(spark: SparkSession, tmp_path: Path) -> Non
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[dict[str, Any], T.StructType, list[tuple[bool, list[tuple[Any, ...]]]]]:
-    """The options of a writer, a schema, and batches of rows that are upserted or deleted."""
+    """Generates the options of a writer, a schema, and batches of rows that are upserted or deleted."""
     columns = [(*draw(COLUMN), draw(st.booleans())) for _ in range(draw(st.integers(1, 5)))]
     kind, moments = draw(
         st.sampled_from(

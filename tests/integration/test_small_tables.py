@@ -1,4 +1,4 @@
-"""Jobs on small tables do their work beside the driver: Spark, whose jobs cost more than the work, gets none."""
+"""Jobs on small tables work in processes beside the driver, because Spark's jobs would cost more than the work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_small_job_starts_no_job_of_spark(spark: SparkSession, tmp_path: Path,
         result = run_job(spark, base, kind, params)
         assert not result.details.get("nothing_to_do"), result
         assert _names(spark, jobs) == [], kind
-        # Also its metadata table, by an audit and to a writer.
+        # The metadata table is correct as well, for an audit and a writer.
         assert proved(spark, base, buckets) == before
         if buckets == 4:
             tables.upsert(tables.rows(spark, 0, 20, ts=round_ + 2), base, options)
@@ -86,13 +86,13 @@ def _next_broadcast(spark: SparkSession) -> int:
 
 
 def _names(spark: SparkSession, first: int) -> list[str]:
-    """What the jobs since `first` were begun for."""
+    """Returns the descriptions of Spark's jobs since `first`."""
     context: Any = spark.sparkContext._jsc
     store = context.sc().statusStore()
     return [str(store.job(number).name()) for number in range(first, _begun(spark))]
 
 
 def _begun(spark: SparkSession) -> int:
-    """The number of jobs that the session has begun."""
+    """Returns the number of jobs that the session has begun."""
     context: Any = spark.sparkContext._jsc
     return int(context.sc().dagScheduler().nextJobId())

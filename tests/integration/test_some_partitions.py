@@ -1,4 +1,4 @@
-"""Expanding some partitions only: exact paths and prefixes, also with characters that mean something in a regex."""
+"""Tests the expansion of some partitions by exact paths and prefixes, also with characters of regular expressions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_odd_partitions_get_what_was_asked_for_and_keep_it(spark: SparkSession, 
     tables.upsert(_rows(spark, 300, 0), base, options)
 
     def step(count: int, **params: Any) -> None:
-        """Expands, and lets a writer with its first options go on."""
+        """Expands the table, and then writes with the writer's original options."""
         before = tables.snapshot(spark, base)
         run_job(spark, base, "bucket_expansion", params, index=INDEX)
         assert tables.snapshot(spark, base) == before
@@ -77,7 +77,7 @@ def test_what_selects_nothing_is_refused(spark: SparkSession, tmp_path: Path) ->
 
 
 def _numbers(spark: SparkSession, base: Path) -> dict[str, int]:
-    """Partition -> its number of buckets by Hudi's own latest hashing config."""
+    """Returns the number of buckets by partition, from Hudi's latest hashing config."""
     hudi = spark._jvm.org.apache.hudi  # type: ignore[union-attr]
     conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(spark._jsc.hadoopConfiguration())
     meta = hudi.common.table.HoodieTableMetaClient.builder().setBasePath(str(base)).setConf(conf).build()

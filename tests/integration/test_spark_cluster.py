@@ -1,4 +1,4 @@
-"""Workers on a real standalone Spark cluster: what they show, and what becomes of jobs when a part of it dies."""
+"""Tests workers on a real standalone Spark cluster: their state, and their jobs when a part of the cluster dies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.spark_cluster import Cluster
 
 ROWS = 400
-# The clustering of a table without a bucket index, which is Hudi's own.
+# Hudi itself executes the clustering of a table without a bucket index.
 BY_HUDI = "clustering by Hudi"
 JOBS: dict[str, dict[str, Any]] = {
     "compaction": {},
@@ -60,14 +60,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Iterator[Daemon]:
-    """Without a worker of its own."""
+    """A service without a worker."""
     settings = {"workers": "0", "lease_seconds": "5", "recover_seconds": "0.5", "retry_first_seconds": "0.2"}
     with Daemon(tmp_path_factory.mktemp("service"), allowed_roots=str(lake), **settings) as running:
         yield running
 
 
 class Scene:
-    """A table, and the job that is to be run on it."""
+    """A table, and the job for it."""
 
     def __init__(
         self, spark: SparkSession, daemon: Daemon, base: Path, kind: str, *, updates: int = 2, **shape: str
@@ -94,7 +94,7 @@ class Scene:
             time.sleep(0.002)
 
     def prove(self, *, attempts: tuple[int, ...] = (1,)) -> None:
-        """Nothing lost, doubled, misplaced or left."""
+        """Asserts that no row is lost, duplicate or misplaced, and that no file is left."""
         job = self.daemon.wait(self.job)
         assert job["state"] == "succeeded", job
         assert job["attempt"] in attempts, job
@@ -105,7 +105,7 @@ class Scene:
         else:
             assert tables.in_order(self.spark, self.base, 8 if self.kind == "bucket_expansion" else 4) == self.before
         assert left_behind(self.spark, self.base) == []
-        # Not on the cluster, whose executors have just started.
+        # The check does not run on the cluster, whose executors have just started.
         index = None if self.kind == BY_HUDI else tables.INDEX
         audit = run_job(self.spark, self.base, "audit", index=index).details
         assert (audit["clean"], audit["rows"]) == (True, ROWS), audit
@@ -115,7 +115,7 @@ class Scene:
 def test_a_worker_waits_for_executors_and_a_job_survives_their_death(
     spark: SparkSession, daemon: Daemon, lake: Path, tmp_path: Path
 ) -> None:
-    # Without logs, which executors that have just started read slowly.
+    # The table has no logs, because executors that have just started read them slowly.
     scene = Scene(spark, daemon, lake / "quick", "bucket_expansion", table_type="COPY_ON_WRITE", updates=1)
     with (
         spark_cluster.running(tmp_path / "cluster", workers=0) as cluster,
@@ -170,7 +170,8 @@ def _demand(daemon: Daemon) -> tuple[int, int, int]:
 
 
 def hit(victim: str, cluster: Cluster, worker: ClusterWorker) -> None:
-    """Kills one executor, one of Spark's workers with or without its executors, or the driver or one half of it."""
+    """Kills one executor, one of Spark's workers with or without its executors, the driver, or only its Python or
+    JVM."""
     match victim:
         case "executor":
             os.kill(cluster.executors()[0], signal.SIGKILL)
@@ -205,7 +206,7 @@ def test_whatever_dies_in_the_middle_of_a_job_it_is_done_once_and_nothing_is_lef
                 return
             assert victim == "driver" or worker.process.wait(30) != 0
             with ClusterWorker(daemon, tmp_path / "next", cluster.url):
-                # The worker may have committed before it died, and even have told so.
+                # The worker may have committed before it died, and may even have reported this.
                 scene.prove(attempts=(1, 2))
 
 

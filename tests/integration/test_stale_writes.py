@@ -1,4 +1,4 @@
-"""Writes to file groups that have been replaced, as a long Spark SQL session makes them; found and repaired."""
+"""The service finds and repairs writes to replaced file groups, as a long Spark SQL session makes them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UPDATED, DELETED = 149, 61
 def written_stale(
     spark: SparkSession, base: Path, statement: str, *, table_type: str, version: int = 9, partitioned: bool = True
 ) -> dict[str, str]:
-    """A table of 300 rows, clustered inside its buckets, to whose old file groups the statement was committed."""
+    """Writes a table of 300 rows, clusters it inside its buckets, and commits the statement to the old file groups."""
     shape = {"table_type": table_type, "version": version, "partitioned": partitioned}
     options = tables.write_table(spark, base, count=300, **shape)  # type: ignore[arg-type]
     session = LongSession(spark, base, options)
@@ -85,7 +85,7 @@ def test_a_stale_update_is_found_kept_from_cleaning_and_brought_over(
     assert list(tmp_path.glob("*groundskeeper*")) == []
     tables.upsert(tables.rows(spark, 0, 400, ts=9), base, options)
     assert len(proved(spark, base, 4)) == 400
-    # Nothing is left to do; and the table may be cleaned again.
+    # No repair is left, and the table may be cleaned again.
     assert run_job(spark, base, "repair").details["repaired"] == []
     run_job(spark, base, "cleaning", {"retain": 1})
 
@@ -114,7 +114,7 @@ def test_stale_deletes_of_copy_on_write_are_told_to_be_lost_until_they_were_run_
 
     with pytest.raises(DeletesLostError, match=f"{DELETED} of {stale['instant']}"):
         run_job(spark, base, "repair")
-    # The empty file groups are gone, so writers can write again; but the table is not clean.
+    # The empty file groups no longer exist, so writers can write again; but the audit still has findings.
     audit = run_job(spark, base, "audit").details
     assert (audit["clean"], audit["buckets_with_several_file_groups"]) == (False, 0)
 
@@ -179,7 +179,8 @@ def test_rows_that_went_by_the_old_number_of_buckets_are_moved(
 def test_a_write_to_replaced_file_groups_and_to_a_new_partition_by_the_old_number_is_repaired_in_both(
     spark: SparkSession, tmp_path: Path, table_type: str, version: int, named: bool
 ) -> None:
-    """Writes like a Flink job that was not stopped: neither the replacement nor the hashing config is there for it."""
+    """The writer behaves like a Flink job that was not stopped: it sees neither the replacement nor the hashing
+    config."""
     base = tmp_path / "trips"
     options = tables.write_table(spark, base, count=300, table_type=table_type, version=version, metadata=False)
     before = set(_completed(base))

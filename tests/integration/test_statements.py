@@ -1,7 +1,7 @@
-"""Statements and writers on a table that has been expanded, each held against a ledger in plain Python.
+"""Compares statements and writers on an expanded table with a ledger in plain Python.
 
-`PRUNING` off is what `writer-options` prints. Under Hudi's default the statements miss rows, which is a fault of Hudi
-1.2.0 that the last tests hold, so that we hear of it when it is gone.
+`writer-options` switches `PRUNING` off. Hudi's default makes the statements miss rows, a bug of Hudi 1.2.0; the last
+tests fail when it is fixed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def region(number: int) -> str:
 
 
 class Sales:
-    """A table in the catalog with the old number of buckets among its properties, as owners have it; expanded to 4."""
+    """A table that is expanded to 4 buckets, while its properties in the catalog have the old number, as with owners'
+    tables."""
 
     def __init__(self, spark: SparkSession, base: Path, table_type: str, version: int) -> None:
         self.base = base
@@ -91,7 +92,7 @@ class Sales:
 
 
 def insert(table: Sales) -> None:
-    """Inserts ids that are new: Hudi's `INSERT INTO` a copy-on-write table looks for no others."""
+    """Inserts new ids only, because Hudi's `INSERT INTO` a copy-on-write table does not look for existing ones."""
     first = max(table.rows) + 1
     table.insert(range(first, first + 200), 2)
 
@@ -118,7 +119,8 @@ def delete(table: Sales) -> None:
 
 
 def merge(table: Sales) -> None:
-    """All columns named: on merge-on-read Hudi 1.2 goes wrong with some, whatever the index (see .docs/writers.md)."""
+    """Merges with all columns named, because Hudi 1.2 has a bug with fewer columns on merge-on-read (see
+    .docs/writers.md)."""
     rows = [(number, 5, 9, region(number)) for number in [*range(0, 50, 10), *range(5000, 5020)]]
     table.spark.createDataFrame(rows, "id long, qty int, ver long, region string").createOrReplaceTempView("src")
     table.run(
@@ -219,7 +221,7 @@ def test_a_finished_expansion_needs_no_remedy(spark: SparkSession, tmp_path: Pat
     table.expand()
     with pytest.raises(RefusedError, match="declared: 2"):
         run_job(spark, table.base, "finish_expansion", index=INDEX)
-    # Every writer gets the new number, and says so.
+    # All writers get the new number, and the owner reports this.
     table.run(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('hoodie.bucket.index.num.buckets'='4')")
     now = BucketIndex(4, ("id",))
 
@@ -257,7 +259,7 @@ def test_columns_that_are_added_during_an_expansion_stay(spark: SparkSession, tm
     context = At(ExpansionStep.DRAINING, alter)
     run_job(spark, table.base, "bucket_expansion", {"num_buckets": 4}, index=INDEX, context=context)
 
-    # Hudi takes the schema of the last commit, whoever made it, for that of the table's column statistics.
+    # Hudi uses the schema of the last commit for the table's column statistics.
     (expansion,) = [each for each in hudi_table(spark, table.base, INDEX).commits() if each.write.replaced]
     assert '"note"' in expansion.extra["schema"]
     table.run(f"REFRESH TABLE {table.name}")

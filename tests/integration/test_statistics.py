@@ -37,7 +37,7 @@ SESSION = {
     "hoodie.clean.automatic": "false",
     "hoodie.compact.inline": "false",
     "hoodie.bucket.index.query.pruning": "false",
-    # A statement looks its file groups up anew, as the printed options say.
+    # The printed options make each statement look its file groups up anew.
     "hoodie.spark.sql.optimized.writes.enable": "false",
 }
 TRIES = 5
@@ -50,12 +50,12 @@ def base(hiding: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def hiding(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Makes a table in which a filter finds no rows, because a DELETE went on when a compaction ended."""
+    """Makes a table in which a filter finds no rows, because a compaction ended during a DELETE."""
     return _hiding(spark, tmp_path_factory.mktemp("hiding") / "sales", "DELETE FROM {table} WHERE id % 30 = {rest}")
 
 
 def _hiding(spark: SparkSession, base: Path, statement: str) -> Path:
-    """Runs the statement during a compaction, on new tables until it hits the moment at which rows are hidden."""
+    """Runs the statement during a compaction, on new tables until the timing hides rows."""
     session, table = spark.newSession(), f"statistics_{base.name}"
 
     def run(statement: str) -> None:

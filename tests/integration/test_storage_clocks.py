@@ -1,4 +1,4 @@
-"""Storages whose clock is not that of the machines: our instants lie in the frame of the writers all the same."""
+"""Our instants follow the clock of the writers, even if the storage's clock differs from that of the machines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lock(tmp_path: Path) -> TableLock:
 
 
 def served(spark: SparkSession, base: str, lock: TableLock, version: int, kinds: list[str]) -> None:
-    """Services between the batches of a writer whose clock is right."""
+    """Runs services between the batches of a writer whose clock is right."""
     shape = {"num_buckets": 2, "partitioned": False, "version": version, "metadata": False}
     options = tables.writer_options(base, **shape, **lock.options)  # type: ignore[arg-type]
     job = partial(run_job, spark, base, lock=lock)
@@ -65,7 +65,7 @@ def served(spark: SparkSession, base: str, lock: TableLock, version: int, kinds:
 
 
 def writers_are_told_from_dead_ones(spark: SparkSession, base: str) -> None:
-    """Hudi stamps heartbeats by the storage's clock, and holds them against its own."""
+    """Hudi writes heartbeats by the storage's clock, and compares them with its own clock."""
     beats = {"hoodie.client.heartbeat.interval_in_ms": "3000"}
     table = hudi_table(spark, base, None, hudi_options=beats)
     with table.clock.kept(writes=True), WriteClient(table, UNDER_OUR_LOCK) as client:

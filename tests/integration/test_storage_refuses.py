@@ -1,4 +1,4 @@
-"""What a storage refuses has its own name, says what to do, and is not tried again where that cannot help."""
+"""A refusal of the storage has its own error type and hint, and the job is not retried if a retry cannot help."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def _fails(spark: SparkSession, base: Path, kind: str = "compaction") -> JobError:
-    """The error of a job, which must come at once."""
+    """Returns the error of a job, which must fail at once."""
     started = time.monotonic()
     with pytest.raises(JobError) as failed:
         run_job(spark, base, kind)

@@ -1,5 +1,5 @@
-"""Tables of which a part is missing beside the data files: the diagnosis says which and what cures it, jobs are refused
-before they plan anything, and the cure leaves all rows in place."""
+"""Tests tables with a missing part other than data files: the diagnosis names part and remedy, jobs are refused before
+they plan anything, and the remedy keeps all rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def by_both_readers(spark: SparkSession, base: Path) -> list[str]:
 
 
 def state_of(base: Path) -> dict[str, int]:
-    """All files of the table with their sizes."""
+    """Returns all files of the table with their sizes."""
     return {str(path.relative_to(base)): path.stat().st_size for path in base.rglob("*") if path.is_file()}
 
 
@@ -50,7 +50,7 @@ def findings(spark: SparkSession, base: Path) -> dict[str, dict[str, Any]]:
 
 
 def refused_by_all(spark: SparkSession, base: Path, kinds: Any = WRITING) -> set[str]:
-    """The types of the refusals of these jobs and their dry runs; asserts that nothing was written."""
+    """Returns the types of the refusals of these jobs and their dry runs, and asserts that nothing was written."""
     before = state_of(base)
     types = set()
     for kind, params in kinds:
@@ -65,7 +65,7 @@ def refused_by_all(spark: SparkSession, base: Path, kinds: Any = WRITING) -> set
 
 
 def works(spark: SparkSession, base: Path, options: dict[str, str]) -> None:
-    """Every service runs and keeps the rows, and a writer goes on."""
+    """Asserts that every service runs and keeps the rows, and that a writer can continue."""
     expected = by_both_readers(spark, base)
     kinds = WRITING if options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ" else WRITING[1:]
     for kind, params in kinds:

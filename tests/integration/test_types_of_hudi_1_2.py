@@ -1,4 +1,4 @@
-"""Vectors, BLOBs and variants go through every service: rows, types, footers and what queries find are the same."""
+"""Every service keeps vectors, BLOBs and variants: rows, types, footers and results of queries remain the same."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ AVRO, ROW, BOTH = "avro", "row", "both"
 def write_table(
     spark: SparkSession, base: Path, table_type: str, writer: str, *, has_buckets: bool = True
 ) -> dict[str, str]:
-    """Writes 40 rows; by both writers, the row writer has written 30 of them. Half of a merge-on-read table's rows are
-    updated in logs."""
+    """Writes 40 rows; if `both` writers are used, the row writer writes 30 of them. Half of a merge-on-read table's
+    rows are updated in logs."""
     options = tables.writer_options(
         base,
         table_type=table_type,
@@ -53,7 +53,7 @@ def write_table(
 
 
 def require_goes_on(spark: SparkSession, base: Path, options: dict[str, str], index: BucketIndex | None) -> None:
-    """A writer updates and adds rows, and an audit finds nothing."""
+    """Asserts that a writer can update and add rows, and that an audit finds nothing."""
     tables.upsert(typed_table.rows(spark, 35, 50, 3, base.parent / "outside.bin"), base, options)
     found = Read.of(spark, base)
     assert found.rows == found.listed

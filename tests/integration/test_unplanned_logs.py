@@ -29,7 +29,7 @@ ROWS = 60
 
 
 def planned_beside(spark: SparkSession, base: Path, options: dict[str, str], gate: Path) -> tuple[HeldWriter, str]:
-    """A writer in flight, and the plan of a compaction that does not know of it."""
+    """Yields an inflight writer, and the plan of a compaction that does not include its logs."""
     writer = HeldWriter(tables.rows(spark, 0, ROWS, ts=5), base, options, gate).start()
     table = hudi_table(spark, base, INDEX)
     (begun,) = table.pending_writes()
@@ -40,7 +40,7 @@ def planned_beside(spark: SparkSession, base: Path, options: dict[str, str], gat
 
 
 def newest(spark: SparkSession, base: Path) -> int:
-    """The number of rows that are as the writer has written them."""
+    """Returns the number of rows with the writer's values."""
     return spark.read.format("hudi").load(str(base)).where("ts = 5").count()
 
 

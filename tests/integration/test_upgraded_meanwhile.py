@@ -1,4 +1,4 @@
-"""A writer with a newer Hudi upgrades the table while a job works on it, as Hudi does unless it is told not to."""
+"""A writer with a newer Hudi upgrades the table during a job, as Hudi does by default."""
 
 from __future__ import annotations
 

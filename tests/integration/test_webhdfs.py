@@ -1,4 +1,4 @@
-"""Arrow's file system over WebHDFS, held against a real cluster and Hadoop's own client."""
+"""Compares Arrow's file system over WebHDFS with Hadoop's own client on a real cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.hdfs import Cluster
 
-# Hadoop escapes none of these in a path, so neither may we.
+# Hadoop escapes none of these characters in a path, so we must not, either.
 ODD = "a b/ü+y 50%25&x=1?#;'"
 
 

@@ -1,4 +1,4 @@
-"""A virtual environment for a tool whose pins do not fit ours: it has the distribution of the client beside it."""
+"""A virtual environment for a tool whose pinned packages conflict with ours. It also has the client's distribution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIENT = ROOT / "service" / "client"
 
 @dataclass(frozen=True)
 class ToolEnvironment:
-    """`folder` is for what the tool writes; `site` has the client as `pip install --no-deps` puts it there."""
+    """`folder` is for the tool's files; `site` has the client, as installed by `pip install --no-deps`."""
 
     python: Path
     site: Path
@@ -28,7 +28,7 @@ class ToolEnvironment:
 
     @classmethod
     def of(cls, *requirements: str, folder: Path) -> ToolEnvironment:
-        """The first call on a machine installs the tool, which takes minutes."""
+        """Returns the environment. The first call on a machine installs the tool, which takes minutes."""
         home = CACHE / "tools" / "-".join(requirements).replace("==", "-")
         home.parent.mkdir(parents=True, exist_ok=True)
         python = home / "bin" / "python"
@@ -44,7 +44,7 @@ class ToolEnvironment:
         return cls(python, site, folder)
 
     def start(self, *arguments: object, log: IO[str] | None = None, **variables: str) -> subprocess.Popen[str]:
-        """`log` gets its errors; else they are part of what it prints."""
+        """Starts a command. `log` gets its errors; without `log` they are part of its output."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
         return subprocess.Popen(
             [str(self.python), *map(str, arguments)],
@@ -57,7 +57,7 @@ class ToolEnvironment:
         )
 
     def run(self, *arguments: object, **variables: str) -> str:
-        """Returns what it printed. It has to succeed."""
+        """Runs a command, asserts its success, and returns its output."""
         with self.start(*arguments, **variables) as process:
             out, _ = process.communicate(timeout=600)
         assert process.returncode == 0, out[-6000:]

@@ -43,7 +43,7 @@ class ToolService:
         return str(bearer)
 
     def commit(self) -> str:
-        """A writer's commit, now. Returns its instant."""
+        """Adds a writer's commit of the current time, and returns its instant."""
         instant = f"{utc_now():%Y%m%d%H%M%S}000"
         name = f"{bucket_id(0)}_0-1-0_{instant}.parquet"
         SmallTable.standing(self._folder / "orders").commit(instant, {"": {name: 100}}, completed=instant)
@@ -55,7 +55,7 @@ class ToolService:
 
 
 class Work:
-    """A worker, which ends each job with what `result` gives; None holds it until it is cancelled."""
+    """A worker that ends each job with the value of `result`; for None the job runs until it is cancelled."""
 
     def __init__(self, service: ToolService) -> None:
         self.orders: list[WorkOrder] = []

@@ -24,7 +24,7 @@ ROW_WRITER = {
     "hoodie.datasource.write.row.writer.enable": "true",
 }
 VECTORS = "f32:VECTOR(4),f64:VECTOR(3, DOUBLE),i8:VECTOR(5, INT8)"
-# No two vectors are as near as each other at the end of what is found.
+# The last of the nearest vectors has no other at the same distance.
 _SEARCHED = {
     "f32": "array(11.2f, 1.5f, 1.25f, -2.0f)",
     "f64": "array(3.6d, 0.1d, 1.0d)",
@@ -69,7 +69,8 @@ def _schema(variant_type: dict[str, str]) -> t.StructType:
 def rows(
     spark: SparkSession, first: int, last: int, ts: int, outside: Path, variant_type: dict[str, str] | None = None
 ) -> DataFrame:
-    """Rows first..last-1. A third of the BLOBs is in the file `outside`, which is made if it is not there."""
+    """Returns the rows first..last-1. A third of the BLOBs is in the file `outside`, which is created if it is
+    missing."""
     if not outside.exists():
         outside.write_bytes(bytes(range(256)) * 8)
 
@@ -98,8 +99,8 @@ def rows(
 
 @dataclass(frozen=True)
 class Read:
-    """What every reader finds: all rows with and without the metadata table, the nearest vectors, the bytes of the
-    BLOBs, the columns of which the metadata table has statistics, and the types that readers without Hudi see."""
+    """The results of all readers: all rows with and without the metadata table, the nearest vectors, the bytes of the
+    BLOBs, the columns with statistics in the metadata table, and the types in readers without Hudi."""
 
     rows: list[str]
     listed: list[str]
@@ -133,19 +134,19 @@ class Read:
 
 
 def base_files(base: Path, instants: tuple[str, ...] | None = None) -> list[Path]:
-    """All base files, or those that these instants wrote."""
+    """Returns all base files, or those that these instants wrote."""
     found = (path for path in base.rglob("*.parquet") if ".hoodie" not in path.relative_to(base).parts)
     return sorted(path for path in found if instants is None or path.stem.rpartition("_")[2] in instants)
 
 
 def stored(paths: list[Path]) -> pa.Table:
-    """The rows of base files as they are in Parquet, in the order of their keys."""
+    """Returns the rows of base files as Parquet has them, in the order of their keys."""
     found = pa.concat_tables(pq.read_table(path, partitioning=None).replace_schema_metadata() for path in paths)
     return found.drop_columns(["_hoodie_file_name"]).sort_by("_hoodie_record_key")
 
 
 def shapes(paths: list[Path]) -> set[tuple[str, frozenset[tuple[bytes, bytes]]]]:
-    """The Parquet schemas below the root, and the footer entries that are not of one file."""
+    """Returns the Parquet schemas below the root, and the footer entries that do not belong to one file only."""
     footers = [pq.ParquetFile(path) for path in paths]
     return {
         ("\n".join(str(each.schema).splitlines()[2:]), frozenset(lasting(each.metadata.metadata).items()))

@@ -1,9 +1,9 @@
-"""A worker that is to be killed: takes one plan, runs it as the real worker does, and sends itself SIGKILL somewhere.
+"""A worker for kill tests: it runs one plan as the real worker does, and sends itself SIGKILL at the plan's point.
 
-Run as a program (`python -m tests.integration.victim <jars> <more>`, see `doomed.Surroundings`), as a process group of
-its own. It says `ready` when its Spark session is warm, reads one line of JSON (`plan`, `point`), and then tells line
-by line what the service would know by then (`step`, `stored`), until it is dead. A job that ends unharmed ends in a
-kill as well: its report is lost.
+The program (`python -m tests.integration.victim <jars> <more>`, see `doomed.Surroundings`) has its own process group.
+It prints `ready` when its Spark session is warm, reads one line of JSON (`plan`, `point`), and then prints a line for
+each report that the service would get (`step`, `stored`), until it dies. A job that reaches its end is killed as well,
+so its report is lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 600.0
 
-# What happens between two steps: `before` or `after` a call of these.
+# Functions between two steps; a kill may be `before` or `after` a call of them.
 CALLS: dict[str, tuple[Any, str]] = {
     "the instant": (WriteClient, "start_replacement"),
     "inflight": (WriteClient, "begin_replacement"),
@@ -59,12 +59,12 @@ def tell(what: str, value: str = "") -> None:
 
 
 class Death:
-    """Where this process ends.
+    """The point at which this process ends.
 
-    `at` says what kind of place: `step` (its name begins so), `before` or `after` (a call), `file` (one that matches
-    the glob pattern has appeared), `unheard` (an instant was made and the service is being told), `start` or `end` of
-    the job. It dies `delay` seconds after the `nth` time it came there; `only` spares the JVM or Python at first. Given
-    `freeze`, it does not die, but stands still for so many seconds, JVM and all, and goes on.
+    `at` is the kind of point: `step` (with this prefix), `before` or `after` (a call), `file` (a file that matches the
+    glob pattern exists), `unheard` (an instant was made, and the report to the service has begun), `start` or `end` of
+    the job. The process dies `delay` seconds after it has reached the point for the `nth` time; `only` first kills only
+    JVM or Python. If `freeze` is set, the process and its JVM do not die, but are suspended for this number of seconds.
     """
 
     def __init__(self, point: dict[str, Any], base: Path, jvm: int) -> None:
@@ -87,7 +87,8 @@ class Death:
             self._die_later() if self._delay else self.now()
 
     def now(self) -> None:
-        """A lock file that is not signed yet is nobody's that could be found out; a person would have to remove it."""
+        """Waits while the lock file is not signed, because nobody could find out its owner, and a person would have to
+        remove it."""
         if self._freeze:
             tell("frozen")
             thaw = f"sleep {self._freeze}; kill -CONT -{os.getpgrp()}"
@@ -126,7 +127,7 @@ class Death:
 
 
 def telling_its_steps(context: JobContext, death: Death, hold: str | None) -> None:
-    """Makes the context tell each step; `hold` names one at which it waits for a line of input, once."""
+    """Makes the context print each step; at the step `hold` it waits once for a line of input."""
     begin, held = context.step, [hold]
 
     def step(name: str, *, bytes_total: int = 0) -> None:
@@ -144,7 +145,7 @@ def telling_its_steps(context: JobContext, death: Death, hold: str | None) -> No
 def main(jars: str, java_options: str, storage_options: dict[str, str]) -> None:
     spark = start_session(
         driver_memory="1g",
-        # No resolving by Ivy, no optimizing compiler: what lives for seconds had better start fast.
+        # The session has no Ivy and no optimizing compiler, because a process that lives for seconds should start fast.
         conf={
             "spark.jars.packages": "",
             "spark.jars": jars,

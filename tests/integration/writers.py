@@ -1,4 +1,4 @@
-"""Writers that are at work while a service runs."""
+"""Writers that run beside a service."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HeldWriter:
-    """An upsert that has started (its instant is on the timeline) and goes on when it is let go."""
+    """An upsert that has started (its instant is on the timeline), and continues at `finish` or `end`."""
 
     def __init__(self, frame: DataFrame, base: Path, options: dict[str, str], gate: Path) -> None:
         self._gate = gate
@@ -46,7 +46,7 @@ class HeldWriter:
         self._thread = threading.Thread(target=write, daemon=True)
 
     def begin(self) -> HeldWriter:
-        """Only begins: whether its instant gets onto the timeline depends on the table's lock."""
+        """Begins the write without waiting for its instant, which depends on the table's lock."""
         self._thread.start()
         return self
 
@@ -67,18 +67,18 @@ class HeldWriter:
         threading.Timer(seconds, self.let_go).start()
 
     def finish(self) -> None:
-        """Waits for the end of the write, and fails if it failed."""
+        """Waits for the end of the write, and raises its error."""
         self.end()
         assert self.error is None, self.error
 
     def end(self) -> None:
-        """Waits for the end of the write, whatever it is."""
+        """Waits for the end of the write, and ignores its error."""
         self.let_go()
         self._thread.join(120)
         assert not self._thread.is_alive()
 
     def pending(self) -> set[str]:
-        """Instants that are on the timeline and not completed; of both layouts, with the completion time or without."""
+        """Returns the pending instants of both timeline layouts, with the completion time or without."""
         metadata = self._base / ".hoodie"
         timeline = metadata / "timeline" if (metadata / "timeline").exists() else metadata
         names = {path.name for path in timeline.iterdir() if path.is_file() and path.name[:1].isdigit()}
@@ -96,7 +96,7 @@ def let_heartbeat_expire(base: Path, instant: str) -> None:
 
 
 class At(JobContext):
-    """A context that does something when the job comes to a step, once for each; what it raises ends the job."""
+    """A context that calls a function once for each of these steps; an exception of the function ends the job."""
 
     def __init__(self, step: str, action: Callable[[], None], *more: tuple[str, Callable[[], None]]) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class At(JobContext):
 
 
 class Cancelled(At):
-    """A context whose job is cancelled so many seconds after it came to a step, or after its beginning."""
+    """A context whose job is cancelled this number of seconds after it has reached a step, or after its beginning."""
 
     def __init__(self, *, after: float, step: str = "", action: Callable[[], None] = lambda: None) -> None:
         super().__init__(step, action)

@@ -1,4 +1,4 @@
-"""The order in which a timeline's files appeared tells whose clock is wrong, unless the table was copied."""
+"""The order in which a timeline's files appeared shows which clock is wrong, unless the table was copied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def ms(at: datetime) -> int:
 
 
 class Timeline:
-    """Files by name with their times. Each commit takes 1.5 s, and begins 3 s after the one before."""
+    """The files of a timeline by name with their times. Each commit takes 1.5 s, and begins 3 s after the previous
+    one."""
 
     def __init__(self, *, version: int = 9) -> None:
         self.version = version

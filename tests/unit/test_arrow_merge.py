@@ -1,4 +1,4 @@
-"""Which plans and schemas Arrow may merge, as far as plans and schemas tell, and what it reports of a file."""
+"""Tests which plans and schemas Arrow may merge, and the write stats of a merged file."""
 
 from __future__ import annotations
 

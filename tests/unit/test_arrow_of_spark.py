@@ -1,4 +1,4 @@
-"""Null structs whose fields must not be null, and lists without offsets: as Spark sends them, as Parquet has them."""
+"""Tests the conversion from Spark to Parquet of null structs with required fields, and of lists without offsets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def struct(*fields: pa.Field) -> pa.DataType:
 
 
 def as_spark_has_it(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Fields of null structs are null."""
+    """Returns the array as Spark has it: fields of null structs are null."""
     if pa.types.is_struct(kind):
         fields = [
             as_spark_has_it([None if value is None else value[field.name] for value in values], field.type)

@@ -1,4 +1,4 @@
-"""An attempt that must end: what of it is interrupted, and what may still leave the table tidy."""
+"""Tests an attempt that must end: which steps are interrupted, and which may still clean up the table."""
 
 from __future__ import annotations
 
@@ -134,6 +134,21 @@ def test_what_cleans_up_after_a_cancelled_job_is_not_cancelled_as_well(run: Call
     assert seen == [0]
 
 
+def test_a_short_job_sends_no_heartbeat(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "HEARTBEAT_SECONDS", 30.0)
+    beats: list[HeartbeatAnswer] = []
+
+    def answer() -> HeartbeatAnswer:
+        beats.append(HeartbeatAnswer.CONTINUE)
+        return beats[-1]
+
+    def job(_context: JobContext) -> None:
+        raise JobError("done")
+
+    assert run(FakeSpark(), answer, job).outcome is Outcome.FAILED
+    assert beats == []
+
+
 def test_an_attempt_ends_when_its_time_is_over_and_another_may_follow(run: Callable[..., Result]) -> None:
     spark = FakeSpark()
 
@@ -201,7 +216,7 @@ def test_a_heartbeat_that_cannot_be_made_ends_the_attempt_when_its_lease_runs_ou
 
 
 class FakeExecutors:
-    """None, until `come_back`; a Spark job runs, or waits for them, if `is_running`."""
+    """There are no executors until `come_back`. If `is_running`, a Spark job runs, or waits for executors."""
 
     def __init__(self, *, is_running: bool = True) -> None:
         self._count, self._is_running = 0, is_running
@@ -221,7 +236,7 @@ def test_an_attempt_whose_tasks_find_no_executor_is_given_up_to_be_tried_again(r
 
     def job(context: JobContext) -> None:
         spark.wait_for_cancel()
-        # The job cleans up by Spark jobs, which cannot run either.
+        # The job cleans up by Spark jobs, which cannot run, either.
         with context.undoing():
             before = spark.cancelled
             time.sleep(0.05)

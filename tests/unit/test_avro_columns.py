@@ -105,7 +105,8 @@ COLUMN = st.recursive(SIMPLE, nested, max_leaves=5)
 
 
 def encoded(schema: Any, rows: list[dict[str, Any]]) -> tuple[bytes, Any, Any]:
-    """The bytes of all rows, and where each begins and ends; a gap lies before each, as its length does in a log."""
+    """Returns the bytes of all rows, and the begin and end of each; before each row there is a gap, like its length in
+    a log."""
     parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
     data, starts, ends = io.BytesIO(), [], []
     for row in rows:
@@ -125,7 +126,7 @@ def decoded(schema: Any, rows: list[dict[str, Any]], columns: list[str] | None =
 
 
 def plain(value: Any, kind: pa.DataType) -> Any:
-    """Maps come as lists of pairs."""
+    """Returns the rows with maps as lists of pairs."""
     if value is None:
         return None
     if pa.types.is_map(kind):
@@ -271,7 +272,7 @@ def _json(deep: Any) -> str:
 
 
 def test_a_log_blocks_own_framing_is_not_part_of_a_record() -> None:
-    """A record that ends before or behind its own end is refused, though the next one begins where it should."""
+    """A record with a wrong length is refused, even if the next one begins at the right place."""
     content, starts, ends = encoded(record(("c", "long")), [{"c": 1}, {"c": 300}])
     decoder = Decoder(json.dumps(record(("c", "long"))))
     assert decoder.decode(content, starts, ends).to_pylist() == [{"c": 1}, {"c": 300}]

@@ -1,4 +1,4 @@
-"""The options of Hadoop's file system for Azure, and what they mean for Arrow."""
+"""Tests the conversion of the options of Hadoop's file system for Azure to those of Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectorised hash against Java's own algorithm, spelled out one character and one separator at a time."""
+"""Compares the vectorised hash with Java's algorithm, which processes single characters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def hudi_values(key: str, fields: list[str]) -> list[str | None]:
                 break
             next_colon = key.find(":", next_colon + 1)
             if next_colon < 0 and not wanted:
-                raise LoopsForEver(key)  # Java searches on from the key's first colon, and never finds what it wants
+                raise LoopsForEver(key)  # Java searches from the key's first colon on, and never finds the separator
         if wanted:
             value = key[colon + 1 : end]
             values.append({"__null__": None, "__empty__": ""}.get(value, value))

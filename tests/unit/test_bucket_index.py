@@ -1,4 +1,4 @@
-"""Detecting and verifying a bucket index, on made-up file groups whose keys lie where Hudi would put them."""
+"""Tests the detection and verification of a bucket index on artificial file groups with keys in their right buckets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def slice_of(partition: str, file_id: str, *, base: bool = True) -> FileSlice:
 def table_of(
     num_buckets: int, keys: list[str] = KEYS, fields: tuple[str, ...] = ("id",), partition: str = "p"
 ) -> Evidence:
-    """A table whose every bucket with rows is sampled."""
+    """Returns a table with samples of all buckets with rows."""
     rows = defaultdict(list)
     for key, bucket in zip(keys, bucket_ids(pa.array(keys, pa.string()), fields, num_buckets).tolist(), strict=True):
         rows[bucket].append(key)

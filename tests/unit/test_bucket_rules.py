@@ -1,4 +1,4 @@
-"""Which partition gets how many buckets, when some of them are expanded: those that were asked for, and no other."""
+"""Tests the number of buckets of each partition when an expansion names only some partitions."""
 
 from __future__ import annotations
 

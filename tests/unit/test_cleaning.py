@@ -1,4 +1,4 @@
-"""What cleaning retains."""
+"""Tests which commits and files cleaning retains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobs.services.cleaning import commits_to_retain
 
 
 def completed(*instants: str) -> list[Commit]:
-    """In the order of completion."""
+    """Returns the commits in the order of completion."""
     return [Commit(CompletedWrite(instant, "UPSERT"), instant, {}, {}, {}, {}) for instant in instants]
 
 

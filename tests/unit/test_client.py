@@ -1,4 +1,4 @@
-"""The typed client: its generated part is in step with the API, and it copes with what later services may answer."""
+"""Tests the typed client: its generated part matches the API, and it accepts the answers of later services."""
 
 from __future__ import annotations
 

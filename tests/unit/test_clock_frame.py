@@ -1,4 +1,4 @@
-"""The frame of a table's instants, as the files of its timeline tell it."""
+"""Tests how the files of a timeline determine the clock of a table's instants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOURS, MINUTES, SECONDS = timedelta(hours=1), timedelta(minutes=1), timedelta(se
 def commit(
     begun: datetime, offset: timedelta, *, took: float = 8.0, late: float = 0.2, version: int = 9
 ) -> list[Stamped]:
-    """The files of a write that began at a moment in UTC, by a clock that is `offset` from UTC."""
+    """Returns the files of a write that began at this time in UTC, by a clock that is `offset` from UTC."""
     ended, delay = begun + took * SECONDS, late * SECONDS
     requested, completed = instant_of(begun + offset), instant_of(ended + offset)
     name = f"{requested}_{completed}" if version >= 8 else requested
@@ -106,7 +106,7 @@ def test_a_clock_that_was_set_is_a_step_and_its_new_time_counts(version: int) ->
 
     back = measured(commits(*[timedelta()] * 4, *[-HOURS] * 2, version=version), version)
     assert back.disagreement is None
-    # The writer's instants come before those on the timeline until the hour is over.
+    # The writer's instants precede those on the timeline until the hour is over.
     now = START + 6 * MINUTES
     assert 50 * MINUTES < back.behind(now) < HOURS
     assert back.behind(now + HOURS) == timedelta()
@@ -146,7 +146,7 @@ def test_a_copy_says_nothing_of_clocks_but_the_last_instant_stays_known(version:
     assert frame.set_back is None
     assert frame.behind(copied_at + SECONDS) == timedelta()
     assert frame.latest is not None
-    # Whatever is taken for the frame is not ahead of that of the writers.
+    # The computed frame is never ahead of that of the writers.
     assert frame.offset is None or frame.offset <= -8 * HOURS
 
     later = measured([*copies, *commit(copied_at + HOURS, -8 * HOURS, version=version)], version)
@@ -189,9 +189,9 @@ def test_what_appears_after_an_instant_with_an_earlier_moment_in_its_name_is_fou
 
     assert found([plan, *before, *later]) == []
     assert found([plan, *before, *later, *stepped]) == [stepped[0].name, stepped[2].name]
-    # A write that was in flight when ours began has the earlier instant by right.
+    # A write that was inflight when ours began rightly has the earlier instant.
     assert found([plan, *commit(ours - MINUTES, timedelta(), took=120)]) == []
-    # An upgrade of the table writes the files of what had completed anew.
+    # An upgrade of the table writes the files of completed instants anew.
     anew = [Stamped(each.name, ours + MINUTES + number * SECONDS / 50) for number, each in enumerate(before)]
     assert found([plan, *anew, *later]) == []
     assert found([plan, *anew, *later, *stepped]) == [stepped[0].name, stepped[2].name]

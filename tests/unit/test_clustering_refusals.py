@@ -18,7 +18,7 @@ SCHEMA = json.dumps({"type": "record", "name": "r", "fields": [{"name": "city", 
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_table_of_consistent_hashing_that_was_registered_without_an_index_is_not_sorted(dry_run: bool) -> None:
-    """Hudi's clustering would be asked for a sort that its buckets do not survive."""
+    """The sort in Hudi's clustering would break the table's buckets."""
     declared = Table("/lake/t", "t")
     table: Any = SimpleNamespace(
         file_slices=lambda: [], schema=lambda: SCHEMA, declared=declared, has_consistent_hashing=lambda: True

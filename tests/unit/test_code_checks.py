@@ -1,4 +1,4 @@
-"""Format, lint, types and the direction of imports; and what the README promises about its commands."""
+"""Checks format, lint, types, the direction of imports, and the README's statements about its commands."""
 
 from __future__ import annotations
 

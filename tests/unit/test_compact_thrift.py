@@ -1,4 +1,4 @@
-"""Structs of Thrift's compact protocol: what Parquet's writers wrote is written again byte for byte."""
+"""Reading and writing a struct of Thrift's compact protocol returns the bytes of Parquet's writers."""
 
 from __future__ import annotations
 

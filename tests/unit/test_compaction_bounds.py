@@ -1,4 +1,4 @@
-"""Which file groups a bounded compaction takes, and with which options of Hudi's planner."""
+"""Tests the file groups of a bounded compaction, and its options for Hudi's planner."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ids(choice: Choice) -> tuple[str, str]:
 
 
 def matched(choice: Choice) -> list[str]:
-    """The partitions that Hudi's planner keeps: those in which the regex is found."""
+    """Returns the partitions that Hudi's planner keeps: those in which the regex is found."""
     regex = choice.options["hoodie.compaction.partition.path.regex"]
     return [path for path in ("", "dt=1", "dt=2", "dt=3", "dt=33", "xdt=3") if re.search(regex, path)]
 
@@ -62,7 +62,7 @@ def test_the_newest_partitions_that_fit_are_taken_whole() -> None:
     assert ids(choice) == ("cde", "ab")
     assert choice.options["hoodie.compaction.strategy"] == BY_REGEX
     assert matched(choice) == ["dt=2", "dt=3"]
-    # No older one is taken in place of a newer one that does not fit.
+    # No older partition replaces a newer one that does not fit.
     assert ids(bounds(270 + 104).choose(DUE)) == ("de", "abc")
 
 
@@ -83,7 +83,7 @@ def test_among_equal_logs_the_target_io_ends_the_plan() -> None:
     due = [a_slice("", name, 10 * MIB, 4 * MIB) for name in "abcdef"]
     choice = bounds(30 * MIB).choose(due)
     assert len(choice.slices) == 2
-    # Each is 14 MiB to read and 10 MiB to write: Hudi stops after the one that reaches the target.
+    # Each file group has 14 MiB to read and 10 MiB to write: Hudi stops after the one that reaches the target.
     assert choice.options["hoodie.compaction.target.io"] == "25"
 
 
@@ -129,7 +129,7 @@ def a_plan(instant: str, size: int, partition: str = "dt=1") -> PendingPlan:
 def test_pending_plans_go_first_and_count() -> None:
     plans = [a_plan("1", 100), a_plan("2", 100), a_plan("3", 50)]
     assert [each.instant for each in bounds(150).plans(plans, ())] == ["1", "3"]
-    # The first one cannot be divided; one that an earlier attempt began is finished.
+    # The first file group cannot be divided; one that an earlier attempt began is finished.
     assert [each.instant for each in bounds(1).plans(plans, ())] == ["1"]
     assert [each.instant for each in bounds(1).plans(plans, ("2",))] == ["1", "2"]
     assert ids(bounds(240).choose(DUE, plans[:1])) == ("e", "abcd")

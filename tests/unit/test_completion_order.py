@@ -1,4 +1,4 @@
-"""The times of a version 6 timeline's files tell the order of completion, unless a copy has renewed them."""
+"""The times of a version 6 timeline's files show the order of completion, unless a copy has changed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cleaning keeps for consumers that are behind, and what the decisions say about them."""
+"""Tests which files cleaning keeps for late consumers, and the decisions' texts about them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMITS, HOURS, VERSIONS = CleaningPolicy
 
 
 def completed(*instants: str, replacing: str = "") -> list[Commit]:
-    """In the order of completion."""
+    """Returns the commits in the order of completion."""
     group = frozenset({("p", "f")})
     return [
         Commit(
@@ -38,7 +38,7 @@ def completed(*instants: str, replacing: str = "") -> list[Commit]:
         ([], None),
         (["4"], 3),
         (["4", "2"], 1),
-        # Archived; never a commit of this table; newer than all.
+        # One instant is archived, one was never a commit of this table, and one is newer than all.
         (["0"], 0),
         (["35"], 2),
         (["9"], 4),
@@ -60,7 +60,7 @@ def test_a_table_without_commits_needs_nothing_kept() -> None:
         (COMMITS, 2, 1, 4),
         (COMMITS, 9, 1, 9),
         (VERSIONS, 2, 1, 5),
-        # The commit of 02:00 at 05:30, with an hour to spare.
+        # At 05:30 the commit of 02:00 is kept, with a margin of an hour.
         (HOURS, 1, 1, 5),
         (HOURS, 99, 1, 99),
     ],
@@ -106,7 +106,7 @@ def test_a_file_is_needed_until_the_consumer_has_seen_what_superseded_it() -> No
     commits.append(Commit(CompletedWrite("6", "CLUSTER", replaced=frozenset({("p", "f")})), "6", {}, {}, {}, {}))
     log, failed = ".f_3.log.1_0-0-0", "f_9-9-9_4.parquet"
     files = [("p", name) for name in (*map(file, "2345"), failed, "g_0-0-0_3.parquet", "no-file-of-hudi")]
-    # Archived as "2" is, it was current until "3".
+    # The archived commit "2" was current until "3".
     assert files_needed(commits, 0, files) == {("p", file(each)) for each in "345"}
     assert files_needed(commits, 1, files) == {("p", file(each)) for each in "45"}
     assert files_needed(commits, 2, files) == {("p", file("5"))}

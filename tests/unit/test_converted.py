@@ -1,4 +1,4 @@
-"""Conversions of new types by several threads at once, which end the interpreter where nothing orders them."""
+"""Tests concurrent conversions of new types, which crash the interpreter without a lock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ for number in range(300):
 """
 
 
-# The client is a distribution of its own, and so has a function of its own for this.
+# The client is a separate distribution, so it has its own function for this.
 _PROGRAM_OF_CLIENT = """
 import sys, threading
 import msgspec

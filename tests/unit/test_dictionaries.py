@@ -1,4 +1,5 @@
-"""Columns come as Arrow dictionaries only if few texts stand in all of their rows, whatever the file's codec hides."""
+"""Columns are read as Arrow dictionaries only if all their rows have few different texts, with any codec of the
+file."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ COLUMNS = {
     "bytes": pa.array([b"%d" % (row % 100) for row in range(COUNT)]),
     "nulls": pa.array([None if row % 3 else f"{row % 50}" for row in range(COUNT)]),
     "none": pa.array([None] * COUNT, pa.string()),
-    # The writer gives these dictionaries up and leaves them in the file: small ones, since all texts begin alike.
+    # The writer stops using these dictionaries but leaves them in the file. All texts begin alike, so the dictionaries
+    # compress well.
     "sequence": pa.array([f"20261125100000000_3_{row}" for row in range(COUNT)]),
     "late": pa.array([f"20261125100000000_{0 if row < COUNT - 5000 else row}" for row in range(COUNT)]),
-    # The dictionaries of these stay within the writer's limit.
+    # The dictionaries of these columns do not exceed the writer's limit.
     "many": pa.array([f"{row % 5000}" for row in range(COUNT)]),
     "long": pa.array(["x" * 4000 + str(row % 20) for row in range(COUNT)]),
     "number": pa.array([row % 10 for row in range(COUNT)]),
@@ -57,7 +59,7 @@ def test_columns_of_few_texts_come_as_dictionaries_and_others_as_texts(
 
 
 def test_the_dictionary_that_was_given_up_looks_small_by_its_compressed_size(tmp_path: Path) -> None:
-    """So the test above means something."""
+    """The test above depends on this property."""
     write(tmp_path / "file.parquet", ["sequence", "late"])
     group = pq.read_metadata(tmp_path / "file.parquet").row_group(0)
     for number in range(2):
@@ -87,7 +89,7 @@ def test_no_offset_of_a_footer_is_taken_on_trust(tmp_path: Path) -> None:
 def test_a_footer_is_read_only_if_the_encodings_leave_doubts(
     monkeypatch: pytest.MonkeyPatch, version: str, *, footer_is_read: bool
 ) -> None:
-    """Reading a footer in Python takes a second of CPU for each MB. Format 1 is what Hudi's files have."""
+    """Reading a footer in Python takes a second of CPU for each MB. Hudi's files have format 1."""
     content = io.BytesIO()
     pq.write_table(pa.table({"city": ["Ulm", "Bern"] * 50}), content, version=version)
     source, metadata = pa.BufferReader(content.getvalue()), pq.ParquetFile(content).metadata

@@ -1,4 +1,4 @@
-"""The OpenAPI document: members are described, answers have examples that are right, and no object is loose."""
+"""Checks the OpenAPI document: members have descriptions, answers have valid examples, and objects have schemas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOOSE = {
     "Result/clock": "as the timeline tells it; GET /v1/tables/{table_id} has the same with its schema",
     "Cure/params": "parameters of whatever kind of job cures the damage",
 }
-"""The objects without a schema, and why."""
+"""The objects without a schema, with the reasons."""
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def nodes(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every object of the document that is not part of an example, with its path. A member of an object may be called
-    `example` or `default`: that is a schema."""
+    """Yields every object of the document that is not part of an example, with its path. A member of an object that is
+    called `example` or `default` is a schema."""
     if isinstance(value, dict):
         yield path, value
         of_members = path[-1:] == ("properties",) and path[-2:-1] != ("properties",)
@@ -55,7 +55,7 @@ def nodes(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 
 
 def schemas(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every schema of the document, those inside others too, with the names that lead to it."""
+    """Yields every schema of the document, also nested ones, with its path of names."""
     containers = ("properties", "schemas", "patternProperties", "anyOf", "oneOf", "allOf", "prefixItems")
     for path, node in nodes(document):
         if path[-1:] in (("items",), ("schema",), ("additionalProperties",)) or path[-2:-1] in (

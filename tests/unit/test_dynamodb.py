@@ -1,4 +1,4 @@
-"""The signature of a request to DynamoDB, held against that of Amazon's own client."""
+"""Compares the signature of a request to DynamoDB with that of Amazon's own client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The marks in a table's files that show which engine wrote it."""
+"""Tests the marks in a table's files that show which engine wrote it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPARK_SQL, FLINK = WriterEngine.SPARK_SQL, WriterEngine.FLINK
         ("deltacommit", {"operation": "UPSERT"}, True, FLINK),
         ("commit", {"operation": "INSERT"}, True, FLINK),
         ("deltacommit", {"operation": "UPSERT", "flink_checkpoint": "7"}, False, FLINK),
-        # Spark leaves the inflight files of these empty as well.
+        # Spark leaves the inflight files of these actions empty as well.
         ("deltacommit", {"operation": "BULK_INSERT"}, True, None),
         ("replacecommit", {"operation": "INSERT_OVERWRITE"}, True, None),
         ("deltacommit", {"operation": "DELETE"}, False, None),

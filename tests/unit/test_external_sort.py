@@ -1,4 +1,4 @@
-"""Sorting on the disk gives the order of sorting in memory, for all types, and leaves nothing behind."""
+"""A sort on the disk has the same order as a sort in memory for all types, and leaves no files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 
-# Few values, so that there are ties within and across runs.
+# There are few different values, so that ties exist within and across runs.
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "int": (pa.int64(), st.integers(-3, 3)),
     "small": (pa.int8(), st.integers(-128, 127)),
@@ -55,7 +55,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[pa.Table, list[str], list[int]]:
-    """A table with the number of each row, the columns to sort by, and the rows after which there is a new run."""
+    """Generates a table with row numbers, the columns to sort by, and the rows after which a new run begins."""
     columns = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=3, unique=True))
     count = draw(st.integers(0, 60))
     arrays = {}
@@ -95,7 +95,7 @@ def test_rows_sorted_on_the_disk_come_in_the_order_of_memory(
     got = pa.concat_tables(found).unify_dictionaries() if found else table.slice(0, 0)
     assert got.column("row").to_pylist() == expected.column("row").to_pylist()
     for name in got.column_names:
-        # Texts are compared, since NaN is no value that equals itself.
+        # The values are compared as texts, because NaN is not equal to itself.
         assert str(got.column(name).to_pylist()) == str(expected.column(name).to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""Whether a write knows of a switch, as far as its instant tells."""
+"""Tests what an instant shows about whether its write knows of a switch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SWITCH = Switch(frozenset({("p", OLD)}), BucketChange(BucketRules.uniform(4), Bu
     ("groups", "inserts", "verdict"),
     [
         ({"p": {OLD: 1}}, {}, Verdict.STALE),
-        # The replaced group decides, whatever else it goes to.
+        # The replaced group decides, independently of the other groups.
         ({"p": {OLD: 1, "00000005-b-0": 100}}, {}, Verdict.STALE),
         ({"p": {"00000005-b-0": 1}}, {}, Verdict.FRESH),
         ({"p": {"00000001-b-0": 3}}, {}, Verdict.OPEN),
         ({"p": {"00000001-b-0": SURE_ROWS}}, {}, Verdict.STALE),
-        # Rows of a new partition: an inflight instant does not tell their buckets.
+        # The rows are in a new partition, and an inflight instant does not show their buckets.
         ({}, {"new": 300}, Verdict.OPEN),
         ({"p": {"00000001-b-0": 3}}, {"new": 300}, Verdict.OPEN),
         # Flink's inflight instants are empty.
@@ -39,11 +39,11 @@ CONTRACTION = BucketChange(BucketRules.uniform(8), BucketRules.uniform(2))
     ("groups", "inserts", "verdict"),
     [
         ({"p": {OLD: 1}}, {}, Verdict.STALE),
-        # A bucket that is gone decides, whatever else it goes to.
+        # A removed bucket decides, independently of the other buckets.
         ({"p": {"00000001-b-0": 500, "00000002-b-0": 1}}, {}, Verdict.STALE),
         # Either number puts these rows into their buckets.
         ({"p": {"00000001-b-0": 500}}, {}, Verdict.FRESH),
-        # Where every bucket has a file group, rows without one are for a bucket that is gone.
+        # If every bucket has a file group, rows without one belong to a removed bucket.
         ({"p": {"00000001-b-0": 5}}, {"p": 1}, Verdict.STALE),
         ({"p": {"00000001-b-0": 5}}, {"p": 0}, Verdict.FRESH),
         ({"p": {"00000001-b-0": 5}}, {"q": 1}, Verdict.OPEN),

@@ -1,4 +1,4 @@
-"""A finding of a diagnosis is what two looks have found, item by item."""
+"""A finding of a diagnosis has only the items that two checks have found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def finding(kind: str, *items: str, cure: Cure | None = None) -> Finding:
 
 
 def test_what_a_writer_had_merely_begun_is_no_finding() -> None:
-    # Each look met another file that was just being written.
+    # Each check met another file that was being written.
     assert confirmed([finding("commit-missing", "a")], [finding("commit-missing", "b")]) == []
     assert confirmed([finding("commit-missing", "a")], []) == []
 

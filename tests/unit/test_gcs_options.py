@@ -1,4 +1,4 @@
-"""The options of Google's connector for Hadoop, and what they mean for Arrow."""
+"""Tests the conversion of the options of Google's connector for Hadoop to those of Arrow."""
 
 from __future__ import annotations
 

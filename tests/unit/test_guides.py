@@ -29,7 +29,7 @@ _REGISTRY_HOSTS = re.compile(r"pypi\.org|pythonhosted|maven\.org|maven\.apache|d
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _LINK = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-# One call: everything up to the end of its line, its pipe or its `$(...)`; quoted text may hold those characters.
+# A call ends with its line, its pipe or its `$(...)`; quoted text may have these characters.
 _CURL = re.compile(r"curl (?:[^\\'\"|;>)\n]|\\\n|'[^']*'|\"(?:\\.|[^\"\\])*\")*")
 
 pages = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
@@ -77,7 +77,7 @@ def test_no_page_names_the_host_of_a_package_registry(page: Path) -> None:
 
 @pages
 def test_shell_blocks_can_be_pasted_into_bash_and_zsh(page: Path) -> None:
-    """zsh expands unquoted globs, fails where nothing matches, and takes no comments at its prompt."""
+    """zsh expands unquoted globs, fails if nothing matches, and accepts no comments at its prompt."""
     for block in shell_blocks(page):
         parsed = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
         assert parsed.returncode == 0, parsed.stderr
@@ -130,7 +130,7 @@ def test_every_rest_call_of_a_page_is_a_route(page: Path) -> None:
 
 
 def _anchors(path: Path) -> set[str]:
-    """Returns the anchors that GitHub makes of headings."""
+    """Returns the anchors that GitHub makes from headings."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

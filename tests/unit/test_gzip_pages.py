@@ -1,4 +1,4 @@
-"""A file whose pages ISA-L has compressed is what pyarrow writes uncompressed, but for sizes and positions."""
+"""A file whose pages ISA-L has compressed equals pyarrow's uncompressed file, except for sizes and positions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def parts(plain: bytes) -> tuple[bytes, bytes]:
 
 
 def compressed(pages: bytes, end: bytes, step: int = 1 << 30) -> bytes:
-    """Passes the pages on by so many bytes at once."""
+    """Compresses the pages, which it gets in pieces of this number of bytes."""
     out = io.BytesIO()
     sink = GzipPages(out)
     for at in range(0, len(pages), step):
@@ -84,7 +84,7 @@ class Page(NamedTuple):
 
     @property
     def plain(self) -> bytes:
-        """Decompressed by zlib, but for the levels before the values."""
+        """Returns the page decompressed by zlib, except for the levels before the values."""
         if 8 not in self.header:
             return gzip.decompress(self.body)
         of_kind = self.header[8].value
@@ -106,7 +106,7 @@ def pages(raw: RawFile, chunk: Chunk) -> list[Page]:
 
 
 def require_same_but_compressed(content: bytes, plain: bytes) -> None:
-    """Holds each page, each number in the footer and each index against the uncompressed file."""
+    """Compares each page, each number in the footer and each index with the uncompressed file."""
     new, old = RawFile(pa.BufferReader(content)), RawFile(pa.BufferReader(plain))
     assert {**new.footer, 4: None} == {**old.footer, 4: None}
     for group, before in zip(new.groups, old.groups, strict=True):
@@ -346,7 +346,7 @@ def test_a_gzip_file_is_compressed_by_isa_l_and_by_pyarrow_where_that_is_missing
 
 
 def written_like(layout: parquet_layout.Layout, table: pa.Table) -> bytes:
-    """The file that pyarrow writes uncompressed, compressed afterwards."""
+    """Compresses pyarrow's uncompressed file."""
     plain = io.BytesIO()
     with replace(layout, codec="none").writer(plain) as writer:
         writer.write_table(table)

@@ -1,4 +1,4 @@
-"""Hadoop's options for HDFS, and what they mean for WebHDFS."""
+"""Tests the conversion of Hadoop's options for HDFS to those of WebHDFS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows come back as they were added, whether they were held in memory or in a file; the file goes away by itself."""
+"""Rows are returned as they were added, from memory or from a file, and the file is removed automatically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Dockerfile copies and starts, without building it: `tests/image` does that."""
+"""Checks the files and commands of the Dockerfile without building it; `tests/image` builds it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_user_is_a_number_and_the_last_stage_has_a_health_check() -> None:
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """`java` and `groundskeeper` that print a line for each argument."""
+    """Makes programs `java` and `groundskeeper` that print a line for each argument."""
     for name in ("java", "groundskeeper"):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\nprintf "%s\\n" {name} "$@"\n')

@@ -32,7 +32,7 @@ def test_a_commit_tells_what_it_wrote(tmp_path: Path, version: int) -> None:
 
 
 def test_what_a_base_file_held_before_was_not_brought_by_the_commit() -> None:
-    """Copy-on-write counts all rows of the new file under `numWrites`."""
+    """`numWrites` of copy-on-write tables counts all rows of the new file."""
     stat = {"fileId": "a", "path": "p/a_0-1-1_001.parquet", "numWrites": 100}
     stat |= {"numInserts": 3, "numUpdateWrites": 2, "numDeletes": 1}
     content = json.dumps({"partitionToWriteStats": {"p": [stat]}, "operationType": "UPSERT"}).encode()

@@ -1,4 +1,4 @@
-"""The comparison of the record keys of two base files."""
+"""Tests the comparison of the record keys of two base files."""
 
 from __future__ import annotations
 

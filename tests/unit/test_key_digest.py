@@ -1,4 +1,4 @@
-"""The digest of record keys: what it is sensitive to, and that a rewrite which exchanges rows fails."""
+"""Tests which changes the digest of record keys detects, and that a rewrite with exchanged rows fails."""
 
 from __future__ import annotations
 

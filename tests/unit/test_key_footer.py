@@ -1,4 +1,4 @@
-"""The entries of a base file that begins with all rows of another: its Bloom filter goes on."""
+"""Tests the footer entries of a base file that begins with all rows of another one and extends its Bloom filter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ KIND = FilterKind(DYNAMIC, 21_568, 30, 500, 2)
 
 @pytest.fixture(autouse=True)
 def _small_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A footer does not hold the number of rows; that of the default is 2 here too."""
+    """Sets the default size of filters to 2 rows of 500 keys here, too, because a footer does not have the number of
+    rows."""
     monkeypatch.setattr(bloom_filter, "_DEFAULT_MOST_KEYS", 1000)
 
 

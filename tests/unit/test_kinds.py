@@ -1,4 +1,4 @@
-"""The declarations of the kinds of jobs, and what must not be said elsewhere."""
+"""Tests the declarations of the kinds of jobs, and that other code does not repeat them."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ NAMES = {
     JobKind.SYNC: r"\bSYNC\b|[\"'`]sync[\"'`]|\bsync:|\.sync\b(?!\(|\.)|\bSync(Params|Settings|Result)|^ +sync,$",
     JobKind.PARTITION_TTL: r"PARTITION_TTL|partition_ttl|[pP]artitionTtl",
 }
-"""How a source file names a kind."""
+"""The forms in which a source file names a kind."""
 
 ITS_OWN = ("jobs/kinds/{}.py", "jobs/services/{}.py", "service/scheduling/{}.py")
-"""The declaration of a kind, its function that runs, and its policy."""
+"""The files of a kind: its declaration, its function and its policy."""
 
 NAMING = {
     "jobs/contract.py": "the registration",
@@ -85,12 +85,12 @@ NAMING = {
     "jobs/hudi/partition_ttl.py": "the part of Hudi's client that it drives",
     "jobs/protocol/partition_expiry.py": "which partitions have expired, which the job and Hudi's strategy decide",
 }
-"""Other files that name one of them, and why."""
+"""Other files that name a kind, with the reasons."""
 
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_a_kind_is_named_only_by_what_is_its_own(kind: JobKind) -> None:
-    """So that a new kind needs its declaration, its function, its policy, its test, its guide and one registration."""
+    """A new kind needs only its declaration, its function, its policy, its test, its guide and one registration."""
     pattern = re.compile(NAMES[kind], re.MULTILINE)
     found = {
         str(path.relative_to(ROOT))

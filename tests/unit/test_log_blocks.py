@@ -1,4 +1,4 @@
-"""Blocks of log files as Hudi writes them are read; whatever else is there is refused, and never read past its end."""
+"""The reader of log files reads Hudi's blocks, refuses all other content, and never reads past its end."""
 
 from __future__ import annotations
 

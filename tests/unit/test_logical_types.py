@@ -1,4 +1,4 @@
-"""Logical types that pyarrow cannot write are in the rewritten files as in their inputs, and so are footer entries."""
+"""Rewritten files keep logical types that pyarrow cannot write, and footer entries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEY, NAME = "_hoodie_record_key", "_hoodie_file_name"
 TEXTS = [b"INLINE", None, b"OUT_OF_LINE"] * 40
 STRUCTS = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("value", pa.binary())])
-# Numbers of the `ConvertedType` and of the `LogicalType`, as Parquet's writers give them.
+# Numbers of the `ConvertedType` and the `LogicalType` of Parquet's writers.
 ENUM, JSON, BSON, UUID, INTERVAL, GEOMETRY, VARIANT = (
     (4, 4),
     (19, 12),

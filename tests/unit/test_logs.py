@@ -1,4 +1,4 @@
-"""The log of a process as JSON, the lines of an attempt, and those of a JVM."""
+"""Tests the log of a process as JSON, and the log lines of an attempt and of a JVM."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_containers_start_commands_and_set_variables_that_exist() -> None:
     commands = [each["args"] for each in pods] + [each["command"] for each in composed]
     root = typer.main.get_command(app)
     for name, *arguments in commands:
-        # Parses the options; nothing is started.
+        # The call parses the options and starts nothing.
         root.commands[name].make_context(name, list(arguments))  # type: ignore[attr-defined]
     for variables in (*(_variables(each) for each in pods), *(each["environment"] for each in composed)):
         assert {name.removeprefix("GROUNDSKEEPER_").lower() for name in variables} <= set(Settings.model_fields)

@@ -1,4 +1,4 @@
-"""Base files of several buckets that become one: rows, order, layout, and what is refused."""
+"""Tests merging the base files of several buckets into one: rows, order, layout, and refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def keys_of(bucket: int, modulus: int) -> list[str]:
 
 
 def sources(tmp_path: Path, tables: dict[int, pa.Table], *, modulus: int = 8, to: int = 2) -> Source:
-    """One source per bucket, merged with the first."""
+    """Returns one source for each bucket; all are merged into the first."""
     parts = []
     for bucket, table in tables.items():
         path = tmp_path / f"{bucket:08d}-in.parquet"

@@ -1,4 +1,4 @@
-"""The declarations of migrations about earlier versions of the service."""
+"""Tests what migrations declare about earlier versions of the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The module that the service joins from those that the overview imports. Browsers run it in `tests/dashboard`."""
+"""Tests the module that the service bundles from the overview's imports. Browsers run it in `tests/dashboard`."""
 
 from __future__ import annotations
 

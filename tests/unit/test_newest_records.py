@@ -1,4 +1,4 @@
-"""The newest version of each key, found by sorting, is the one that Hudi finds by going from version to version."""
+"""Sorting finds the same newest version of each key as Hudi's merge of one version after the other."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_newest_by_event_time_is_hudis(versions: list[Version]) -> None:
     numbered = [(numbers[key], value, delete, block) for key, value, delete, block in versions]
     every = columns(numbered)
     found = newest(every, len(numbers), by_event_time=True)
-    # Hudi may hold any of several deletes by default; they do the same.
+    # Hudi may keep any of several deletes by default, because all have the same effect.
     assert [-1 if every.resets[place] else place for place in found] == [
         -1 if every.resets[place] else place for _, place in sorted(one_by_one(numbered).items())
     ]

@@ -1,4 +1,4 @@
-"""The order in which the test processes get their files."""
+"""Tests the order in which the test processes get their files."""
 
 from __future__ import annotations
 

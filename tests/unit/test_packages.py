@@ -1,4 +1,4 @@
-"""What a worker's Spark session fetches besides Hudi, and from where."""
+"""Tests which packages a worker's Spark session fetches besides Hudi, and their sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.runtime import settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-# File name that Ivy gives the bundle.
+# Ivy's file name of the bundle.
 BUNDLE = "org.apache.hudi_hudi-spark3.5-bundle_2.12-1.2.0.jar"
 HADOOP_AWS = "org.apache.hadoop_hadoop-aws-3.3.4.jar"
 
@@ -41,7 +41,7 @@ def test_abfs_stands_for_hadoops_azure_beside_s3a_too(tmp_path: Path) -> None:
     fetched = jars["spark.jars.packages"].split(",")
     assert {hadoop_azure, "org.apache.hadoop:hadoop-aws:3.3.4", "org.example:more:1"} < set(fetched)
     assert "com.amazonaws:aws-java-sdk-bundle" in jars["spark.jars.excludes"].split(",")
-    # What another package needs is its own affair.
+    # The dependencies of other packages are not excluded.
     assert "com.google.guava:guava" not in _jars([S3A, "org.example:more:1"])["spark.jars.excludes"].split(",")
 
     (tmp_path / BUNDLE).touch()

@@ -1,4 +1,4 @@
-"""What of a base file's layout is kept, and what is refused because it cannot be."""
+"""Tests which parts of a base file's layout are kept, and which files are refused because this is impossible."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def test_what_arrow_can_write_again_is_accepted(name: str) -> None:
         (pa.field("x", pa.timestamp("us", "UTC")), pa.field("x", pa.timestamp("ms", "UTC"))),
         (pa.field("x", pa.decimal128(10, 2)), pa.field("x", pa.decimal128(10, 3))),
         (with_id("x", pa.int32(), 1), with_id("x", pa.int32(), 2)),
-        # The same number of levels, but another one of them is optional.
+        # The columns have the same number of levels, but another level is optional.
         (
             pa.field("x", struct(pa.field("y", struct(pa.field("z", pa.int32())), nullable=False))),
             pa.field("x", struct(pa.field("y", struct(pa.field("z", pa.int32())))), nullable=False),
         ),
-        # A name that wrappers of lists have as well.
+        # Wrappers of lists have this name as well.
         (pa.field("x", struct(pa.field("list", pa.int32()))), pa.field("x", struct(pa.field("array", pa.int32())))),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which files count: the rules of `service.lake.partition`, case by case."""
+"""Tests the rules of `service.lake.partition` about which files belong to the table, case by case."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_rows_are_unknown_unless_known_of_each_file() -> None:
 
 
 def test_of_replaced_file_groups_without_files_the_newest_are_remembered() -> None:
-    """And all that have files: they must not count as rows of the table again."""
+    """All replaced file groups with files are remembered as well, so that their rows never count again."""
     replaced = {"with-files": "000", **{f"gone-{number:04d}": f"{number:04d}" for number in range(1, 1200)}}
     name = base_file("with-files", "001")
     found = describe(

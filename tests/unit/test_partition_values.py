@@ -1,4 +1,4 @@
-"""The values of partitions, and what a metastore lacks or has too much."""
+"""Tests the values of partitions, and the missing and additional partitions of a metastore."""
 
 from __future__ import annotations
 

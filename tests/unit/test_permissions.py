@@ -1,4 +1,4 @@
-"""What a registration may declare: options with their values, classes, and the place of the lock's file."""
+"""Tests what a registration may declare: options and their values, classes, and the place of the lock's file."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_a_worker_reads_the_settings_of_the_service() -> None:
         (("a", "b:1"), "thrift://a:5,thrift://b:1", True),
         (("a", "b:1"), "thrift://a:5,thrift://b:2", False),
         ((), "thrift://metastore:9083", False),
-        # Without an address Hive would make a metastore in the worker.
+        # Without an address Hive would start a metastore in the worker.
         (("metastore",), "", False),
         (("metastore",), "thrift://metastore:x", False),
     ],

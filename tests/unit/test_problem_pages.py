@@ -1,4 +1,4 @@
-"""Every type of problem is declared once with its texts, has a page, and the OpenAPI document links it."""
+"""Every type of problem has one declaration with its texts and a page, which the OpenAPI document links."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _CONSTRUCTING = {
     "jobs/errors.py",
     "jobs/problems/problem_type.py",
     "service/model/errors.py",
-    # A task on an executor sends a problem as a row.
+    # A task on an executor sends its problem as a row.
     "jobs/dataplane/hudi_merge_job.py",
-    # Incidents have texts of their own, and show no type.
+    # Incidents have their own texts, and show no type.
     "service/incidents/incident.py",
 }
 _VERB = "is|are|was|were|has|have|had|can|could|may|must|will|would|says?|failed"
@@ -42,7 +42,7 @@ _DANGLING = re.compile(
 
 
 def every_error(base: type[Exception], *packages: str) -> list[type]:
-    """Returns the class and all below it, wherever they are."""
+    """Returns the class and all its subclasses."""
     for package in packages:
         path = importlib.import_module(package).__path__
         for module in pkgutil.walk_packages(path, f"{package}.", onerror=lambda name: None):
@@ -55,7 +55,7 @@ def every_error(base: type[Exception], *packages: str) -> list[type]:
 
 
 def every_declaration() -> list[type | ProblemType]:
-    """Returns what says its own type: classes that inherit it have the texts of their base."""
+    """Returns the classes that declare a type; classes that inherit it have the texts of their base."""
     classes = every_error(GroundskeeperError, "service") + every_error(JobError, "jobs")
     return [kind for kind in classes if "type" in vars(kind)] + declared()
 
@@ -93,7 +93,7 @@ def test_no_problem_is_made_without_a_declared_type() -> None:
 
 
 def _constructing(root: Path, folder: str) -> Iterator[str]:
-    """Yields the files that call the class `Problem` by whatever name."""
+    """Yields the files that call the class `Problem` by any name."""
     for path in sorted((root / folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if "Problem" not in text:

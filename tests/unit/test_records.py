@@ -1,4 +1,4 @@
-"""What the logs of a file slice delete at most, by the commits that wrote them."""
+"""Tests the maximum number of deletes in the logs of a file slice, by the commits that wrote them."""
 
 from __future__ import annotations
 

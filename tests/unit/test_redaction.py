@@ -1,4 +1,4 @@
-"""What counts as a secret, and what remains of texts that contain one."""
+"""Tests which values count as secrets, and the redaction of texts with secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a registration tells the owner about a table beside its figures."""
+"""Tests the warnings of a registration about a table."""
 
 from __future__ import annotations
 

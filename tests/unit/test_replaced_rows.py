@@ -1,4 +1,4 @@
-"""Records at given places of the logs' columns, which may be in several chunks."""
+"""Tests the selection of records by positions in the logs' columns, which may have several chunks."""
 
 from __future__ import annotations
 

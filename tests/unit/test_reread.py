@@ -1,4 +1,4 @@
-"""A timeline of which a writer archives instants meanwhile is read again."""
+"""A timeline is read again if a writer archives instants during the reading."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobs.hudi.jvm import reread
 
 
 class Timeline:
-    """A timeline whose first files are gone when they are read."""
+    """A timeline whose first files do not exist any more when they are read."""
 
     def __init__(self, gone: int, error: HudiError) -> None:
         self.gone, self.error, self.reads = gone, error, 0

@@ -1,4 +1,4 @@
-"""The results of jobs: what a job builds, and what the service reads of what a worker of any version sends."""
+"""Tests the results of jobs as jobs build them, and as the service reads them from workers of any version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices with logs that are merged and rewritten: what is left of one that turns out not to be proved in the midst."""
+"""Tests rewriting slices with logs, and the remains of a slice whose merge turns out not to be proved halfway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENTRIES = {"pandas": "of the old columns", "hoodie_max_record_key": "k9", "a too
 
 
 def rewritten(folder: Path, keys: list[int], log: bytes) -> list[WrittenFile]:
-    """A slice of one bucket becomes two. Its base file has row groups of 100 rows, as the new files shall have."""
+    """Splits a slice of one bucket into two. Its base file has row groups of 100 rows, and so must the new files."""
     (folder / "p").mkdir()
     base, logs = f"p/00000000_0-0-0_{T0}.parquet", f"p/.00000000_{T1}.log.1_0-0-0"
     schema = SCHEMA.with_metadata(ENTRIES)
@@ -66,7 +66,7 @@ def test_a_compacted_file_keeps_entries_of_others(tmp_path: Path) -> None:
 
 
 def test_no_file_of_a_slice_that_is_left_to_hudi_remains_but_its_markers(tmp_path: Path) -> None:
-    # A position in the base file, which has the key again in its last row group.
+    # The log has a position in the base file, which has the key again in its last row group.
     log = data(T1, [row(1, 9, T1)], header={5: "AAAA", 8: T0})
     with pytest.raises(NotProvedError, match="several rows of one key"):
         rewritten(tmp_path, [*range(400), 1], log)

@@ -1,4 +1,5 @@
-"""Row groups are copied as bytes exactly where the keys prove that their rows go to one file; the rows are the same."""
+"""Row groups are copied as bytes if and only if the keys prove that their rows go to one file, and the rows stay the
+same."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def work(tmp_path: Path, **more: Any) -> Rewrite:
 
 
 def in_halves(path: Path, bucket: int = 1) -> Source:
-    """A source of bucket 1 of 4 that is to be split into those of 8."""
+    """Returns a source of bucket 1 of 4 that is split into buckets of 8."""
     return Source("", path.stem[:38], bucket, 8, (bucket, bucket + 4), str(path))
 
 
@@ -129,7 +130,7 @@ def require_same_chunks(before: Any, after: Any, file_name: str) -> None:
 
 
 def require_readable_by_pages(path: Path, expected: pa.Table) -> None:
-    """A reader with a filter uses statistics and page indexes of both levels."""
+    """Asserts the rows of a reader with a filter, which uses statistics and both kinds of page indexes."""
     wanted = expected.column(KEY)[len(expected) // 2].as_py()
     found = pq.read_table(path, filters=pc.field(KEY) == wanted)
     assert without_name(found).equals(without_name(expected.filter(pc.equal(expected.column(KEY), wanted))))
@@ -263,7 +264,7 @@ def test_files_of_several_schemas_or_writers_are_not_put_together(
 
 @pytest.mark.slow
 def test_a_damaged_file_is_copied_or_refused_with_one_typed_error(tmp_path: Path) -> None:
-    """pyarrow itself is not asked: it ends the process for some footers."""
+    """The test does not compare with pyarrow, which crashes the process for some footers."""
     path = tmp_path / "00000001-in.parquet"
     write(path, [rows(keys_of(1, 8)[:40]), rows(keys_of(5, 8)[:40])], compression="none")
     content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Hadoop's options for S3, and what they mean for Arrow."""
+"""Tests the conversion of Hadoop's options for S3 to those of Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Slices made by hand: which blocks count, what is refused, and that large and small merges give the same rows."""
+"""Tests artificial slices: which blocks count, which slices are refused, and that large and small merges have the same
+rows."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ def merged(
     batch_rows: int = 3,
     schema: pa.Schema = SCHEMA,
 ) -> tuple[dict[str, tuple[str, int, str]], MergeCounts]:
-    """Each key's commit time, ordering value and city, once the rows' order and other columns have been looked at."""
+    """Returns commit time, ordering value and city by key, after it has asserted the rows' order and other columns."""
     (folder / "p").mkdir(exist_ok=True)
     path = None
     if base:
@@ -91,7 +92,7 @@ def merged(
     for number, content in enumerate(logs, 1):
         names.append(f"p/.f_{T1}.log.{number}_0-0-0")
         (folder / names[-1]).write_bytes(content)
-    # The logs' own order counts, not that of the plan.
+    # The order of the logs decides, not that of the plan.
     files = SliceFiles("p", "f", path, tuple(reversed(names)))
     found = merge_slice(Storage(str(folder)), files, rules, schema, batch_rows=batch_rows)
     batches = list(found.batches())
@@ -114,7 +115,7 @@ def test_the_newer_row_stays_and_log_rows_come_last(tmp_path: Path) -> None:
         **{f"k{key}": (T0, 5, f"c{key % 3}") for key in (0, 2, 4, 6, 7, 8, 9)},
         "k1": (T1, 5, "new"),
     }
-    # The versions of k2 and k4 in the logs are older than the base file's, and count all the same.
+    # The versions of k2 and k4 in the logs are older than the base file's, but replace them nevertheless.
     assert counts == MergeCounts(2, counts.log_bytes, 4, 0, 0, 7, 6, 1, 0, 3, 8)
 
 
@@ -164,7 +165,7 @@ def test_deletes_by_position_are_not_counted_with_commit_time(tmp_path: Path) ->
     logs = [data(T1, [row(0, 9, T1)], header=known), gone[0], deleted(T2, 3), gone[1]]
     found, counts = merged(tmp_path, [row(key, 5) for key in range(5)], *logs, rules=rules)
     assert sorted(found) == ["k0", "k4"]
-    # Keys count from the first block without positions on.
+    # Keys determine the rows from the first block without positions on.
     assert (counts.log_records, counts.log_keys, counts.deletes) == (3, 4, 3)
 
 
@@ -264,7 +265,7 @@ def test_dates_of_sparks_old_calendar_are_left_to_hudi(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_large_logs_are_merged_like_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """In chunks of a few records, and held in a file: the rows of a plain dictionary."""
+    """Merging in chunks of a few records that are held in a file returns the rows of a plain dictionary."""
     pick = random.Random(seed)
     base = [row(key, pick.randrange(5)) for key in range(40)]
     places = [(pick.randrange(60), pick.randrange(9), str(pick.random())) for _ in range(120)]

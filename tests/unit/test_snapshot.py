@@ -1,4 +1,4 @@
-"""The latest file slices, as they are sampled at a registration."""
+"""Tests the selection of the latest file slices for the samples of a registration."""
 
 from __future__ import annotations
 

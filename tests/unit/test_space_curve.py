@@ -1,4 +1,4 @@
-"""The order of rows along a curve."""
+"""Tests the order of rows along a space-filling curve."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIDE = 8
 
 
 def ordered(curve: str) -> list[tuple[int, int]]:
-    """All cells of a square, in an order that helps no curve, along this one."""
+    """Returns all cells of a square in the order of this curve; their original order is arbitrary."""
     cells = sorted(product(range(SIDE), repeat=2), key=lambda cell: (cell[0] * 5 + cell[1] * 3) % 7)
     table = pa.table({"x": [x for x, _ in cells], "y": [y for _, y in cells]})
     return [cells[number] for number in sort_indices(table, ["x", "y"], curve).to_pylist()]

@@ -1,4 +1,4 @@
-"""Options of Spark that a worker may be given, by GROUNDSKEEPER_SPARK_CONF or by --conf."""
+"""Tests which options of Spark a worker accepts from GROUNDSKEEPER_SPARK_CONF or --conf."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_what_is_shown_are_the_given_options_and_the_resources_without_secrets()
 
 
 def _commands() -> list[list[str]]:
-    """The words of every line of the guide that starts a worker."""
+    """Returns the words of every line of the guide that starts a worker."""
     lines = "".join(shell_blocks(_GUIDE)).splitlines()
     return [shlex.split(line) for line in lines if line.startswith(("groundskeeper worker ", "spark-submit "))]
 

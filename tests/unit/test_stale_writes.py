@@ -1,4 +1,4 @@
-"""Which commits are stale, by their file ids and the order in which they completed."""
+"""Tests which commits are stale, by their file ids and the order of their completion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_write_before_the_replacement_and_one_to_its_new_groups_are_not() -> N
 def test_a_group_that_hudi_made_in_the_place_of_a_replaced_one_is() -> None:
     made = ("p", "00000000-a-0-0")
     assert stale_writes([replacement(), write("30", made)]) == [StaleWrite("30", "UPSERT", {made: "20"})]
-    # Rows that are written there again are no better.
+    # A second write of the rows to the same file groups is stale, too.
     assert [each.instant for each in stale_writes([replacement(), write("30", made), write("40", made)])] == [
         "30",
         "40",
@@ -78,7 +78,7 @@ OVERWRITE = "INSERT_OVERWRITE_TABLE"
         ({}, {}, (), None),
         ({}, {"is_ordered": False}, (), Doubt.ORDER),
         ({"operation": "DELETE_PARTITION"}, {}, (), Doubt.OVERWRITTEN),
-        # What a replacement knew outweighs all times.
+        # The file groups that a replacement names outweigh all times.
         ({"completed": "31", "known": frozenset({"10"})}, {"is_ordered": False}, ("30",), None),
         ({"operation": "DELETE_PARTITION", "known": frozenset({"10"})}, {}, (), None),
     ],
@@ -92,7 +92,7 @@ def test_without_proof_there_is_a_doubt(
 
 
 def test_what_only_its_instant_puts_behind_an_overwrite_is_not_taken_for_stale() -> None:
-    """The overwrite may have taken longer, and have removed it."""
+    """The overwrite may have completed later and have removed the write."""
     overwrite = CompletedWrite("20", OVERWRITE, replaced=frozenset({OLD}), is_ordered=False)
     assert stale_writes([overwrite, write("30", OLD, is_ordered=False)]) == []
     assert [each.doubt for each in stale_writes([overwrite, write("30", OLD)])] == [Doubt.OVERWRITTEN]

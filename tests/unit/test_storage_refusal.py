@@ -1,4 +1,4 @@
-"""Errors of storages by their texts, as clients write them, and of the operating system as it really refuses."""
+"""Tests the errors of storages by the texts of their clients, and real refusals of the operating system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commits hold the positions of streaming writers."""
+"""Tests which commits hold the positions of streaming writers."""
 
 from __future__ import annotations
 

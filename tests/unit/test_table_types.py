@@ -1,4 +1,4 @@
-"""Columns of log blocks come to the table's types with the same values, whatever their lists' entries are called."""
+"""Columns of log blocks are converted to the table's types with the same values, for any names of list entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.test_avro_columns import COLUMN, encoded, optional, record
 
 
 def as_in_parquet(kind: pa.DataType) -> pa.DataType:
-    """The names that Hudi's Parquet files have."""
+    """Returns the type with the names of Hudi's Parquet files."""
     if pa.types.is_list(kind):
         return pa.list_(pa.field("array", as_in_parquet(kind.value_type), kind.value_field.nullable))
     if pa.types.is_map(kind):

@@ -1,4 +1,4 @@
-"""What users are told of an exception of the JVM: class and sentence of the first cause, and no stack trace."""
+"""Users see the class and the message of a JVM exception's first cause, without the stack trace."""
 
 from __future__ import annotations
 

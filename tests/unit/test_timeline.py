@@ -112,7 +112,7 @@ def test_in_version_6_what_is_older_than_the_timeline_counts_as_archived(tmp_pat
 
 @pytest.mark.parametrize(("version", "folder"), [("6", ".hoodie"), ("9", ".hoodie/timeline")])
 def test_moments_of_instants_are_by_the_clock_of_the_writers(tmp_path: Path, version: str, folder: str) -> None:
-    """Theirs is 8 hours and 10 minutes behind UTC, and the table's zone is not UTC."""
+    """The writers' clock is 8 hours and 10 minutes behind UTC, and the table's zone is not UTC."""
     config = TableConfig({"hoodie.table.version": version, "hoodie.table.type": "MERGE_ON_READ"})
     storage = open_storage(str(tmp_path), {})
     behind = timedelta(hours=8, minutes=10)

@@ -1,4 +1,4 @@
-"""A worker that knows several URLs of the service, on real sockets."""
+"""Tests a worker with several URLs of the service, on real sockets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def replica(status: int = 204) -> Iterator[Replica]:
 
 @pytest.fixture
 def nobody() -> str:
-    """The URL of a port on which nobody listens."""
+    """The URL of a closed port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"http://127.0.0.1:{server.getsockname()[1]}"
 

@@ -1,4 +1,4 @@
-"""DataFrames of upserts, back to back, by any version of Hudi."""
+"""Upserts one DataFrame after the other, by any version of Hudi."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tests.benchmarks.beside.writer import Json
 
 OURS = rows.OURS
-# The newest that each version knows.
+# The newest table version of each version of Hudi.
 TABLE_VERSIONS = {"0.15.0": 6, "1.0.2": 8, "1.1.1": 9, OURS: 9}
-# So that buckets reach the least size that a policy may name.
+# The payload makes buckets reach the smallest size that a policy accepts.
 PAYLOAD_BYTES = 8000
 FIRST_ID_OF_THE_SECOND = 3_000_000
 
@@ -65,7 +65,7 @@ class Batches:
         self._options |= {
             **self._type,
             "hoodie.write.num.retries.on.conflict.failures": "5",
-            # Else every small file has 430 KB of it, and buckets hardly get smaller.
+            # Otherwise every small file has a Bloom filter of 430 KB, and an expansion hardly makes buckets smaller.
             "hoodie.parquet.bloom.filter.enabled": "false",
         }
         with ExitStack() as stack:

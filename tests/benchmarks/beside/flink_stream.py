@@ -40,7 +40,7 @@ class FlinkStream:
     time."""
 
     sort_by = "num"
-    # Each of them takes a hand-over.
+    # Each job takes a hand-over.
     pause_seconds = 240
 
     def __init__(self, table_type: str, minutes: float, *, in_state: bool = False, clock: Clock | None = None) -> None:
@@ -63,7 +63,7 @@ class FlinkStream:
             base,
             last=self._last,
             rate=RATE,
-            # Each of them comes three times at least, and with its place in the state before and after each clustering.
+            # Each key is written at least three times, before and after each clustering.
             keys=(keys := min(5_000 if self.index is None else 20_000, self._last // 3)),
             late=keys * 3 // 4,
             checkpoint_seconds=5,
@@ -99,7 +99,8 @@ class FlinkStream:
             self._wait_for_the_last_hand_over()
             self._ended.set()
             keeper.join(120)
-            # Each hand-over held it up, so the rest of its rows may take as long as all of them would have.
+            # The hand-overs delayed the job, so the rest of its rows may take as long as all of them without
+            # hand-overs.
             cluster.wait(self._running, "FINISHED", seconds=self._last / RATE)
             timeline.wait_until_complete(base)
 
@@ -119,7 +120,7 @@ class FlinkStream:
         return found
 
     def _to_resume(self) -> list[Json]:
-        """Jobs that have ended, and for which Flink was stopped and not started again yet."""
+        """Returns the ended jobs for which Flink was stopped and not restarted yet."""
         return [
             job
             for job in self._jobs()
@@ -129,7 +130,7 @@ class FlinkStream:
         ]
 
     def _keep(self, cluster: FlinkCluster) -> None:
-        """What an orchestrator does: after a hand-over the job is submitted again, with the offsets of its source."""
+        """Acts as an orchestrator: submits the job again after a hand-over, with the offsets of its source."""
         while not self._ended.wait(0.5):
             if self._daemon is None or self._job is None:
                 continue

@@ -1,4 +1,4 @@
-"""One Spark SQL session for all its statements, with the options that the service prints."""
+"""A user whose statements share one Spark SQL session, with the options that the service prints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VERSION = rows.OURS
 
 
 class SqlUser:
-    """`careless` keeps what it has read of a table."""
+    """A `careless` user keeps the cached state of a table."""
 
     sort_by = "qty"
     pause_seconds = 60
@@ -42,7 +42,7 @@ class SqlUser:
         self.index = BucketIndex(2, ("id",)) if index == "bucket" else None
         self.declared: Json = {
             "hudi_version": _VERSION,
-            "retry_conflicts": True,  # It repeats a statement that failed.
+            "retry_conflicts": True,  # The user repeats a failed statement.
             "engines": ["spark-sql"],
             "query_pruning_off": True,
         }

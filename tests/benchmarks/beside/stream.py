@@ -1,9 +1,9 @@
-"""A structured stream in a process of its own, which is started again from its checkpoint whenever it dies.
+"""A structured stream in its own process, which restarts from its checkpoint after each failure.
 
     python -m tests.benchmarks.beside.stream BASE FOLDER CONF
 
-FOLDER has its source, its checkpoint and `options.json`, which are read at each start; `restart` there asks for one,
-and `stop` for its end. A line of `deaths` is the reason of one.
+FOLDER has its source, its checkpoint and `options.json`, which are read at each start. A file `restart` requests a
+restart, `stop` the end. Each line of `deaths` is the reason of a failure.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _main(base: str, folder: Path, conf: str) -> None:
                 if query.isActive:
                     continue
                 raise RuntimeError(query.exception())
-        except Exception as error:  # whoever looks after a stream starts it again
+        except Exception as error:  # an operator restarts a failed stream
             with (folder / "deaths").open("a") as deaths:
                 deaths.write(" ".join(str(error).split())[:300] + "\n")
             if stop.exists() and len((folder / "deaths").read_text().splitlines()) > 100:

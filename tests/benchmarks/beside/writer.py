@@ -1,4 +1,5 @@
-"""The writers of `by_itself.py`: each runs beside the daemon until it is told to end, and knows what must be there."""
+"""The writers of `by_itself.py`: each one runs beside the daemon until its end is requested, and knows the expected
+rows."""
 
 from __future__ import annotations
 
@@ -29,17 +30,17 @@ class Writer(Protocol):
     pause_seconds: int
 
     def running(self, folder: Path, base: Path) -> Any:
-        """A context in which it writes; the table is there when it is entered."""
+        """Runs the writer within the block, which begins when the table exists."""
 
     def registered(self, daemon: Daemon, table: str) -> None:
-        """The table has been registered; the writer may ask for its options."""
+        """Tells the writer that the table is registered, so that it can request its options."""
 
     def compared(self, spark: SparkSession, base: Path) -> Json:
         """After its end: `ok`, and the counts of what was found."""
 
 
 def printed_options(daemon: Daemon, table: str, engine: str) -> dict[str, str]:
-    """What the service tells a writer of this engine to set."""
+    """Returns the options that the service prints for a writer of this engine."""
     answer = daemon.call("GET", f"/v1/tables/{table}/writer-options", params={"engine": engine})
     assert answer.is_success, answer.text
     options: dict[str, str] = answer.json()["options"]

@@ -12,6 +12,8 @@ from jobs.contract import JobKind, Outcome, Problem, Result
 from jobs.local_process import ids_of_process
 from service.db.engine import reading, writing
 from service.events.database import Database
+from service.health import held_back, table_store
+from service.health.problem import ProblemKind
 from service.model.backoff import BackOff
 from service.policies import store as policy_store
 from service.policies.policy import TableLevel
@@ -88,6 +90,19 @@ def test_a_failed_attempt_waits_until_others_had_nine_times_its_slot_seconds(ser
     service.end(service.job(sick.id))
     with reading(service.engine) as connection:
         assert breaker_store.find(connection, "a", JobKind.COMPACTION, service.clock()) is None
+
+
+@pytest.mark.parametrize(("seconds", "kinds"), [(1, []), (5, [ProblemKind.JOB_HELD_BACK])])
+def test_a_failure_with_a_long_pause_behind_it_is_a_problem_at_once(
+    service: Service, seconds: float, kinds: list[ProblemKind]
+) -> None:
+    add(service, "a")
+    add(service, "b")
+    fail(service, leased(service), seconds)
+    now = service.clock()
+    with reading(service.engine) as connection:
+        (facts,) = table_store.facts(connection, now, "a")
+    assert [each.kind for each in held_back.held_back(facts, now)] == kinds
 
 
 def test_nobody_else_waits_then_a_long_failure_is_tried_again_within_a_minute(service: Service) -> None:

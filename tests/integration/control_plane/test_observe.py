@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from service.catalog import table_store
+from service.db.engine import reading, writing
 from service.runtime import retention
 from tests.integration.control_plane.watching import A, Watched
 from tests.small_table import SmallTable, base_file, log_file
@@ -132,6 +134,23 @@ def test_a_changed_schema_is_told_once(watched: Watched, tmp_path: Path) -> None
     watched.poll()
     changed = {c.requested_time: c.schema_changed for c in watched.commits(table_id)}
     assert changed == {"001": False, "003": True, "005": False, "007": False}
+    # Somebody examines the columns again.
+    assert watched.new_schemas == [table_id]
+
+
+def test_a_profile_follows_the_properties_and_keeps_what_an_examination_found(watched: Watched, tmp_path: Path) -> None:
+    table = SmallTable(tmp_path / "t", version=9)
+    table_id = watched.register(table)
+    found = {"table_version": 8, "columns": [{"name": "id", "type": "string"}], "warnings": ["beware"]}
+    with writing(watched.engine) as connection:
+        table_store.set_profile(connection, table_id, found)
+    table.commit("001")
+    table.schedule("002", "compaction")
+    watched.poll()
+    with reading(watched.engine) as connection:
+        profile = table_store.get(connection, table_id).profile
+    assert {name: profile[name] for name in found} == {**found, "table_version": 9}
+    assert (profile["table_type"], profile["pending_instants"]) == ("MERGE_ON_READ", 1)
 
 
 def test_archived_history_is_no_news(watched: Watched, tmp_path: Path, version: int) -> None:

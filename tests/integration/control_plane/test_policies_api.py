@@ -1,4 +1,4 @@
-"""Policies, pauses and decisions over REST."""
+"""Tests policies, pauses and decisions over REST."""
 
 from __future__ import annotations
 

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jobs.contract import Outcome, Result
+from service.catalog import table_store
+from service.db.engine import writing
+from tests.integration.control_plane.protocol_worker import Worker
+
 if TYPE_CHECKING:
+    import sqlalchemy as sa
     from fastapi.testclient import TestClient
 
 UNKNOWN = {
@@ -167,6 +173,26 @@ def test_a_new_index_is_verified_before_it_is_taken_over(client: TestClient, tab
     assert [asked["location"] for asked in examine.asked] == ["/lake/orders"]
     client.patch(f"/v1/tables/{table_id}", json={"name": "x"})
     assert len(examine.asked) == 1
+
+
+def test_a_table_is_examined_again_after_jobs_that_may_change_what_polls_do_not_see(
+    client: TestClient, table_id: str, examine: Any, sqlite: sa.Engine
+) -> None:
+    worker = Worker(client)
+    columns = {"columns": [{"name": "id", "type": "string"}]}
+    profiles: list[tuple[str, dict[str, Any], bool]] = [
+        ("cleaning", columns, False),
+        ("cleaning", {}, True),
+        ("cleaning", {**columns, "warnings": ["A hashing config dangles."]}, True),
+        ("audit", columns, True),
+    ]
+    for kind, profile, is_examined in profiles:
+        with writing(sqlite) as connection:
+            table_store.set_profile(connection, table_id, profile)
+        examine.asked.clear()
+        client.post(f"/v1/tables/{table_id}/jobs", json={"kind": kind})
+        assert worker.report(worker.must_lease(), Result(Outcome.SUCCEEDED)).status_code == 200
+        assert bool(examine.asked) is is_examined, kind
 
 
 def test_a_table_with_active_jobs_stays_registered(client: TestClient, table_id: str) -> None:

@@ -52,6 +52,7 @@ class Watched:
         self.engine = engine
         self.clock = clock
         self.poll_requests = PollRequests()
+        self.new_schemas: list[str] = []  # The ids of the tables.
         reader = TableReader(engine, {}, 100 * 1024 * 1024)
         self.observer = Observer(
             engine,
@@ -66,6 +67,7 @@ class Watched:
             quiet=quiet or reader.quiet,
             glance=glance or Glance({}),
             notifier=Notifier(),
+            on_new_schema=self.new_schemas.append,
         )
 
     def register(self, table: SmallTable, *, buckets: int = 4) -> str:

@@ -1,4 +1,4 @@
-"""Tables as policies see them, with only what a case is about."""
+"""Makes snapshots for policies, with only the values that a case needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan(
 
 
 def a_snapshot(*partitions: PartitionState, **changes: Any) -> TableSnapshot:
-    """A merge-on-read table that was written to a minute ago."""
+    """Returns the snapshot of a merge-on-read table that was written a minute ago."""
     known: dict[str, Any] = {
         "table_id": "tbl_1",
         "taken_at": NOW,
@@ -52,6 +52,6 @@ def an_incident(
     instant: str = "20260101115900000",
     details: Mapping[str, Any] | None = None,
 ) -> Incident:
-    """Found half a minute ago."""
+    """Returns an incident that was found half a minute ago."""
     figures = {"rows": 7, **(details or {})}
     return Incident(f"inc_{kind}_{instant}", "tbl_1", kind, instant, state, ago(seconds=30), details=figures)

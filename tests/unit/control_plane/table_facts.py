@@ -1,4 +1,4 @@
-"""Facts about an installation where everything is wrong, each kind of problem once or more."""
+"""Makes the facts of an installation with at least one problem of each kind."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _table(**more: Any) -> TableFacts:
 
 
 def _unread() -> TableFacts:
-    """Neither read nor polled, and with a job of each kind of trouble."""
+    """Returns a table that is neither read nor polled, with a job for each kind of problem."""
     error = Problem("path-not-found", "The path does not exist", "/lake/t", "Bring it back.")
     watch = Watch(TABLE_ID, "/lake/t", ago(hours=1), failures=2, error=error, gap_at=ago(hours=1))
     waiting = Progress(f"planning{WAITS_FOR}the table's lock, held for 3 h by writer-7")
@@ -77,7 +77,8 @@ def _unread() -> TableFacts:
 
 
 def _behind() -> TableFacts:
-    """Merge-on-read without buckets: nothing is compacted, cleaned or archived, and a writer died with the lock."""
+    """Returns a merge-on-read table without buckets and without compactions, cleanings and archivals, whose lock a dead
+    writer holds."""
     left = [100, 200, 300, 400]
     cycles = tuple(
         Cycle(ago(hours=9 - number), mib * MIB, 900 * MIB, 900 * MIB, ago(hours=1), is_whole=True)
@@ -115,7 +116,7 @@ def _without_buckets() -> TableFacts:
 
 
 def _decided() -> list[TableFacts]:
-    """Decisions whose jobs cannot run, wait for long, or that warn."""
+    """Returns decisions whose jobs cannot run or wait for long, and decisions with warnings."""
     expansion, clustering = JobKind.BUCKET_EXPANSION, JobKind.CLUSTERING
     uneven = a_snapshot(num_buckets=4, large=_LARGE, pending=(plan("clustering", at=UNUSABLE),))
     automatic = Policy(bucket_expansion=ExpansionSettings(mode=Mode.AUTO))

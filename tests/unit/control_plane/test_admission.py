@@ -1,4 +1,4 @@
-"""Which of the jobs that are due may start: cases, and what holds whatever happens."""
+"""Tests which due jobs may start: cases, and invariants."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ def test_a_kind_that_had_its_turn_lets_those_go_first_that_waited_meanwhile() ->
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(5))}
     waiting = {CLEANING: minutes_ago(9)}
     assert started(ruled(COMPACTION, CLEANING, history=history, wanted_since=waiting)) == [CLEANING]
-    # But not those that began to wait later.
+    # Jobs that began to wait later do not count.
     assert started(ruled(COMPACTION, CLEANING, history=history, wanted_since={CLEANING: minutes_ago(4)})) == [
         COMPACTION
     ]
-    # Nor those that are not due any more.
+    # Jobs that are no longer due do not count, either.
     assert started(ruled(COMPACTION, CLUSTERING, history=history, wanted_since=waiting)) == [COMPACTION]
 
 
@@ -173,10 +173,10 @@ def test_what_was_seen_before_the_last_job_of_a_kind_counts_no_more_for_it() -> 
     assert isinstance(wait, Wait)
     assert (wait.code, wait.until) == ("not-looked-at", NOW + timedelta(minutes=4))
     assert started(ruled(CLEANING, **before)) == [CLEANING]
-    # The look was after the end; or before it, but after the commit.
+    # The poll was after the end, or before it but after the commit.
     assert started(ruled(COMPACTION, **{**before, "polled_at": NOW})) == [COMPACTION]
     assert started(ruled(COMPACTION, **{**before, "ran_at": {COMPACTION: minutes_ago(2)}})) == [COMPACTION]
-    # A job that found nothing to do leaves nothing to see.
+    # A job without work has no visible effect.
     history = {COMPACTION: JobHistory(began_at=minutes_ago(6), ended_at=minutes_ago(5))}
     assert started(ruled(COMPACTION, history=history, polled_at=minutes_ago(9))) == [COMPACTION]
 
@@ -238,7 +238,7 @@ def test_a_table_that_waits_is_left_alone_until_there_is_room_for_it(
     wanted = capacity_wanted(code, kind, group)
     assert wanted is not None
     assert limits.has_capacity(wanted, load) is has_capacity
-    # And it is so by the rules that make it wait.
+    # The rules that make the job wait have the same result.
     assert code == LIMITED or (limits.over(kind, group, load) is None) is has_capacity
     assert not limits.has_capacity(wanted, Load({(CLEANING, "other"): 5}))
 
@@ -250,7 +250,7 @@ def test_a_diagnosis_waits_for_any_job_and_keeps_only_another_one_waiting() -> N
     assert busy.code == "table-busy"
     assert started(ruled(COMPACTION, DIAGNOSIS, active=[job(DIAGNOSIS)])) == [COMPACTION]
     assert started(ruled(DIAGNOSIS, active=[job(DIAGNOSIS)])) == []
-    # The diagnosis has its turn as soon as the others have had theirs.
+    # The diagnosis starts as soon as the other jobs have started.
     since = {DIAGNOSIS: minutes_ago(5)}
     history = {COMPACTION: JobHistory(asked_at=minutes_ago(4))}
     assert started(ruled(COMPACTION, DIAGNOSIS, wanted_since=since, history=history)) == [DIAGNOSIS]
@@ -277,7 +277,7 @@ def test_suggestions_and_skips_pass_through() -> None:
 
 @dataclass
 class Table:
-    """`wants` is always due, whatever has run: no load could be worse."""
+    """A table whose kinds in `wants` are always due, which is the highest possible load."""
 
     wants: frozenset[JobKind]
     group: str = "default"
@@ -291,7 +291,7 @@ class Table:
 
 @dataclass
 class Service:
-    """Plays the planner round after round, the tables that have waited longest first, and checks its rules."""
+    """Simulates rounds of the planner, with the tables that have waited longest first, and checks its rules."""
 
     tables: list[Table]
     limits: Limits
@@ -371,7 +371,7 @@ def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
     per_kind: dict[JobKind, int],
 ) -> None:
     tables = [Table(*wish) for wish in wishes]
-    # Each of those before it in the queue may take one job that it has to wait for, once.
+    # Each table before it in the queue may start one job for which it has to wait, once.
     bound = (len(tables) + 1) * (seconds + 1)
     Service(tables, Limits(active, per_group, per_kind, at_once), seconds).play(4 * bound)
     for table in tables:

@@ -1,4 +1,4 @@
-"""When the timeline is archived by policy, and the sentences that say why it is not."""
+"""Tests when the policy archives the timeline, and its reasons for not doing so."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from service.model.bounded_pool import BoundedPool
 
 
 class Hands:
-    """Works on names: those that begin with `slow` until they are let go."""
+    """Processes names; those that begin with `slow` only after the test's signal."""
 
     def __init__(self, size: int) -> None:
         self.let_go = threading.Event()

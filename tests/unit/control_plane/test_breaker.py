@@ -1,4 +1,4 @@
-"""How long failing work waits, and whose turn it is by slot-seconds."""
+"""Tests the waiting time of failing work, and the order of tables by slot-seconds."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -109,7 +109,7 @@ def test_what_counts_against_a_table(
 
 
 def test_slot_seconds_count_half_after_the_half_life() -> None:
-    """60 s ten minutes ago are as many as 30 s now."""
+    """60 s ten minutes ago count as much as 30 s now."""
     long_ago, lately = used_after(None, 60, AT - HALF_LIFE.total_seconds()), used_after(None, 30, AT)
     assert long_ago == pytest.approx(lately)
     assert used_after(long_ago, 30, AT) == pytest.approx(used_after(None, 60, AT))

@@ -1,4 +1,4 @@
-"""When old file versions are deleted: the whole table of cases."""
+"""Tests the decision table of the deletion of old file versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When rows are ordered: the whole table of cases."""
+"""Tests the decision table of clustering."""
 
 from __future__ import annotations
 

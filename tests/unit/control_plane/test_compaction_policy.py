@@ -1,4 +1,4 @@
-"""When a table is compacted: the whole table of cases."""
+"""Tests the decision table of compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a table gets fewer buckets, where and how many; and that it never gets them back at once."""
+"""Tests when a table gets fewer buckets, in which partitions and how many, and that no expansion follows at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HOW = {
 
 
 def partition(path: str, average: float, *, buckets: int = 16, largest: float | None = None) -> PartitionState:
-    """Sizes in MiB. Without a largest bucket all are like the average."""
+    """Returns a partition; sizes are in MiB. The largest bucket has the average size by default."""
     return PartitionState(
         path,
         base_bytes=int(buckets * average * MIB),
@@ -147,7 +147,7 @@ def test_an_expansion_is_never_followed_by_a_contraction(
     factor = int(expansion.params["factor"])
     after: list[int] = [0] * (len(sizes) * factor)
     for bucket, rows in enumerate(sizes):
-        # No child has less of a bucket than its share, if no key has a large one.
+        # Each child bucket gets at least its share if no key has many rows.
         for child in range(factor):
             after[bucket + child * len(sizes)] = -(-rows // factor) + data.draw(st.integers(0, 3))
     contraction = decide(

@@ -1,4 +1,4 @@
-"""Cron expressions by the clock on the wall."""
+"""Tests cron expressions in local time."""
 
 from __future__ import annotations
 

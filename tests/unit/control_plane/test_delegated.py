@@ -1,4 +1,4 @@
-"""Plans that writers delegate: what a request may contain, and when which plan is executed."""
+"""Tests plans that writers delegate: the content of requests, and the time at which each plan is executed."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_plan_that_another_process_has_begun_is_left_alone() -> None:
     assert isinstance(again, Run)
     # The age of a plan is no proof that its runner is dead.
     assert again.params == {"plans": [AT]}
-    # One that nobody has begun goes first.
+    # A plan that no runner has begun comes first.
     mixed = a_snapshot(pending=(pending(state="inflight"), pending(instant=LATER)))
     first = decide(COMPACTION, [asked(), asked(instant=LATER)], mixed, ours, Facts())
     assert isinstance(first, Run)
@@ -214,7 +214,8 @@ def test_a_delegating_writer_plans_compaction_and_nothing_else(engine: WriterEng
     manager = "hoodie.table.service.manager"
     assert found[f"{manager}.enabled"] == "true"
     assert found[f"{manager}.uris"] == url
-    # Without compaction in it Hudi delegates nothing; with clean in it the writer and this service would both clean.
+    # Hudi delegates nothing without compaction in this option; if clean is in it, both the writer and this service
+    # clean.
     assert found[f"{manager}.actions"] == "compaction,clustering"
     assert found["hoodie.clean.automatic"] == found["hoodie.clustering.inline"] == "false"
     plans = "compaction.schedule.enabled" if engine is WriterEngine.FLINK else "hoodie.compact.inline"

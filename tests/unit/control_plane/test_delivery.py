@@ -1,4 +1,4 @@
-"""What becomes of a delivery and of its webhook after an answer."""
+"""Tests the states of a delivery and of its webhook after an answer."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_jitter_makes_a_pause_longer_and_never_shorter(tries: int, seed: int) ->
     ("header", "seconds"),
     [
         ("120", 120),
-        ("0", 5),  # Never hastier than the schedule.
+        ("0", 5),  # The pause is never shorter than in the schedule.
         ("nonsense", 5),
         ("-3", 5),
         (format_datetime(NOW + timedelta(seconds=90), usegmt=True), 90),
         (format_datetime(NOW - timedelta(days=1), usegmt=True), 5),
-        ("9" * 50, 12 * 3600),  # Never longer than the terms say.
+        ("9" * 50, 12 * 3600),  # The pause is never longer than the limit.
         ("Fri, 31 Dec 9999 23:59:59 GMT", 12 * 3600),
     ],
 )

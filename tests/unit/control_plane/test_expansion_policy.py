@@ -1,4 +1,4 @@
-"""When a table gets more buckets, where and how many: the whole table of cases."""
+"""Tests the decision table of expansions: when a table gets more buckets, in which partitions and how many."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ HOW = {
 
 
 def partition(path: str, largest: float, *, average: float | None = None) -> PartitionState:
-    """A partition with four buckets; sizes in MiB. Without an average all are like the largest."""
+    """Returns a partition with four buckets; sizes are in MiB. The average is the size of the largest bucket by
+    default."""
     total = 4 * (largest if average is None else average)
     return PartitionState(
         path,

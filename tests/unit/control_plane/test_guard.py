@@ -1,4 +1,4 @@
-"""Which addresses and URLs a webhook may have."""
+"""Tests which addresses and URLs a webhook may have."""
 
 from __future__ import annotations
 

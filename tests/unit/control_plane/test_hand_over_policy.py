@@ -1,4 +1,4 @@
-"""Which jobs wait until the writers were stopped."""
+"""Tests which jobs wait until the writers are stopped."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_job_that_was_released_waits_again_if_flink_came_back_before_the_commi
     assert must_wait(released, a_table(), again, is_committed=False)
     assert not must_wait(released, a_table(), again, is_committed=True)
     waits = begun(released, a_table(), again, LATER)
-    # Flink has gone on since the savepoint.
+    # Flink has continued since the savepoint.
     assert (waits.state, waits.savepoint) == (HandOverState.DRAINING, None)
     assert "again at 2026-01-01 00:01:00" in waits.detail
 

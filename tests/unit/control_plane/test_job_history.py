@@ -1,4 +1,4 @@
-"""What earlier jobs mean for the next one."""
+"""Tests the effect of earlier jobs on the next one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def minute(number: int) -> datetime:
 
 
 def ended(at: int, state: JobState = JobState.SUCCEEDED, **changes: Any) -> Job:
-    """Asked for at minute `at`, taken a minute later, ended after another one."""
+    """Returns a job that was submitted at minute `at`, leased a minute later, and ended after another minute."""
     job = Job(f"job_{at}", "tbl_1", JobKind.COMPACTION, created_at=minute(at), not_before=minute(at), state=state)
     return job.evolve(**{"leased_at": minute(at + 1), "finished_at": minute(at + 2), **changes})
 

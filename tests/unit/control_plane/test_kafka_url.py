@@ -1,4 +1,4 @@
-"""Which Kafka topics a webhook may have, and how it logs in."""
+"""Tests the URLs of Kafka topics for webhooks, and their credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that need no service: those that open the database themselves, and those that show the settings."""
+"""Tests the commands that need no service, because they open the database themselves or show the settings."""
 
 from __future__ import annotations
 

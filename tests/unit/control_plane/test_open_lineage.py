@@ -1,4 +1,4 @@
-"""Job events as OpenLineage events."""
+"""Tests the conversion of job events to OpenLineage events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When expired partitions are looked for by policy, and the sentences that say why not."""
+"""Tests when the policy looks for expired partitions, and its reasons for not doing so."""
 
 from __future__ import annotations
 

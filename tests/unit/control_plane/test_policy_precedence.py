@@ -1,4 +1,4 @@
-"""Defaults, patterns and tables laid over each other."""
+"""Tests the precedence of the settings of defaults, patterns and tables."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_what_the_last_repair_left_is_tried_again_after_an_hour_and_what_is_new_
 
 def test_a_person_must_ask_for_what_nothing_proves() -> None:
     doubtful = an_incident(STALE, instant="003", details={"doubt": "overwritten"})
-    # A suspicion about the same commit would have it repaired otherwise.
+    # Without this incident a suspicion about the same commit would lead to a repair.
     same = an_incident(OLD, SUSPECTED, instant="003")
     proposed = decide(RepairSettings(), [*BOTH, doubtful, same], NO_OCCASION)
     assert isinstance(proposed, Run)
@@ -70,7 +70,7 @@ def test_a_person_must_ask_for_what_nothing_proves() -> None:
 
 
 def test_late_files_want_a_cleaning_before_it_is_time_for_one() -> None:
-    """Nothing is out of use, and nothing was committed since the last one."""
+    """There are no old file versions, and no commits since the last cleaning."""
     idle = TriggerContext(NOW, last_run_at=ago(seconds=5))
     assert isinstance(cleaning.decide(CleaningSettings(), a_snapshot(), idle), Skip)
     wanted = cleaning.decide(CleaningSettings(), a_snapshot(), idle, [an_incident(LATE)])

@@ -1,4 +1,4 @@
-"""What becomes of a job when an attempt ends: the whole table."""
+"""Tests the decision table of a job's state after the end of an attempt."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random

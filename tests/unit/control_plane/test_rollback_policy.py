@@ -1,4 +1,4 @@
-"""When the write of a dead writer is rolled back by policy, and the sentences that say why it is not."""
+"""Tests when the policy rolls back the write of a dead writer, and its reasons for not doing so."""
 
 from __future__ import annotations
 

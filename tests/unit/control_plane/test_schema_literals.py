@@ -1,4 +1,4 @@
-"""The constraints of the database are made of literals; they are those of the model."""
+"""The literals in the database's constraints are the values of the model."""
 
 from __future__ import annotations
 

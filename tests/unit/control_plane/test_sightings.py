@@ -1,4 +1,4 @@
-"""What is known of a table's writers: what was declared, what was seen, and which of both counts."""
+"""Tests which engines a table has by its declarations and by its files, and their precedence."""
 
 from __future__ import annotations
 

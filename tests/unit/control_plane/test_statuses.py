@@ -34,7 +34,7 @@ def test_each_kind_of_error_has_its_status(kind: type[errors.GroundskeeperError]
 
 def test_only_what_is_our_own_fault_is_answered_as_an_internal_error() -> None:
     internal = {kind for kind in every(errors.GroundskeeperError) if status_of(kind) == 500}
-    # Settings are read before there is anybody to answer.
+    # Settings are read before the service can answer calls.
     assert internal == {errors.GroundskeeperError, errors.SettingsError}
 
 

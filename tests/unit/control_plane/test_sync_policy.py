@@ -1,4 +1,4 @@
-"""When a table is synced to a metastore by policy, and the sentences that say why it is not."""
+"""Tests when the policy syncs a table to a metastore, and its reasons for not doing so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ON = SyncSettings(enabled=True, metastore_uris=URIS, database="lake")
         (ON, None, {}, "nothing-new"),
         (ON, "002", {"last_run_at": NOW}, "nothing-new"),
         (ON, "002", {"last_run_at": NOW, "seen_instant": "002"}, "nothing-new"),
-        # What came to the timeline since the last poll has been synced already.
+        # The instants since the last poll have already been synced.
         (ON, "002", {"last_run_at": NOW, "seen_instant": "003"}, "nothing-new"),
         (ON, "002", {"calendar": Calendar(False, NOW)}, "not-yet"),
     ],
@@ -43,7 +43,7 @@ def test_it_is_not_due(settings: SyncSettings, last_commit: str | None, context:
         ({"last_run_at": ago(hours=1), "seen_instant": "001"}, "002 was committed since the last sync"),
         # The writer's clock is behind that of the service.
         ({"last_run_at": NOW, "seen_instant": "001"}, "002 was committed since the last sync"),
-        # A restore completes, and takes the later commits away.
+        # A restore completes, and removes the later commits.
         ({"last_run_at": ago(hours=1), "seen_instant": "003"}, "002 was committed since the last sync"),
         ({"calendar": Calendar(True)}, "its scheduled time has come; 002 was never synced"),
     ],

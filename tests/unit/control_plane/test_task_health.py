@@ -1,4 +1,4 @@
-"""The time after which a background task counts as standing still."""
+"""Tests the time after which a background task counts as stuck."""
 
 from __future__ import annotations
 

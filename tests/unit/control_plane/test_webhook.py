@@ -1,4 +1,4 @@
-"""Signatures, headers, secrets, and who wants which event."""
+"""Tests signatures, headers, secrets, and the selection of events."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_key_file_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path
         (("*",), ("tbl_1",), True),
         (("*",), ("ord*",), True),
         (("*",), ("Ord*",), False),
-        (("*",), ("tbl_*",), False),  # Patterns are of names.
+        (("*",), ("tbl_*",), False),  # Patterns match names, not ids.
         (("*",), ("other", "orders"), True),
         (("commit.*",), ("orders",), False),
     ],

@@ -1,4 +1,4 @@
-"""Maintenance windows: across midnight, on some days, and when the clocks change."""
+"""Tests maintenance windows across midnight, on some days, and at changes of daylight saving time."""
 
 from __future__ import annotations
 

@@ -1,0 +1,116 @@
+"""What commands print about a table: its declarations, and its state at the last poll."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobs.format.clock_frame import spoken
+from service.cli.client.output import ago, compact
+from service.model.formatting import count, duration, size
+
+if TYPE_CHECKING:
+    from service.cli.client.connection import Json
+    from service.cli.client.output import Output
+
+_SHORT_TYPES = {"MERGE_ON_READ": "MOR", "COPY_ON_WRITE": "COW"}
+
+
+def show(out: Output, table: Json) -> None:
+    writers, profile = table["writers"], table["profile"]
+    out.pairs(
+        [
+            ("id", table["id"]),
+            ("name", table["name"]),
+            ("path", table["base_path"]),
+            ("type", profile.get("table_type")),
+            ("version", profile.get("table_version")),
+            ("index", _index(table["index"])),
+            ("lock", table["lock"]["provider"]),
+            ("lock wait", _lock_wait(table["lock"])),
+            ("writers", _writers(writers)),
+            ("readers", table["readers"]["hudi_version"] and f"Hudi {table['readers']['hudi_version']}"),
+            ("options", compact(table["hudi_options"]) if table["hudi_options"] else None),
+            ("clock", _clock(table["clock"])),
+            ("incidents", incidents(table)),
+            ("warnings", " ".join(profile.get("warnings") or ()) or None),
+        ]
+    )
+
+
+def show_state(out: Output, state: Json) -> None:
+    total, watch = state["total"], state["watch"]
+    pending = [
+        f"{each['action']} {each['requested_time']} {each['state']}"
+        + (f" for {duration(each['age_seconds'])}" if each["age_seconds"] is not None else "")
+        for each in state["pending"]
+    ]
+    out.say("")
+    out.pairs(
+        [
+            ("polled", ago(watch["looked_at"])),
+            ("poll error", watch["error"]),
+            (
+                "last commit",
+                f"{state['last_commit']}, {ago(state['last_commit_at'])}" if state["last_commit"] else None,
+            ),
+            ("base files", f"{total['base_files']}, {size(total['base_bytes'])}"),
+            ("log files", f"{total['log_files']}, {size(total['log_bytes'])}"),
+            ("small files", f"{total['small_files']}, {size(total['small_bytes'])}"),
+            ("partitions", state["num_partitions"]),
+            ("buckets", state["num_buckets"] or None),
+            ("rows", total["rows"]),
+            ("commits since", _since(state)),
+            ("timeline", count(state["timeline_commits"], "commit")),
+            ("pending", "; ".join(pending)),
+        ]
+    )
+
+
+def _since(state: Json) -> str:
+    return ", ".join(f"{kind} {state[f'since_{kind}']['commits']}" for kind in ("compaction", "cleaning", "clustering"))
+
+
+def type_of(table: Json) -> str:
+    type_ = str(table["profile"].get("table_type", ""))
+    return _SHORT_TYPES.get(type_, type_)
+
+
+def short_index(table: Json) -> str:
+    return "bucket" if table["index"] else "-"
+
+
+def _index(index: Json | None) -> str | None:
+    """Returns how the table was created: an expansion changes what `buckets` says, and not this."""
+    return f"bucket by {', '.join(index['hash_fields'])}, {index['num_buckets']} at creation" if index else None
+
+
+def _lock_wait(lock: Json) -> str:
+    """Returns how long a job waits for the lock."""
+    return "the service's setting" if lock["wait_seconds"] is None else f"{lock['wait_seconds']:g} s"
+
+
+def _clock(clock: Json | None) -> str | None:
+    """Returns how far the clock of the writers is from UTC; None if that is not known."""
+    if clock is None or clock["utc_offset_seconds"] is None:
+        return None
+    words = spoken(timedelta(seconds=clock["utc_offset_seconds"]))
+    found = f"{words} ({clock['ahead_seconds']:+.0f} s beside its zone), by {count(clock['samples'], 'commit')}"
+    other, back = clock["disagreement"], clock.get("set_back")
+    if other is None and back is not None:
+        return f"{found}; one went back by {duration(back['seconds'])} before {back['instant']}"
+    if other is None:
+        return found
+    one, two = (spoken(timedelta(seconds=other[name])) for name in ("one_seconds", "other_seconds"))
+    return f"{found}; writers disagree, {one} and {two}"
+
+
+def incidents(table: Json) -> str:
+    counts = table["incidents"]
+    return ", ".join(f"{number} {state}" for state, number in counts.items() if number) or "none"
+
+
+def _writers(writers: Json) -> str:
+    detected = [f"{engine} (detected)" for engine in writers["detected"] if engine not in (writers["engines"] or ())]
+    version = "stopped" if writers["stopped"] else f"Hudi {writers['hudi_version']}" if writers["hudi_version"] else ""
+    return ", ".join(part for part in (version, *(writers["engines"] or ()), *detected) if part) or "not declared"
