@@ -11,7 +11,7 @@ from groundskeeper_client import calls
 from service.cli.client import arguments, declarations, table_details
 from service.cli.client.arguments import TableName
 from service.cli.client.command import Limit, of_service
-from service.cli.client.connection import Connection, Json
+from service.cli.client.connection import Connection
 from service.cli.client.discovery import discover
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
