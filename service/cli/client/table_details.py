@@ -1,4 +1,4 @@
-"""What commands print about a table: its declarations, and its state at the last poll."""
+"""Prints what commands print about a table: its declarations, and its state at the last poll."""
 
 from __future__ import annotations
 
