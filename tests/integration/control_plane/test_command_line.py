@@ -183,7 +183,7 @@ def test_what_is_declared_about_a_table_is_changed_where_it_is(cli: CommandLine)
     writers = changed("--hudi-version", "1.2.0", "--query-pruning-off")["writers"]
     assert (writers["hudi_version"], writers["engines"]) == ("1.2.0", ["flink"])
     assert (writers["retry_conflicts"], writers["query_pruning_off"]) == (True, True)
-    # The other options of the same provider stay.
+    # The provider is the same, so the other options stay.
     url = "hoodie.write.lock.zookeeper.url"
     lock = changed("--lock-option", f"{url}=zk:2181", "--lock-wait-seconds", "30")["lock"]
     assert lock["options"] == {url: "zk:2181", "hoodie.write.lock.zookeeper.lock_key": "moved"}

@@ -1,0 +1,77 @@
+"""`groundskeeper tables discover`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from groundskeeper_client import calls
+from service.cli.client import arguments, declarations
+from service.cli.client.command import of_service
+from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import ExitCode
+from service.cli.client.output import Output
+
+
+@of_service
+def discover(
+    service: Connection,
+    out: Output,
+    root: Annotated[str, typer.Argument(help="Folder, or URI (s3a://...), below which to look")],
+    *,
+    pattern: Annotated[str, typer.Option(help="Glob for the paths of tables relative to ROOT")] = "*",
+    register: Annotated[bool, typer.Option("--register", help="Register all that can be registered")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Most tables to look at or to register")] = 100,
+    lock: declarations.Lock = None,
+    lock_option: declarations.LockOption = None,
+    lock_wait_seconds: declarations.LockWait = None,
+    engine: declarations.Engines = None,
+    hudi_version: declarations.WritersVersion = None,
+    readers_hudi_version: declarations.ReadersVersion = None,
+    writers_stopped: declarations.WritersStopped = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="JSON object with lock, writers, readers, hudi_options of all of them; - is standard input"),
+    ] = None,
+) -> None:
+    """Find the tables below a folder, and register them. Exit code 1 if one of them was refused.
+
+    The lock, the writers and the readers that the options name must be true of all of them.
+    """
+    given = arguments.from_file(file, "--file")
+    body: Any = {
+        **given,
+        **declarations.declared(
+            given,
+            lock=lock,
+            lock_option=lock_option,
+            lock_wait_seconds=lock_wait_seconds,
+            readers_hudi_version=readers_hudi_version,
+            writers=declarations.writers_of(engine, hudi_version, stopped=writers_stopped),
+        ),
+        "root": arguments.absolute(root),
+        "pattern": pattern,
+        "register": register,
+        "limit": limit,
+    }
+    found = service.send(calls.discover_tables(body))
+    out.document(found)
+    _show_found(out, found)
+    if any(each["state"] == "refused" for each in found["items"]):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _show_found(out: Output, found: Json) -> None:
+    rows = []
+    for each in found["items"]:
+        reason = each["reason"] or {}
+        note = " ".join(part for part in (reason.get("title"), reason.get("detail")) if part)
+        state = "registered now" if each["is_new"] else each["state"]
+        rows.append((each["base_path"], each["name"] or "", state, each["table_id"] or note))
+    out.table(("PATH", "NAME", "STATE", "ID OR REASON"), rows, empty="There are no tables.")
+    for each in found["skipped"]:
+        out.note(f"Not looked into: {each['path']}: {each['reason']['title']} {each['reason']['detail']}")
+    if not found["is_complete"]:
+        out.note("There may be more: repeat the command with --register, or name a folder further below.")
