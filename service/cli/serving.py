@@ -88,3 +88,5 @@ def _log_to_stderr(level: str, log_format: LogFormat) -> None:
     # Loggers that write messages without value once per start, tick or request to a storage.
     for verbose in ("alembic", "httpcore", "httpx", "uvicorn.error"):
         logging.getLogger(verbose).setLevel(max(logging.getLevelName(level), logging.WARNING))
+    # A tick that takes longer than its interval is no reason to warn: the next one does the rest of the work.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)

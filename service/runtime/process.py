@@ -11,10 +11,13 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.base import BaseTrigger
 
 from jobs.logs import print_last_words
 from service.model.errors import DatabaseUnavailableError, SettingsError
@@ -40,6 +43,7 @@ _GRACE_SECONDS = 10
 _READ_GRACE_SECONDS = 3.0
 # Time for threads to end by themselves, after the server has ended.
 _LEAVE_SECONDS = 2.0
+_KEEP_NEAR_SECONDS = 1.0
 # How long a thread may keep the interpreter while others wait for it. A call passes between threads several times, and
 # with Python's 5 ms it would wait as often for each thread that polls tables.
 _SWITCH_SECONDS = 0.0005
@@ -106,9 +110,19 @@ class Daemon:
             server_header=False,
         )
         self._server = _Server(config, on_started=self._started, on_signal=self.stop)
-        self._threads = [
-            threading.Thread(target=self._keep_ticking, args=(tick,), name=tick.name, daemon=True) for tick in ticks
-        ]
+        self._scheduler = BackgroundScheduler(timezone="UTC")
+        self._notified = [(tick, tick.notified) for tick in ticks if tick.notified is not None]
+        for tick in (tick for tick in ticks if tick.notified is None):
+            every = _Every(tick.seconds, first_after=tick.first_after)
+            self._scheduler.add_job(
+                partial(self._run, tick),
+                every,
+                id=tick.name,
+                name=tick.name,
+                next_run_time=datetime.now(UTC) + every.most,
+                max_instances=1,
+                misfire_grace_time=None,
+            )
 
     def run(self) -> int:
         """Blocks until the end. Returns the exit code: 0 after a signal, 1 after a failure."""
@@ -128,9 +142,8 @@ class Daemon:
             self._workers.stop()
             self._on_end()
             self._dispatch.join()
-            for tick, thread in zip(self._ticks, self._threads, strict=True):
-                if tick.notified is None and thread.ident is not None:
-                    thread.join()
+            if self._scheduler.running:
+                self._scheduler.shutdown(wait=True)
         if self._died:
             print_last_words(self._died)
             return 1
@@ -145,8 +158,10 @@ class Daemon:
     def _started(self) -> None:
         for tick in self._ticks:
             self._tasks.expect(tick.name, tick.seconds, first_after=tick.first_after)
-        for thread in self._threads:
-            thread.start()
+        self._scheduler.start()
+        threading.Thread(target=self._keep_near, name="clock", daemon=True).start()
+        for tick, notified in self._notified:
+            threading.Thread(target=self._keep_ticking, args=(tick, notified), name=tick.name, daemon=True).start()
         self._dispatch.start()
         if self._replicas:
             self._replicas.start()
@@ -179,14 +194,21 @@ class Daemon:
         self._tasks.ended(tick.name, fails=False)
         return True
 
-    def _keep_ticking(self, tick: Tick) -> None:
-        """Runs the tick until the server stops. The waits do not go by the wall clock, which may be set."""
-        if tick.notified is None:
-            self._ended.wait(max(tick.seconds, tick.first_after))
+    def _keep_ticking(self, tick: Tick, notified: threading.Event) -> None:
+        """Runs the tick until the server stops."""
         while not self._server.should_exit:
-            if not self._run(tick) and tick.notified is not None:
+            if not self._run(tick):
                 self._ended.wait(tick.seconds)
-            (tick.notified or self._ended).wait(tick.seconds)
+            notified.wait(tick.seconds)
+
+    def _keep_near(self) -> None:
+        """Brings ticks back within their interval. The scheduler waits for moments of the wall clock, which are far
+        away once that has been set back."""
+        while not self._ended.wait(_KEEP_NEAR_SECONDS):
+            for job in self._scheduler.get_jobs():
+                latest = datetime.now(UTC) + job.trigger.most
+                if job.next_run_time > latest:
+                    job.modify(next_run_time=latest)
 
     def _thread_died(self, died: threading.ExceptHookArgs) -> None:
         name = died.thread.name if died.thread else "a thread"
@@ -196,6 +218,18 @@ class Daemon:
     def _die(self, why: str) -> None:
         self._died = self._died or why
         self.stop()
+
+
+class _Every(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
+    """An interval after the current time. APScheduler's own trigger adds it to the last time, and after the clock was
+    set forward by years would go through all the times that were missed."""
+
+    def __init__(self, seconds: float, *, first_after: float) -> None:
+        self._interval = timedelta(seconds=seconds)
+        self.most = timedelta(seconds=max(seconds, first_after))
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:  # noqa: ARG002
+        return now + self._interval
 
 
 class _Server(uvicorn.Server):
