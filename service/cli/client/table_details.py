@@ -1,4 +1,4 @@
-"""Prints what commands print about a table: its declarations, and its state at the last poll."""
+"""The details of a table that commands print: its declarations, and its state at the last poll."""
 
 from __future__ import annotations
 
