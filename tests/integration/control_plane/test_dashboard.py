@@ -356,7 +356,7 @@ def test_a_browser_shows_who_changed_what(dom: Callable[[str], str], url: str) -
     httpx.delete(f"{url}/v1/policies/day_*", headers={"Content-Type": "application/json"})
     words = _words(dom(f"{url}/#/audit"))
     assert "anybody admin, 127.0.0.1 Put policy" in words
-    assert "Call PUT /v1/policies/{pattern:path} Pattern night_* Precedence 3" in words
+    assert "Call PUT /v1/policies/{pattern:path} Pattern night_* Settings {} Precedence 3" in words
     assert "night_* policy night_* done 201" in words
     assert "policy day_* refused 404 policy-not-found" in words
 
