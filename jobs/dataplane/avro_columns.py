@@ -270,12 +270,15 @@ class _Reader:
 
 
 def _of_numbers(kind: AvroType, numbers: Places) -> pa.Array:
-    if kind.kind == "long":
-        return pa.Array.from_buffers(kind.arrow, len(numbers), [None, pa.py_buffer(numbers)], 0)
-    narrow = numbers.astype(np.int32)
-    if not np.array_equal(narrow, numbers):
-        raise _hostile()
-    return pa.Array.from_buffers(kind.arrow, len(numbers), [None, pa.py_buffer(narrow)], 0)
+    stored = numbers
+    if kind.kind != "long":
+        stored = numbers.astype(np.int32)
+        if not np.array_equal(stored, numbers):
+            raise _hostile()
+    values = pa.Array.from_buffers(kind.arrow, len(numbers), [None, pa.py_buffer(stored)], 0)
+    if pa.types.is_time(kind.arrow):
+        _require_valid(values)
+    return values
 
 
 def _joined(kind: AvroType, counts: Places, owners: Sequence[Places], parts: Sequence[list[pa.Array]]) -> pa.Array:
@@ -294,11 +297,13 @@ def _joined(kind: AvroType, counts: Places, owners: Sequence[Places], parts: Seq
 
 
 def _require_valid(values: pa.Array) -> None:
-    """Raises NotProvedError for text that is not UTF-8 and decimals with too many digits."""
+    """Raises NotProvedError for text that is not UTF-8, decimals with too many digits, and times beyond a day."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
-        raise NotProvedError("a log holds text that is not UTF-8, or a decimal with too many digits") from None
+        raise NotProvedError(
+            "a log holds text that is not UTF-8, a decimal with too many digits, or a time of no day"
+        ) from None
 
 
 def _hostile() -> NotProvedError:

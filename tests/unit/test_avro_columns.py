@@ -155,6 +155,16 @@ def test_generated_records_come_back(data: st.DataObject) -> None:
     assert decoded(schema, rows, list(some)) == [{name: row[name] for name in row if name in some} for row in rows]
 
 
+@pytest.mark.parametrize(("kind", "logical"), [("int", "time-millis"), ("long", "time-micros")])
+@pytest.mark.parametrize("value", [-1, 86_400_000_000])
+def test_a_time_that_no_day_has_is_refused(kind: str, logical: str, value: int) -> None:
+    value = min(value, 2**31 - 1) if kind == "int" else value
+    content, starts, ends = encoded(record(("c", kind)), [{"c": value}])
+    schema = record(("c", {"type": kind, "logicalType": logical}))
+    with pytest.raises(NotProvedError, match="a time of no day"):
+        Decoder(json.dumps(schema)).decode(content, starts, ends)
+
+
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_broken_records_are_refused_or_are_other_records(data: st.DataObject) -> None:
