@@ -62,7 +62,7 @@ public class TableClock extends SkewAdjustingTimeGenerator {
   private long shift;
   private long latest;
   private long last;
-  // Of the texts from UTC, in milliseconds; null while nothing is known.
+  // Milliseconds from UTC to the texts; null while nothing is known.
   volatile Long offset;
 
   public TableClock(HoodieTimeGeneratorConfig config, StorageConfiguration storage, AtomicReference lastInstant,
@@ -74,8 +74,8 @@ public class TableClock extends SkewAdjustingTimeGenerator {
     this.patience = patience;
   }
 
-  // Of the frame, in milliseconds from this machine's clock to the slowest writer's; and the greatest moment on the
-  // timeline, as milliseconds since 1970 by its text.
+  // The frame is `shift` milliseconds from this machine's clock to the slowest writer's; `latest` is the greatest
+  // moment on the timeline, as milliseconds since 1970 by its text.
   public synchronized void know(boolean isKnown, long shift, long latest, long offset) {
     this.isKnown = isKnown;
     this.shift = shift;
@@ -118,8 +118,8 @@ public class TableClock extends SkewAdjustingTimeGenerator {
     }
   }
 
-  // The next moment, as the time that is formatted as its text. Returns when the slowest writer's clock has passed it;
-  // if no writer's clock is known, after as long as Hudi waits for all of them.
+  // The next moment, as the time that is formatted as its text. Returns when the slowest writer's clock has passed it,
+  // or after as long as Hudi waits for all clocks if none is known.
   private synchronized long next() {
     long now = System.currentTimeMillis();
     long after = Math.max(latest, last) + 1;

@@ -54,6 +54,20 @@ def _parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+def test_comments_of_java_sources_hold_no_code() -> None:
+    """Java is compiled when a job first needs it, so a tool that reflows comments could make code one unnoticed."""
+    texts = [
+        (path, node.value)
+        for path in MODULES
+        for node in ast.walk(_parsed(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    sources = [(path, text) for path, text in texts if re.search(r"^(public )?class \w+", text, re.MULTILINE)]
+    assert len(sources) > 5
+    comments = [(path, each) for path, text in sources for each in re.findall(r"^ *//(.*)$", text, re.MULTILINE)]
+    assert [each for each in comments if re.search(r"[{}]|;$", each[1])] == []
+
+
 def test_files_are_short_and_their_docstrings_name_something() -> None:
     for path in MODULES:
         assert len(path.read_text().splitlines()) <= 350 or path.parent.name == "generated", path
