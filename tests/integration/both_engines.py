@@ -48,7 +48,7 @@ def compacted(
 ) -> Compacted:
     """Compacts a copy of the table, without the lock: a writer may be about to release it."""
     copy = base.parent / engine / base.name
-    shutil.copytree(base, copy, ignore=shutil.ignore_patterns("lock"))
+    shutil.copytree(base, copy, ignore=shutil.ignore_patterns("lock", ".lock.crc"))
     result = run_job(spark, copy, "compaction", {"engine": engine, **params}, index=index)
     table = hudi_table(spark, copy, index)
     timeline = table.meta.reloadActiveTimeline().getWriteTimeline().filterCompletedInstants()
