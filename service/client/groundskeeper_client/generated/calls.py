@@ -1481,7 +1481,7 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
 
 
 def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
-    """Set the policy of all tables whose name matches.
+    """Set the policy of all tables that match.
 
     Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults.
 

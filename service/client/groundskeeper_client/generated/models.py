@@ -3139,7 +3139,7 @@ class PatternPolicyList(Model, frozen=True, kw_only=True):
 
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
-    """Glob for names of tables"""
+    """Glob for names of tables, or for `tag:` or `owner:`"""
     settings: PolicyIn
     """The members that were sent"""
     precedence: int
