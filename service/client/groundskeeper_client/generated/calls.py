@@ -577,6 +577,8 @@ def get_overview(
     sort: Order | None = None,
     limit: int | None = None,
     cursor: str | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
 ) -> Call[Overview]:
     """Show the state of everything, and a page of tables with their last jobs.
 
@@ -601,6 +603,10 @@ def get_overview(
 
     `cursor`: `next_cursor` of the previous page
 
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call(
@@ -616,6 +622,8 @@ def get_overview(
             "sort": sort,
             "limit": limit,
             "cursor": cursor,
+            "owner": owner,
+            "tag": tag,
         },
     )
 
@@ -1156,6 +1164,8 @@ def list_jobs(
     table_id: str | None = None,
     kind: list[JobKind] | None = None,
     state: list[JobState] | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1170,6 +1180,10 @@ def list_jobs(
     `kind`: May be repeated. Default: any
 
     `state`: May be repeated. Default: any
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1189,6 +1203,8 @@ def list_jobs(
             "table_id": table_id,
             "kind": kind,
             "state": state,
+            "owner": owner,
+            "tag": tag,
             "since": since,
             "until": until,
             "limit": limit,
@@ -1218,6 +1234,8 @@ def list_problems(
     table_id: str | None = None,
     kind: list[ProblemKind] | None = None,
     severity: list[Severity] | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1235,6 +1253,10 @@ def list_problems(
     `kind`: May be repeated. Default: any
 
     `severity`: May be repeated. Default: any
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1254,6 +1276,8 @@ def list_problems(
             "table_id": table_id,
             "kind": kind,
             "severity": severity,
+            "owner": owner,
+            "tag": tag,
             "since": since,
             "until": until,
             "limit": limit,
@@ -1266,6 +1290,8 @@ def list_tables(
     *,
     name: str | None = None,
     path: str | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1278,6 +1304,10 @@ def list_tables(
     `name`: A pattern of names with `*` and `?`, in upper or lower case
 
     `path`: A base path, or a folder: lists the tables below it
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1293,7 +1323,16 @@ def list_tables(
         "GET",
         "/v1/tables",
         TablePage,
-        query={"name": name, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor},
+        query={
+            "name": name,
+            "path": path,
+            "owner": owner,
+            "tag": tag,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
