@@ -50,7 +50,7 @@ class WebhookIn(Request, json_schema_extra={"examples": [_WEBHOOK]}):
         description="https; a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`; or an OpenLineage endpoint,"
         " which gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`"
     )
-    types: _Types = Field(default_factory=lambda: ["*"], description="Types of events; `*` matches anything: `job.*`")
+    types: _Types = Field(default=["*"], description="Types of events; `*` matches anything: `job.*`")
     tables: _Tables = Field(
         default_factory=list,
         description="Ids of tables, or patterns of their names. Default: all tables, and events without a table",
