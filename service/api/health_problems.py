@@ -9,9 +9,11 @@ from pydantic import BaseModel, Field
 
 from service.api.answers import Declared, Shown
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.query_parameters import AnyOf, Asked
+from service.api.query_parameters import AnyOf, Asked, OfOwners
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
+from service.catalog import table_store
+from service.db.engine import reading
 from service.health import problems
 from service.health.next_step import Action
 from service.health.problem import About, HealthProblem, ProblemKind, Severity
@@ -67,6 +69,7 @@ def list_problems(
     ] = None,
     kind: AnyOf[ProblemKind] = [],
     severity: AnyOf[Severity] = [],
+    selection: OfOwners,
     asked: Asked,
 ) -> HealthProblemPage:
     """Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
@@ -77,7 +80,11 @@ def list_problems(
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:
         every = look(database.engine, database.clock(), table_id)[0].problems
-    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until)
+    tables = None
+    if not selection.is_open:
+        with reading(database.engine) as connection:
+            tables = table_store.ids_of(connection, selection)
+    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until, tables)
     listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     return HealthProblemPage(
         items=[HealthProblemOut.of(each) for each in listed.page.items],

@@ -16,7 +16,7 @@ from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.job_models import JobOut, Prospects
 from service.api.policy_models import PauseOut
-from service.api.query_parameters import AnyOf
+from service.api.query_parameters import AnyOf, OfOwners
 from service.api.routes import Routes
 from service.api.table_models import IncidentCounts
 from service.db.engine import reading
@@ -70,6 +70,8 @@ class TableRow(BaseModel):
     id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     name: str = Field(examples=["orders"])
     base_path: str = Field(description="Canonical: absolute, links and `..` resolved", examples=["/lake/orders"])
+    owner: str | None
+    tags: dict[str, str]
     table_type: str | None = Field(description="Null if it was not detected", examples=["MERGE_ON_READ"])
     table_version: int | None = Field(description="Null if it was not detected", examples=[9])
     declared_buckets: int | None = Field(description="The writers' number; null without a bucket index", examples=[4])
@@ -231,6 +233,7 @@ def get_overview(
     ] = [],
     table_type: AnyOf[TableType] = [],
     state: AnyOf[TableState] = [],
+    selection: OfOwners,
     sort: Annotated[
         Order,
         Query(
@@ -247,7 +250,7 @@ def get_overview(
     known = monitoring.problems.known(database.engine, database.clock)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock)
     now = database.clock()
-    wanted = Filter(q, health, kind, table_type, state)
+    wanted = Filter(q, health, kind, table_type, state, selection)
     with reading(database.engine) as connection:
         # The position is read first: an event that is published meanwhile may come twice, but is not missed.
         event_id = outbox.newest(connection)

@@ -61,6 +61,8 @@ COMMON: Final[dict[str, tuple[str, Any]]] = {
     "lock": ("The lock that the table's writers take", None),
     "index": ("The table's bucket index; null if it has none", None),
     "hudi_options": ("Options added to those of the Hudi client in every job", {"hoodie.parquet.max.file.size": "1"}),
+    "owner": ("Who is responsible for the table; null if nobody was named", "shop@example.com"),
+    "tags": ("The table's tags", {"team": "shop", "tier": "gold"}),
     "engine": ("Engine of the writer", "spark"),
     "engines": ("Engines that write the table", ["spark"]),
     "hudi_version": ("The declared version of Hudi; null if not declared", "1.2.0"),

@@ -47,6 +47,14 @@ Until = Annotated[
     typer.Option("--until", parser=moment, metavar="TIME", help="Before this time, or this age, such as 1h"),
 ]
 
+OwnerOption = Annotated[
+    list[str] | None, typer.Option("--owner", help="Only tables of this owner; repeat it for one of several")
+]
+TagOption = Annotated[
+    list[str] | None,
+    typer.Option("--tag", help="Only tables with this tag, KEY or KEY=VALUE; repeat it for tables with all of several"),
+]
+
 _EVERY = 10**9
 
 

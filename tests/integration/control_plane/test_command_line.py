@@ -116,7 +116,7 @@ def test_a_table_is_shown_by_id_name_and_path_as_the_api_shows_it(cli: CommandLi
     assert "spark" in shown
     assert cli.json("tables", "list")["items"] == [by_path]
     heading, row = cli.run("tables", "list").stdout.splitlines()
-    assert heading.split() == ["ID", "NAME", "TYPE", "INDEX", "INCIDENTS", "PATH"]
+    assert heading.split() == ["ID", "NAME", "TYPE", "INDEX", "INCIDENTS", "OWNER", "TAGS", "PATH"]
     assert row.split() == [table_id, "orders", "MOR", "-", "none", str(cli.folder / "orders")]
 
 

@@ -579,6 +579,8 @@ def get_overview(
     sort: Order | None = None,
     limit: int | None = None,
     cursor: str | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
 ) -> Call[Overview]:
     """Show the state of everything, and a page of tables with their last jobs.
 
@@ -603,6 +605,10 @@ def get_overview(
 
     `cursor`: `next_cursor` of the previous page
 
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call(
@@ -618,6 +624,8 @@ def get_overview(
             "sort": sort,
             "limit": limit,
             "cursor": cursor,
+            "owner": owner,
+            "tag": tag,
         },
     )
 
@@ -1158,6 +1166,8 @@ def list_jobs(
     table_id: str | None = None,
     kind: list[JobKind] | None = None,
     state: list[JobState] | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1172,6 +1182,10 @@ def list_jobs(
     `kind`: May be repeated. Default: any
 
     `state`: May be repeated. Default: any
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1191,6 +1205,8 @@ def list_jobs(
             "table_id": table_id,
             "kind": kind,
             "state": state,
+            "owner": owner,
+            "tag": tag,
             "since": since,
             "until": until,
             "limit": limit,
@@ -1220,6 +1236,8 @@ def list_problems(
     table_id: str | None = None,
     kind: list[ProblemKind] | None = None,
     severity: list[Severity] | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1237,6 +1255,10 @@ def list_problems(
     `kind`: May be repeated. Default: any
 
     `severity`: May be repeated. Default: any
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1256,6 +1278,8 @@ def list_problems(
             "table_id": table_id,
             "kind": kind,
             "severity": severity,
+            "owner": owner,
+            "tag": tag,
             "since": since,
             "until": until,
             "limit": limit,
@@ -1268,6 +1292,8 @@ def list_tables(
     *,
     name: str | None = None,
     path: str | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1280,6 +1306,10 @@ def list_tables(
     `name`: A pattern of names with `*` and `?`, in upper or lower case
 
     `path`: A base path, or a folder: lists the tables below it
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1295,7 +1325,16 @@ def list_tables(
         "GET",
         "/v1/tables",
         TablePage,
-        query={"name": name, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor},
+        query={
+            "name": name,
+            "path": path,
+            "owner": owner,
+            "tag": tag,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
