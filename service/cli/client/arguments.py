@@ -13,6 +13,7 @@ import typer
 
 from groundskeeper_client import calls
 from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.words import guess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,9 +72,13 @@ def table_of(service: Connection, wanted: str) -> Json:
         table for table in every if table["name"] == wanted
     ]
     if not found:
+        names = (str(table["name"]) for table in every)
         hint = "`groundskeeper tables list` shows them; `groundskeeper tables add` registers one."
         raise CommandError.of(
-            ExitCode.NOT_FOUND, "No such table is registered", f"No table has the id, name or path {wanted}.", hint
+            ExitCode.NOT_FOUND,
+            "No such table is registered",
+            f"No table has the id, name or path {wanted}.{guess(wanted, names)}",
+            hint,
         )
     if len(found) > 1:
         named = ", ".join(f"{table['id']} ({table['base_path']})" for table in found)

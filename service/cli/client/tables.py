@@ -16,6 +16,7 @@ from service.cli.client.connection import Connection
 from service.cli.client.discovery import discover
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
+from service.cli.client.poll import poll
 from service.cli.client.writer_options import writer_options
 
 app = typer.Typer(help="Register tables, and see their state.", no_args_is_help=True)
@@ -165,13 +166,7 @@ def set_table(
 app.command("writer-options")(writer_options)
 
 
-@app.command("poll")
-@of_service
-def poll(service: Connection, out: Output, table: TableName) -> None:
-    """Have a table polled now: one that could not be read, and is well again, shows so at once."""
-    found = arguments.table_of(service, table)
-    answer = service.send(calls.poll_table(found["id"]))
-    out.answer(answer, f"{found['name']} is polled within moments: groundskeeper problems --table {found['id']}")
+app.command("poll")(poll)
 
 
 @app.command("remove")

@@ -559,7 +559,7 @@ def test_a_table_that_is_mended_is_well_again_a_moment_after_it_is_asked_for(cli
         wait_for(["table-unreadable"], 60)
     away.rename(base)
     # A poll takes less than a second; the rest of the time is for a busy machine.
-    assert "polled within moments" in cli.run("tables", "poll", table_id).stdout
+    assert "the poll found changes" in cli.run("tables", "poll", table_id).stdout
     wait_for([], 20)
     cli.run("tables", "remove", table_id, "--yes")
     cli.refused("tables", "poll", table_id, code=3)

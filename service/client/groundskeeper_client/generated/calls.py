@@ -166,7 +166,7 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, OptionNotAllowedError,
     ParamsInvalidError, PathNotAllowedError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
     StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
@@ -182,9 +182,9 @@ def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError,
-    JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
-    ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
+    HeaderNotAllowedError, JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError,
+    SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
     """
     return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, headers={"If-Match": if_match}, body=body)
 
@@ -195,8 +195,9 @@ def close_incident(incident_id: str, body: IncidentCloseIn) -> Call[IncidentOut]
     Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the
     files that a repair needs. `because` keeps the caller and the reason.
 
-    Raises DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError, IncidentNotFoundError,
-    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError,
+    IncidentNotFoundError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    UnauthenticatedError.
     """
     return Call("POST", f"/v1/incidents/{segment(incident_id)}/close", IncidentOut, body=body)
 
@@ -207,7 +208,7 @@ def confirm_writers_stopped(job_id: str, body: WritersStopped | None = None) -> 
     Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call
     changes nothing.
 
-    Raises DatabaseUnavailableError, FlinkStateReturnsError, ForbiddenError, JobNotFoundError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, FlinkStateReturnsError, ForbiddenError, JobNotFoundError,
     JobNotWaitingError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
     UnauthenticatedError.
     """
@@ -220,7 +221,7 @@ def create_webhook(body: WebhookIn) -> Call[WebhookCreated]:
     Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery
     is at least once, with the same `webhook-id` in every attempt, and in the order of events for each table.
 
-    Raises DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
     KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
     UnauthenticatedError, UrlNotAllowedError.
     """
@@ -341,10 +342,10 @@ def detect_table(body: TableIn) -> Call[TableDetected]:
 
     Reads the table as a registration does, with the same refusals, and stores nothing.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError, StorageError,
-    StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError,
+    StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("POST", "/v1/tables/detect", TableDetected, body=body)
 
@@ -364,10 +365,11 @@ def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
     Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops
     none of the others. Policies act on each registered table at once: see that its writers take the given lock.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError,
+    UnauthenticatedError.
     """
     return Call("POST", "/v1/discover", DiscoveryOut, body=body)
 
@@ -812,8 +814,8 @@ def hudi_callback(body: CallbackIn, *, hudi_callback_key: str | None = None) -> 
 
     `hudi_callback_key`: Required if the service has a callback key
 
-    Raises CallbackUnknownTableError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, CallbackUnknownTableError, DatabaseUnavailableError, ForbiddenError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("POST", "/v1/callbacks/hudi", CallbackOut, headers={"hudi-callback-key": hudi_callback_key}, body=body)
 
@@ -1441,7 +1443,7 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", "/v1/pause", PauseOut, headers={"If-Match": if_match}, body=body)
@@ -1468,7 +1470,7 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
@@ -1488,7 +1490,7 @@ def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = No
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, RouteNotFoundError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", f"/v1/policies/{segment(pattern)}", PatternPolicyOut, headers={"If-Match": if_match}, body=body)
@@ -1504,7 +1506,7 @@ def put_table_by_path(body: TableIn, *, if_match: str | None = None) -> Call[Tab
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError,
     OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
     SecretKeyMissingError, ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError,
@@ -1521,7 +1523,7 @@ def put_table_policy(table_id: str, body: PolicyIn, *, if_match: str | None = No
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
@@ -1534,11 +1536,11 @@ def register_table(body: TableIn) -> Call[TableOut]:
 
     Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    StorageError, StorageNotSupportedError, TableAlreadyRegisteredError, TableNotSupportedError,
-    TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableAlreadyRegisteredError,
+    TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("POST", "/v1/tables", TableOut, body=body)
 
@@ -1560,7 +1562,7 @@ def replay_webhook(webhook_id: str, body: ReplayIn) -> Call[ReplayOut]:
     Sends events that were given up, and those from before the webhook was created or while it was disabled.
     Does not touch pending deliveries, so a repeated call sends nothing twice.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/replay", ReplayOut, body=body)
@@ -1628,11 +1630,11 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
 
     `idempotency_key`: The same key on the same table returns the same job
 
-    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
-    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
-    JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
-    PlanUnusableError, RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError,
-    UnauthenticatedError.
+    Raises BodyNotJsonError, BucketFilesNotMergeableError, DatabaseUnavailableError,
+    ExpansionFactorWithoutBucketsError, FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError,
+    IncidentOpenError, JobConflictError, JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PlanUnusableError, RequestTooLargeError, SecretUnreadableError,
+    ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
         "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body

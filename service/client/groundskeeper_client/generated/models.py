@@ -4842,3 +4842,13 @@ class WritersStopped(Model, frozen=True, kw_only=True):
     """The savepoint with which the Flink job was stopped"""
     restart: FlinkRestart | UnsetType = UNSET
     """How the Flink job will be started again. Without a declared bucket index it must be `without-state`"""
+
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "DiscoverIn": {"pattern": "*", "limit": 100},
+    "FlinkIn": {"restart": "from-savepoint"},
+    "LockIn": {"provider": "filesystem"},
+    "WebhookIn": {"types": ["*"]},
+    "WritersStopped": {"restart": "from-savepoint"},
+}
+"""Values of members that are left out of a request, by the name of its model."""
