@@ -126,6 +126,12 @@ def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, Table
     return {row.id: TableLock.from_json(row.lock) for row in connection.execute(query)}
 
 
+def names(connection: Connection, table_ids: Collection[str]) -> dict[str, str]:
+    """Returns the names of these tables by id."""
+    query = sa.select(_t.c.id, _t.c.name).where(_t.c.id.in_(table_ids))
+    return {row.id: row.name for row in connection.execute(query)} if table_ids else {}
+
+
 def change(connection: Connection, table: Registration) -> None:
     connection.execute(_t.update().where(_t.c.id == table.id).values(table.to_row("id", "created_at")))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.health import problem_store
+from service.health import acknowledgement_store, problem_store
 from service.health.problem_changes import changes
 from service.health.problem_events import problem_opened, problem_resolved
 from service.health.problem_store import OpenProblem
@@ -90,6 +90,8 @@ def _write(
     problem_store.change(connection, change.risen, is_announced=False)
     problem_store.change(connection, [each.id for each in change.opened], is_announced=True)
     problem_store.delete(connection, [*change.dropped, *change.resolved])
+    acknowledgement_store.remove(connection, change.risen)
+    acknowledgement_store.forget_ended(connection, now)
     counts = Counter(problem.severity for problem in found.problems)
     events = [problem_resolved(each, counts, now) for each in resolved.values()]
     events += [problem_opened(stored(each), counts, now) for each in change.opened]

@@ -63,6 +63,25 @@ def put_table(engine: Engine, clock: Clock, table_id: str, settings: Mapping[str
         return effective_of(connection, table)
 
 
+def set_paused(engine: Engine, clock: Clock, table_id: str, *, paused: bool) -> bool:
+    """Pauses the automatic jobs of one table, or ends that, also where a pattern pauses it. All other settings stay.
+    Returns whether it was different before. Raises TableNotFoundError."""
+    now = clock()
+    with writing(engine) as connection:
+        table = table_store.get(connection, table_id, for_update=True)
+        if effective_of(connection, table).policy.paused is paused:
+            return False
+        level = store.of_table(connection, table_id)
+        settings = {name: value for name, value in (level.settings if level else {}).items() if name != "paused"}
+        store.put_table(connection, table_id, TableLevel(settings, now))
+        if effective_of(connection, table).policy.paused is not paused:
+            store.put_table(connection, table_id, TableLevel({**settings, "paused": paused}, now))
+        elif not settings:
+            store.delete_table(connection, table_id)
+        decision_times.wake(connection, table_id, now)
+        return True
+
+
 def delete_table(engine: Engine, clock: Clock, table_id: str) -> None:
     """Deletes the settings of one table and schedules a decision about it.
 
