@@ -86,7 +86,7 @@ def _writes(
     *,
     found: Found,
     paths: Mapping[str, str],
-) -> Iterator[Callable[[Connection], None]]:
+) -> Iterator[Callable[[Connection], object]]:
     """Yields the writes of a round, each for a transaction of its own that is short. A round that ends in between has
     announced nothing that is not stored, and the next one does the rest."""
 
@@ -126,7 +126,7 @@ def _writes(
     yield partial(acknowledgement_store.forget_ended, now=now)
 
 
-def _changed(ids: Sequence[str], **values: Any) -> Iterator[Callable[[Connection], None]]:
+def _changed(ids: Sequence[str], **values: Any) -> Iterator[Callable[[Connection], object]]:
     return (partial(problem_store.change, ids=portion, **values) for portion in _portions(ids))
 
 
