@@ -97,6 +97,12 @@ def is_selected(table_id: sa.ColumnElement[str], selection: TableSelection | Non
     return [table_id.in_(sa.select(_t.c.id).where(*conditions))] if conditions else []
 
 
+def names(connection: Connection) -> dict[str, str]:
+    """Returns the names of all tables, by table id, in the order of their registration."""
+    query = sa.select(_t.c.id, _t.c.name).order_by(_t.c.created_at, _t.c.id)
+    return {row.id: row.name for row in connection.execute(query)}
+
+
 def ids_of(connection: Connection, selection: TableSelection) -> set[str]:
     return set(connection.execute(sa.select(_t.c.id).where(*_selected(selection))).scalars())
 

@@ -8,7 +8,7 @@ from service.catalog import decision_times, table_store
 from service.db.engine import reading, writing
 from service.policies import store
 from service.policies.policy import PatternPolicy, TableLevel
-from service.policies.precedence import Effective, effective
+from service.policies.precedence import PATTERN, Effective, effective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 
 def effective_of(connection: Connection, table: Registration) -> Effective:
     return effective(store.every(connection), table.name, store.of_table(connection, table.id))
+
+
+def decided_for(connection: Connection, names: Mapping[str, str]) -> dict[str, list[str]]:
+    """Returns for each pattern the names of those tables that have a setting from it. `names` are those of the tables,
+    by table id."""
+    patterns, levels = store.every(connection), store.of_tables(connection)
+    found: dict[str, list[str]] = {each.pattern: [] for each in patterns}
+    for table_id, name in names.items():
+        sources = set(effective(patterns, name, levels.get(table_id)).sources.values())
+        for pattern, tables in found.items():
+            if f"{PATTERN}{pattern}" in sources:
+                tables.append(name)
+    return found
 
 
 def of_table(engine: Engine, table_id: str) -> Effective:

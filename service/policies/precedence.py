@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 TABLE = "table"
+PATTERN = "pattern "
+"""The beginning of the level of a pattern."""
 
 _WILD = re.compile(r"\[[^\]]*\]|[*?]")
 
@@ -38,7 +40,7 @@ class Effective:
 def effective(patterns: Iterable[PatternPolicy], name: str, table: TableLevel | None) -> Effective:
     """Merges the levels. The last level that has a setting wins; lists are replaced as a whole."""
     matching = sorted((each for each in patterns if fnmatchcase(name, each.pattern)), key=_strength)
-    levels = [(f"pattern {each.pattern}", each.settings) for each in matching]
+    levels = [(f"{PATTERN}{each.pattern}", each.settings) for each in matching]
     changes = [each.updated_at for each in matching]
     if table:
         levels.append((TABLE, table.settings))
