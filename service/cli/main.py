@@ -14,6 +14,7 @@ from service.cli.client import (
     as_code,
     contexts,
     events,
+    freezes,
     incidents,
     jobs,
     locks,
@@ -40,6 +41,7 @@ _MACHINE = "On this machine"
 app.add_typer(tables.app, name="tables", rich_help_panel=_CLIENT)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_CLIENT)
 app.add_typer(policies.app, name="policy", rich_help_panel=_CLIENT)
+app.add_typer(freezes.app, name="freezes", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(policies.pause)
 app.command(rich_help_panel=_CLIENT)(policies.resume)
 app.add_typer(incidents.app, name="incidents", rich_help_panel=_CLIENT)

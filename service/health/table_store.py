@@ -53,7 +53,7 @@ def facts(
     if not rows:
         return []
     watches = watch_store.every(connection, table_id)
-    policies = _policies(connection, {row.id: Subject(row.name, row.owner, row.tags) for row in rows}, table_id)
+    policies = _policies(connection, {row.id: Subject.of(row) for row in rows}, table_id)
     found = snapshot_store.every(connection, table_id, known=snapshots)
     decisions = decision_store.current(connection, now - CURRENT, None if table_id is None else [table_id])
     incidents = incident_store.every_standing(connection, table_id)

@@ -22,6 +22,8 @@ DEFAULT = "default"
 TABLE = "table"
 OWNER = "owner:"
 TAG = "tag:"
+PATTERN = "pattern "
+"""The beginning of the level of a pattern."""
 
 _WILD = re.compile(r"\[[^\]]*\]|[*?]")
 
@@ -45,6 +47,11 @@ class Subject:
     owner: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, table: Any) -> Subject:
+        """Returns the subject of a registration, or of a row with these members."""
+        return cls(table.name, table.owner, table.tags)
+
     def matches(self, pattern: str) -> bool:
         """Returns whether the table's name matches a glob, its owner one after `owner:`, or one of its tags one after
         `tag:`, which is a glob for keys, or for `key=value`."""
@@ -60,7 +67,7 @@ class Subject:
 def effective(patterns: Iterable[PatternPolicy], subject: Subject, table: TableLevel | None) -> Effective:
     """Merges the levels. The last level that has a setting wins; lists are replaced as a whole."""
     matching = sorted((each for each in patterns if subject.matches(each.pattern)), key=_strength)
-    levels = [(f"pattern {each.pattern}", each.settings) for each in matching]
+    levels = [(f"{PATTERN}{each.pattern}", each.settings) for each in matching]
     changes = [each.updated_at for each in matching]
     if table:
         levels.append((TABLE, table.settings))

@@ -1,4 +1,4 @@
-"""What has to change so that the service is as a file says."""
+"""The changes that make the service as a file says."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _with_references(value: Any, written: Any) -> Any:
         return {name: _with_references(each, written.get(name)) for name, each in value.items()}
     if isinstance(value, list) and isinstance(written, list) and len(value) == len(written):
         return [_with_references(*both) for both in zip(value, written, strict=True)]
-    return written if isinstance(written, str) else value
+    return written if isinstance(written, str) and "${" in written else value
 
 
 def _has_secret(wanted: Wanted, live: Json) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groundskeeper_client import Call, calls
-from groundskeeper_client.generated.models import PatternPolicyIn, PolicyIn, TableIn, WebhookIn
+from groundskeeper_client.generated.models import FreezeIn, PatternPolicyIn, PolicyIn, TableIn, WebhookIn
 from groundskeeper_client.model import Model
 from jobs.redaction import MASK
 from service.cli.client.config_values import changed_members, projected
@@ -135,7 +135,25 @@ def _put_webhook(wanted: Json, live: Live | None) -> Call[Any]:
     return calls.change_webhook(live.id, body, if_match=live.tag)
 
 
+def _freeze(found: Json, tag: str | None = None) -> Live:
+    return Live(found["name"], projected(found, FreezeIn), found["name"], tag=tag)
+
+
+def _put_freeze(wanted: Json, live: Live | None) -> Call[Any]:
+    body: Any = {name: value for name, value in wanted.items() if name != "name"}
+    return calls.put_freeze(wanted["name"], body, if_match=live.tag if live else None)
+
+
 SECTIONS = (
+    Section(
+        "freezes",
+        "name",
+        FreezeIn,
+        lambda service: map(_freeze, service.send(calls.list_freezes())["items"]),
+        lambda service, live: _freeze(*service.tagged(calls.get_freeze(live.id))),
+        _put_freeze,
+        lambda live: calls.delete_freeze(live.id, if_match=live.tag),
+    ),
     Section(
         "policies",
         "pattern",
@@ -154,7 +172,7 @@ SECTIONS = (
         _look_at_table,
         _put_table,
         lambda live: calls.unregister_table(live.id, if_match=live.tag),
-        # They are detected.
+        # A registration detects both.
         kept=frozenset({"name", "index"}),
     ),
     Section(
@@ -177,4 +195,4 @@ SECTIONS = (
         lambda live: calls.delete_webhook(live.id, if_match=live.tag),
     ),
 )
-"""In the order in which they are applied: the policy of a pattern stands before a table comes that it is about."""
+"""In the order in which they are applied: freezes and policies stand before a table comes that they are about."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -31,6 +33,10 @@ def projected(value: Any, type_: Any) -> Any:
         return {name: each for name, each in found.items() if not _is_default(each, _default(members[name], model))}
     if isinstance(value, list):
         return [projected(each, _item(type_)) for each in value]
+    if isinstance(value, str) and _of(type_, datetime) is not None:
+        with suppress(ValueError):
+            # One moment may be written in several ways.
+            return datetime.fromisoformat(value).astimezone(UTC).isoformat()
     return value
 
 

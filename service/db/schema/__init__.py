@@ -50,6 +50,7 @@ from service.db.schema.queue import workers as workers
 from service.db.schema.revisions import schema_revisions as schema_revisions
 from service.db.schema.scheduling import automation as automation
 from service.db.schema.scheduling import decisions as decisions
+from service.db.schema.scheduling import freezes as freezes
 from service.db.schema.scheduling import planning as planning
 from service.db.schema.scheduling import policies as policies
 from service.db.schema.scheduling import table_policies as table_policies

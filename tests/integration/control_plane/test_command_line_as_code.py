@@ -29,6 +29,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
     with serving_command_line(tmp_path_factory.mktemp("as_code"), WEBHOOK_HOSTS="hooks.example.com") as cli:
         options = ("--lock-option", f"{LOCK}lock_key={SECRET}", "--lock-option", f"{LOCK}base_path=${{b}}")
         cli.table("orders", "--lock", "zookeeper", "--engine", "spark", "--hudi-version", "1.2.0", *options)
+        cli.run("freezes", "set", "sale", "--from", "2026-01-01", "--to", "2026-01-02T12:00+01:00", "--table", "ord*")
         cli.run("policy", "set", "orders", "compaction.commits=7", "bucket_expansion.mode=off")
         (cli.folder / "night.json").write_text('{"precedence": 2, "windows": [{"start": "22:00", "end": "04:30"}]}')
         cli.run("policy", "set", "--pattern", "ord*", "--file", str(cli.folder / "night.json"))
@@ -56,7 +57,8 @@ def test_an_export_has_no_secret_and_applied_again_changes_nothing(cli: CommandL
     assert "XXXXXXXX" not in exported
     assert "******" not in exported
     document = yaml.safe_load(exported)
-    assert list(document) == ["policies", "tables", "table_policies", "webhooks"]
+    assert list(document) == ["freezes", "policies", "tables", "table_policies", "webhooks"]
+    assert document["freezes"][0]["tables"] == ["ord*"]
     assert document["policies"] == [
         {"pattern": "ord*", "precedence": 2, "windows": [{"start": "22:00", "end": "04:30"}]}
     ]

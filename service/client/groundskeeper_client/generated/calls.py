@@ -39,6 +39,9 @@ from groundskeeper_client.generated.models import (
     EvaluationOut,
     EventTypeList,
     FinishExpansionIn,
+    FreezeIn,
+    FreezeList,
+    FreezeOut,
     Health,
     HealthOut,
     HealthProblemPage,
@@ -56,6 +59,7 @@ from groundskeeper_client.generated.models import (
     JobPage,
     JobsOfTables,
     JobState,
+    ListOf_PatternPolicyItem_,
     LogLevel,
     MetadataTableIn,
     Order,
@@ -63,7 +67,6 @@ from groundskeeper_client.generated.models import (
     Overview,
     PartitionTtlIn,
     PatternPolicyIn,
-    PatternPolicyList,
     PatternPolicyOut,
     PauseIn,
     PauseOut,
@@ -71,6 +74,8 @@ from groundskeeper_client.generated.models import (
     PlanState,
     PolicyIn,
     PollOut,
+    PreviewIn,
+    PreviewOut,
     ProblemKind,
     ProblemType,
     ProblemTypeList,
@@ -315,6 +320,18 @@ def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) ->
     )
 
 
+def delete_freeze(name: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete a freeze, which ends it.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, FreezeNotFoundError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/freezes/{segment(name)}", NoneType, headers={"If-Match": if_match})
+
+
 def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of a pattern.
 
@@ -478,6 +495,15 @@ def get_demand(*, group: list[str] | None = None) -> Call[DemandByGroup]:
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/v1/workers/demand", DemandByGroup, query={"group": group})
+
+
+def get_freeze(name: str) -> Call[FreezeOut]:
+    """Show a freeze.
+
+    Raises DatabaseUnavailableError, ForbiddenError, FreezeNotFoundError, ParamsInvalidError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/freezes/{segment(name)}", FreezeOut)
 
 
 def get_history(
@@ -1096,6 +1122,14 @@ def list_event_types() -> Call[EventTypeList]:
     return Call("GET", "/v1/event-types", EventTypeList)
 
 
+def list_freezes() -> Call[FreezeList]:
+    """List the freezes, the ended ones too.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/freezes", FreezeList)
+
+
 def list_incidents(
     *,
     table_id: str | None = None,
@@ -1231,12 +1265,15 @@ def list_jobs(
     )
 
 
-def list_policies() -> Call[PatternPolicyList]:
+def list_policies() -> Call[ListOf_PatternPolicyItem_]:
     """List the policies of patterns.
+
+    Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
+    them.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", "/v1/policies", PatternPolicyList)
+    return Call("GET", "/v1/policies", ListOf_PatternPolicyItem_)
 
 
 def list_problem_types() -> Call[ProblemTypeList]:
@@ -1478,6 +1515,18 @@ def poll_table(table_id: str) -> Call[PollOut]:
     return Call("POST", f"/v1/tables/{segment(table_id)}/poll", PollOut)
 
 
+def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
+    """Show what the edit of a pattern's policy would change.
+
+    Shows the tables whose policy would change, and the jobs that would start there now. Starts nothing and
+    stores nothing.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/policy-preview", PreviewOut, body=body)
+
+
 def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None) -> Call[ConsumerOut]:
     """Report how far a consumer has come.
 
@@ -1496,6 +1545,20 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
         headers={"If-Match": if_match},
         body=body,
     )
+
+
+def put_freeze(name: str, body: FreezeIn, *, if_match: str | None = None) -> Call[FreezeOut]:
+    """Start no automatic jobs on some tables from one time to another.
+
+    Jobs that have begun go on, and posting still works, as in a pause. The decisions have the reason.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyFreezesError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/freezes/{segment(name)}", FreezeOut, headers={"If-Match": if_match}, body=body)
 
 
 def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:

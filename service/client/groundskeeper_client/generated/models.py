@@ -839,6 +839,17 @@ class CallbackOut(Model, frozen=True, kw_only=True):
     """False if the commit is known, or a poll of the table is already requested"""
 
 
+class ChangedSettingOut(Model, frozen=True, kw_only=True):
+    setting: str
+    """Name of the setting"""
+    before: Any
+    """Its value now"""
+    after: Any
+    """Its value after the edit"""
+    source: str
+    """The level that it would come from"""
+
+
 class Check(Model, frozen=True, kw_only=True):
     status: Literal["ok", "warning", "failing"]
     """`warning`: the service is ready nevertheless"""
@@ -2142,6 +2153,41 @@ class FoundTable(Model, frozen=True, kw_only=True):
     """Why it is refused, else null"""
 
 
+class FreezeIn(Model, frozen=True, kw_only=True):
+    starts_at: datetime
+    """When it begins"""
+    ends_at: datetime
+    """When it ends, later than it begins"""
+    tables: list[str] | UnsetType = UNSET
+    """Patterns of the names of tables; all by default"""
+    reason: str | UnsetType = UNSET
+    """Shown to other users"""
+
+
+class FreezeList(Model, frozen=True, kw_only=True):
+    items: list[FreezeOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class FreezeOut(Model, frozen=True, kw_only=True):
+    name: str
+    """Name of the freeze"""
+    starts_at: datetime
+    """When it begins"""
+    ends_at: datetime
+    """When it ends"""
+    tables: list[str]
+    """Patterns of the names of tables"""
+    reason: str
+    """Why, for other users"""
+    set_by: str
+    """Who has set it"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+
+
 class GivenClusteringParams(Model, frozen=True, kw_only=True):
     """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
 
@@ -2710,6 +2756,11 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """File groups that were not compared"""
 
 
+class ListOf_PatternPolicyItem_(Model, frozen=True, kw_only=True):
+    items: list[PatternPolicyItem]
+    """The items of this page, or all if there are no pages"""
+
+
 class LockFound(Model, frozen=True, kw_only=True):
     """The table's lock as a dry run found it"""
 
@@ -3175,9 +3226,23 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
 
 
-class PatternPolicyList(Model, frozen=True, kw_only=True):
-    items: list[PatternPolicyOut]
-    """The items of this page, or all if there are no pages"""
+class PatternPolicyItem(Model, frozen=True, kw_only=True):
+    """A policy in the list, with the tables that have a setting from it."""
+
+    pattern: str
+    """Glob for names of tables, or for `tag:` or `owner:`"""
+    settings: dict[str, Any]
+    """The members that were sent"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    tables: int
+    """Number of tables that have a setting from it"""
+    table_names: list[str]
+    """Names of the first of them"""
 
 
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
@@ -3345,6 +3410,31 @@ class PrefixOfPolicy(Model, frozen=True, kw_only=True):
 
     prefix: str
     """Beginning of paths of partitions"""
+
+
+class PreviewIn(Model, frozen=True, kw_only=True):
+    pattern: str
+    """A glob for names of tables"""
+    policy: PatternPolicyIn | None
+    """The policy that the pattern would have; null for its deletion"""
+
+
+class PreviewOut(Model, frozen=True, kw_only=True):
+    tables: int
+    """Number of tables whose policy would change"""
+    items: list[PreviewTableOut]
+    """The first of them"""
+
+
+class PreviewTableOut(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the table"""
+    name: str
+    """Name"""
+    settings: list[ChangedSettingOut]
+    """The settings that change"""
+    starts: list[StartOut]
+    """The jobs that would start now"""
 
 
 class ProblemExample(Model, frozen=True, kw_only=True):
@@ -4103,6 +4193,15 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     """Why this is not certain: `overwritten`: the owner's overwrite or deletion replaced the file groups; `order`:
     the order of completion is unknown; `clocks`: the writers' clocks disagree
     """
+
+
+class StartOut(Model, frozen=True, kw_only=True):
+    """A job that would start now."""
+
+    kind: JobKind
+    """Kind of job"""
+    because: str
+    """Why"""
 
 
 class SuggestionOut(Model, frozen=True, kw_only=True):
@@ -4933,6 +5032,7 @@ class WritersStopped(Model, frozen=True, kw_only=True):
 DEFAULTS: dict[str, dict[str, Any]] = {
     "DiscoverIn": {"pattern": "*", "limit": 100},
     "FlinkIn": {"restart": "from-savepoint"},
+    "FreezeIn": {"tables": ["*"]},
     "LockIn": {"provider": "filesystem"},
     "WebhookIn": {"types": ["*"]},
     "WritersStopped": {"restart": "from-savepoint"},

@@ -94,6 +94,12 @@ class ForbiddenError(ApiError):
     type = "forbidden"
 
 
+class FreezeNotFoundError(ApiError):
+    """No freeze has this name"""
+
+    type = "freeze-not-found"
+
+
 class HeaderNotAllowedError(ApiError):
     """This header cannot be sent with a webhook"""
 
@@ -346,6 +352,12 @@ class TableNotSupportedError(ApiError):
     type = "table-not-supported"
 
 
+class TooManyFreezesError(ApiError):
+    """There are too many freezes"""
+
+    type = "too-many-freezes"
+
+
 class TooManyReadsError(ApiError):
     """Too many tables are being read at this moment"""
 
@@ -406,6 +418,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         FlinkHostNotAllowedError,
         FlinkStateReturnsError,
         ForbiddenError,
+        FreezeNotFoundError,
         HeaderNotAllowedError,
         IdempotencyKeyReusedError,
         IncidentAlreadyClosedError,
@@ -448,6 +461,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         TableBusyError,
         TableNotFoundError,
         TableNotSupportedError,
+        TooManyFreezesError,
         TooManyReadsError,
         TooManyWaitsError,
         UnauthenticatedError,
