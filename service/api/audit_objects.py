@@ -10,13 +10,16 @@ from fastapi.encoders import jsonable_encoder
 from sqlalchemy import Connection
 
 from service.access.secret_cipher import SecretCipher
+from service.api.notification_forms import NotificationIn, NotificationOut
 from service.api.policy_models import PatternPolicyOut, PauseOut
 from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
 from service.catalog import consumer_store, table_store
 from service.delivery import delivery_store, webhook_store
+from service.health import problem_store
 from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
+from service.notifications import store as notification_store
 from service.policies import pause_store, store
 from service.queue import job_store
 
@@ -33,6 +36,9 @@ _BY_PATH = {
     "/v1/tables/{table_id}/lock": ("table-lock", "{table_id}"),
     "/v1/tables/{table_id}/consumers/{name}": ("consumer", "{table_id}/{name}"),
     "/v1/policies/{pattern:path}": ("policy", "{pattern}"),
+    "/v1/notifications/{name}": ("notification", "{name}"),
+    "/v1/notifications/{name}/snooze": ("notification", "{name}"),
+    "/v1/notifications/{name}/test": ("notification", "{name}"),
     "/v1/pause": ("pause", _ONLY_ONE),
 }
 
@@ -93,6 +99,21 @@ def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> t
     return webhook.description or None, {**members, "url_digest": sha256(webhook.url.encode()).hexdigest()[:16]}
 
 
+def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tuple[str | None, Any]:
+    found = notification_store.get(connection, name)
+    webhook = webhook_store.get(connection, found.webhook_id)
+    members = NotificationOut.of(found, webhook, cipher, {}, found.updated_at).model_dump(
+        mode="json", include=set(NotificationIn.model_fields) | {"snoozed_until", "snoozed_because"}
+    )
+    # A digest tells when a secret changes.
+    return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
+
+
+def _problem(connection: Connection, _: SecretCipher, problem_id: str) -> tuple[str | None, Any]:
+    found = problem_store.acknowledged(connection).get(problem_id)
+    return None, {"acknowledged_by": found.by, "because": found.because} if found else None
+
+
 def _consumer(connection: Connection, _: SecretCipher, key: str) -> tuple[str | None, Any]:
     table_id, name = key.rsplit("/", 1)
     return name, consumer_store.get(connection, table_id, name)
@@ -122,6 +143,8 @@ _LOOKS: dict[str, Look] = {
     "policy": _policy,
     "pause": _pause,
     "webhook": _webhook,
+    "notification": _notification,
+    "problem": _problem,
     "consumer": _consumer,
     "job": _job,
     "incident": _incident,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import Query
-from pydantic import BaseModel, Field
+from fastapi import Path, Query
+from pydantic import BaseModel, Field, StringConstraints
 
-from service.api.answers import Declared, Shown
-from service.api.dependencies import DatabaseDep, MonitoringDep
+from service.api.answers import Declared, Shown, made
+from service.api.dependencies import CallerDep, DatabaseDep, MonitoringDep
 from service.api.query_parameters import AnyOf, Asked
-from service.api.requests import SOME_TEXT
+from service.api.requests import A_REASON, SOME_TEXT, Request
 from service.api.routes import Routes
-from service.health import problems
+from service.db.engine import reading, writing
+from service.health import problem_store, problems
 from service.health.next_step import Action
 from service.health.problem import About, HealthProblem, ProblemKind, Severity
 from service.health.problem_search import look
+from service.health.problem_store import Acknowledgement
+from service.model.errors import ProblemNotFoundError
 
 router = Routes(prefix="/v1", tags=["problems"])
 
@@ -41,6 +45,19 @@ class HealthProblemOut(Shown, declared=HealthProblem):
     about: AboutOut = Field(description="The object that has the problem")
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
     action: ActionOut | None = Field(description="The call that does it, where there is one")
+    acknowledged: AcknowledgementOut | None = Field(None, description="Who knows of it; null if nobody has said so")
+
+
+class AcknowledgementOut(BaseModel):
+    """Somebody knows of the problem: notifications do not tell it (again), unless it becomes more serious."""
+
+    by: str = Field(description="Who knows of it", examples=["ada (4f0c9d2b71aa)"])
+    at: datetime = Field(description="Since when")
+    because: str = Field(description="What they said", examples=["the storage team is at it"])
+
+
+class AcknowledgementIn(Request, json_schema_extra={"examples": [{"reason": "the storage team is at it"}]}):
+    reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] = Field(description="For others")
 
 
 class SeverityCounts(BaseModel):
@@ -79,8 +96,37 @@ def list_problems(
         every = look(database.engine, database.clock(), table_id)[0].problems
     wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until)
     listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
+    with reading(database.engine) as connection:
+        known = problem_store.acknowledged(connection)
     return HealthProblemPage(
-        items=[HealthProblemOut.of(each) for each in listed.page.items],
+        items=[_shown(each, known.get(each.id)) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),
         next_cursor=listed.page.next_cursor,
     )
+
+
+ProblemId = Annotated[
+    str,
+    Path(max_length=32, pattern=SOME_TEXT, description="Id of an open problem", examples=["prb_8c1d0e5f2a7b4963"]),
+]
+
+
+@router.operator("PUT /problems/{problem_id}/acknowledgement", "Say that you know of a problem", ProblemNotFoundError)
+def acknowledge_problem(
+    problem_id: ProblemId, wanted: AcknowledgementIn, database: DatabaseDep, caller: CallerDep
+) -> AcknowledgementOut:
+    """Notifications do not tell the problem (again). That ends with the problem, and when it becomes more serious."""
+    found = Acknowledgement(caller.name, database.clock(), wanted.reason)
+    with writing(database.engine) as connection:
+        problem_store.acknowledge(connection, problem_id, found)
+    return AcknowledgementOut(by=found.by, at=found.at, because=found.because)
+
+
+@router.operator("DELETE /problems/{problem_id}/acknowledgement", "End an acknowledgement", ProblemNotFoundError)
+def end_acknowledgement(problem_id: ProblemId, database: DatabaseDep) -> None:
+    with writing(database.engine) as connection:
+        problem_store.acknowledge(connection, problem_id, None)
+
+
+def _shown(problem: HealthProblem, known: Acknowledgement | None) -> HealthProblemOut:
+    return made(HealthProblemOut, problem, acknowledged=known)

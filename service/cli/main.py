@@ -10,7 +10,18 @@ import typer
 
 # A command imports what it needs itself, so that the others start at once: the service takes seconds.
 from service.cli import backup, config, manifests, tokens
-from service.cli.client import events, incidents, jobs, locks, policies, problems, tables, webhooks, workers
+from service.cli.client import (
+    events,
+    incidents,
+    jobs,
+    locks,
+    notifications,
+    policies,
+    problems,
+    tables,
+    webhooks,
+    workers,
+)
 from service.cli.database import Database, opened, shown
 from service.cli.doctor import doctor
 from service.model.errors import GroundskeeperError, SettingsError
@@ -31,6 +42,7 @@ app.command(rich_help_panel=_CLIENT)(policies.resume)
 app.add_typer(incidents.app, name="incidents", rich_help_panel=_CLIENT)
 app.add_typer(locks.app, name="lock", rich_help_panel=_CLIENT)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_CLIENT)
+app.add_typer(notifications.app, name="notifications", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(problems.problems)
 app.command(rich_help_panel=_CLIENT)(workers.workers)
 app.command(rich_help_panel=_CLIENT)(events.events)

@@ -87,7 +87,7 @@ def _write(
         problem_store.change(connection, ids, missed=rounds)
     problem_store.change(connection, change.back, missed=0, resolved_at=None)
     problem_store.change(connection, change.ended, resolved_at=now)
-    problem_store.change(connection, change.risen, is_announced=False)
+    problem_store.change(connection, change.risen, is_announced=False, acknowledged_at=None)
     problem_store.change(connection, [each.id for each in change.opened], is_announced=True)
     problem_store.delete(connection, [*change.dropped, *change.resolved])
     counts = Counter(problem.severity for problem in found.problems)

@@ -66,6 +66,25 @@ class WebhookNotFoundError(NotFoundError):
     example = "There is no webhook wh_5d0c9b8a7f6e4d3c."
 
 
+class NotificationNotFoundError(NotFoundError):
+    type = "notification-not-found"
+    title = "No notification has this name"
+    hint = "GET /v1/notifications lists the notifications."
+    why = "The name is not that of a notification. Perhaps it was mistyped, or the notification has been deleted."
+    example = "There is no notification on-call."
+
+
+class ProblemNotFoundError(NotFoundError):
+    type = "problem-not-found"
+    title = "No open problem has this id"
+    hint = "GET /v1/problems lists the open problems."
+    why = (
+        "The id is not that of an open problem that a check has found. Perhaps the problem is over, or it is so new"
+        " that the check, every half minute, has not stored it yet."
+    )
+    example = "There is no open problem prb_8c1d0e5f2a7b4963."
+
+
 class DeliveryNotFoundError(NotFoundError):
     type = "delivery-not-found"
     title = "No delivery with this id is known"

@@ -26,6 +26,10 @@ standing_problems = sa.Table(
     sa.Column("is_announced", sa.Boolean, nullable=False),
     # Set until its end is announced; then the row is deleted.
     sa.Column("resolved_at", UtcDateTime),
+    # Somebody knows of it: notifications do not tell it (again).
+    sa.Column("acknowledged_at", UtcDateTime),
+    sa.Column("acknowledged_by", sa.Text),
+    sa.Column("acknowledged_because", sa.Text),
     sa.Column("data", sa.JSON, nullable=False),
     sa.Index("ix_standing_problems_rank", "rank", "since", "id"),
     sa.Index("ix_standing_problems_table_id", "table_id", "rank"),

@@ -8,6 +8,8 @@ from typing import Literal
 
 from groundskeeper_client.call import Call, segment
 from groundskeeper_client.generated.models import (
+    AcknowledgementIn,
+    AcknowledgementOut,
     ArchivalIn,
     AuditIn,
     AuditPage,
@@ -56,6 +58,11 @@ from groundskeeper_client.generated.models import (
     JobState,
     LogLevel,
     MetadataTableIn,
+    NotificationDetail,
+    NotificationIn,
+    NotificationList,
+    NotificationOut,
+    NotificationPut,
     Order,
     Outcome,
     Overview,
@@ -82,6 +89,7 @@ from groundskeeper_client.generated.models import (
     SessionOut,
     Severity,
     SnapshotOut,
+    SnoozeIn,
     SyncIn,
     TableChange,
     TableDetected,
@@ -123,6 +131,17 @@ SubmitJobBody = (
     | AuditIn
     | DiagnosisIn
 )
+
+
+def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[AcknowledgementOut]:
+    """Say that you know of a problem.
+
+    Notifications do not tell the problem (again). That ends with the problem, and when it becomes more serious.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    ProblemNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/problems/{segment(problem_id)}/acknowledgement", AcknowledgementOut, body=body)
 
 
 def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Call[BrokenLockOut]:
@@ -183,8 +202,9 @@ def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError,
-    JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
-    ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
+    JsonRequiredError, KafkaNotInstalledError, NotificationNeededError, ParamsInvalidError,
+    RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError,
+    WebhookNotFoundError, WebhookOfNotificationError.
     """
     return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, headers={"If-Match": if_match}, body=body)
 
@@ -221,8 +241,8 @@ def create_webhook(body: WebhookIn) -> Call[WebhookCreated]:
     is at least once, with the same `webhook-id` in every attempt, and in the order of events for each table.
 
     Raises DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
-    KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    UnauthenticatedError, UrlNotAllowedError.
+    KafkaNotInstalledError, NotificationNeededError, ParamsInvalidError, RequestTooLargeError,
+    SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError.
     """
     return Call("POST", "/v1/webhooks", WebhookCreated, body=body)
 
@@ -299,6 +319,18 @@ def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) ->
     )
 
 
+def delete_notification(name: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete a notification and its messages.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    NotificationNotFoundError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/notifications/{segment(name)}", NoneType, headers={"If-Match": if_match})
+
+
 def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of a pattern.
 
@@ -331,7 +363,8 @@ def delete_webhook(webhook_id: str, *, if_match: str | None = None) -> Call[None
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError,
+    WebhookOfNotificationError.
     """
     return Call("DELETE", f"/v1/webhooks/{segment(webhook_id)}", NoneType, headers={"If-Match": if_match})
 
@@ -393,6 +426,15 @@ def enable_webhook(webhook_id: str) -> Call[WebhookOut]:
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/enable", WebhookOut)
+
+
+def end_acknowledgement(problem_id: str) -> Call[None]:
+    """End an acknowledgement.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    ProblemNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/problems/{segment(problem_id)}/acknowledgement", NoneType)
 
 
 def evaluate_table(table_id: str) -> Call[EvaluationOut]:
@@ -565,6 +607,18 @@ def get_metrics() -> Call[str]:
     Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/metrics", str)
+
+
+def get_notification(name: str) -> Call[NotificationDetail]:
+    """Show a notification, and what it has told.
+
+    `GET /v1/webhooks/{id}/deliveries` lists its messages with the answers, and `GET
+    /v1/events?types=notification.*` what they say.
+
+    Raises DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError, ParamsInvalidError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/notifications/{segment(name)}", NotificationDetail)
 
 
 def get_overview(
@@ -1197,6 +1251,14 @@ def list_jobs(
     )
 
 
+def list_notifications() -> Call[NotificationList]:
+    """List the notifications.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/notifications", NotificationList)
+
+
 def list_policies() -> Call[PatternPolicyList]:
     """List the policies of patterns.
 
@@ -1441,6 +1503,23 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
     )
 
 
+def put_notification(name: str, body: NotificationIn, *, if_match: str | None = None) -> Call[NotificationPut]:
+    """Create or replace a notification.
+
+    Sends messages about problems and failed jobs, one for each cause, in the form of the target. What is open
+    already is told within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or else by the
+    address of this request.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, SecretUnreadableError,
+    ServiceBusyError, UnauthenticatedError, UrlNotAllowedError.
+    """
+    return Call("PUT", f"/v1/notifications/{segment(name)}", NotificationPut, headers={"If-Match": if_match}, body=body)
+
+
 def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
     """Set the policy of all tables whose name matches.
 
@@ -1582,6 +1661,17 @@ def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
     return Call("POST", f"/v1/deliveries/{segment(delivery_id)}/skip", DeliveryOut)
 
 
+def snooze_notification(name: str, body: SnoozeIn) -> Call[NotificationOut]:
+    """Send nothing for a time.
+
+    Tells afterwards what is then still open, and the jobs that have failed meanwhile.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/notifications/{segment(name)}/snooze", NotificationOut, body=body)
+
+
 def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | None = None) -> Call[JobOut]:
     """Submit a job.
 
@@ -1598,6 +1688,18 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
     return Call(
         "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body
     )
+
+
+def test_notification(name: str) -> Call[DeliveryOut]:
+    """Send a test message.
+
+    Sends one message once; GET /v1/deliveries/{id} shows the outcome. In PagerDuty and Alertmanager the alert
+    is resolved at once.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError.
+    """
+    return Call("POST", f"/v1/notifications/{segment(name)}/test", DeliveryOut)
 
 
 def test_webhook(webhook_id: str) -> Call[DeliveryOut]:
@@ -1624,3 +1726,12 @@ def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None
     UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/tables/{segment(table_id)}", NoneType, headers={"If-Match": if_match})
+
+
+def wake_notification(name: str) -> Call[None]:
+    """End the snooze.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/notifications/{segment(name)}/snooze", NoneType)

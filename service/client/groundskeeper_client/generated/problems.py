@@ -232,6 +232,18 @@ class NotReadyError(ApiError):
     type = "not-ready"
 
 
+class NotificationNeededError(ApiError):
+    """This receiver cannot read the events of a webhook"""
+
+    type = "notification-needed"
+
+
+class NotificationNotFoundError(ApiError):
+    """No notification has this name"""
+
+    type = "notification-not-found"
+
+
 class OptionNotAllowedError(ApiError):
     """An option of the table is not allowed"""
 
@@ -266,6 +278,12 @@ class PolicyNotFoundError(ApiError):
     """No policy is set at this level"""
 
     type = "policy-not-found"
+
+
+class ProblemNotFoundError(ApiError):
+    """No open problem has this id"""
+
+    type = "problem-not-found"
 
 
 class RequestTooLargeError(ApiError):
@@ -376,6 +394,12 @@ class WebhookNotFoundError(ApiError):
     type = "webhook-not-found"
 
 
+class WebhookOfNotificationError(ApiError):
+    """The webhook belongs to a notification"""
+
+    type = "webhook-of-notification"
+
+
 class WritersAliveError(ApiError):
     """A writer of the table is alive, and may be the one that holds the lock"""
 
@@ -423,12 +447,15 @@ BY_TYPE: dict[str, type[ApiError]] = {
         NoLoginError,
         NotAHudiTableError,
         NotReadyError,
+        NotificationNeededError,
+        NotificationNotFoundError,
         OptionNotAllowedError,
         ParamsInvalidError,
         PathNotAllowedError,
         PathNotFoundError,
         PlanUnusableError,
         PolicyNotFoundError,
+        ProblemNotFoundError,
         RequestTooLargeError,
         RouteNotFoundError,
         SecretKeyMissingError,
@@ -447,6 +474,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         UrlNotAllowedError,
         WebhookDisabledError,
         WebhookNotFoundError,
+        WebhookOfNotificationError,
         WritersAliveError,
     )
 }
