@@ -16,7 +16,6 @@ from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
 from service.catalog import consumer_store, table_store
 from service.delivery import delivery_store, webhook_store
-from service.health import problem_store
 from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
 from service.notifications import store as notification_store
@@ -109,11 +108,6 @@ def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tu
     return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
 
 
-def _problem(connection: Connection, _: SecretCipher, problem_id: str) -> tuple[str | None, Any]:
-    found = problem_store.acknowledged(connection).get(problem_id)
-    return None, {"acknowledged_by": found.by, "because": found.because} if found else None
-
-
 def _consumer(connection: Connection, _: SecretCipher, key: str) -> tuple[str | None, Any]:
     table_id, name = key.rsplit("/", 1)
     return name, consumer_store.get(connection, table_id, name)
@@ -144,7 +138,6 @@ _LOOKS: dict[str, Look] = {
     "pause": _pause,
     "webhook": _webhook,
     "notification": _notification,
-    "problem": _problem,
     "consumer": _consumer,
     "job": _job,
     "incident": _incident,

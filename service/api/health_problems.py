@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import Path, Query
-from pydantic import BaseModel, Field, StringConstraints
+from fastapi import Query
+from pydantic import BaseModel, Field
 
 from service.api.answers import Declared, Shown, made
-from service.api.dependencies import CallerDep, DatabaseDep, MonitoringDep
-from service.api.query_parameters import AnyOf, Asked
-from service.api.requests import A_REASON, SOME_TEXT, Request
+from service.api.dependencies import DatabaseDep, MonitoringDep
+from service.api.query_parameters import AnyOf, Asked, OfOwners
+from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
-from service.db.engine import reading, writing
-from service.health import problem_store, problems
+from service.catalog import table_store
+from service.db.engine import reading
+from service.health import acknowledgement_store, problems
+from service.health.acknowledgement_store import Acknowledgement
 from service.health.next_step import Action
 from service.health.problem import About, HealthProblem, ProblemKind, Severity
 from service.health.problem_search import look
-from service.health.problem_store import Acknowledgement
-from service.model.errors import ProblemNotFoundError
 
 router = Routes(prefix="/v1", tags=["problems"])
 
@@ -38,6 +39,12 @@ class ActionOut(Declared, declared=Action):
     )
 
 
+class AcknowledgementOut(Declared, declared=Acknowledgement):
+    """Somebody knows of the problem."""
+
+    at: datetime = Field(description="Since when")
+
+
 class HealthProblemOut(Shown, declared=HealthProblem):
     """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
 
@@ -45,19 +52,13 @@ class HealthProblemOut(Shown, declared=HealthProblem):
     about: AboutOut = Field(description="The object that has the problem")
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
     action: ActionOut | None = Field(description="The call that does it, where there is one")
-    acknowledged: AcknowledgementOut | None = Field(None, description="Who knows of it; null if nobody has said so")
+    acknowledged: AcknowledgementOut | None = Field(
+        None, description="Set from when somebody acknowledged it until it ends or becomes more serious"
+    )
 
-
-class AcknowledgementOut(BaseModel):
-    """Somebody knows of the problem: notifications do not tell it (again), unless it becomes more serious."""
-
-    by: str = Field(description="Who knows of it", examples=["ada (4f0c9d2b71aa)"])
-    at: datetime = Field(description="Since when")
-    because: str = Field(description="What they said", examples=["the storage team is at it"])
-
-
-class AcknowledgementIn(Request, json_schema_extra={"examples": [{"reason": "the storage team is at it"}]}):
-    reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] = Field(description="For others")
+    @classmethod
+    def of_known(cls, problem: HealthProblem, acknowledged: Mapping[str, Acknowledgement]) -> HealthProblemOut:
+        return made(cls, problem, acknowledged=acknowledged.get(problem.id))
 
 
 class SeverityCounts(BaseModel):
@@ -84,6 +85,7 @@ def list_problems(
     ] = None,
     kind: AnyOf[ProblemKind] = [],
     severity: AnyOf[Severity] = [],
+    selection: OfOwners,
     asked: Asked,
 ) -> HealthProblemPage:
     """Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
@@ -94,39 +96,13 @@ def list_problems(
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:
         every = look(database.engine, database.clock(), table_id)[0].problems
-    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until)
-    listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     with reading(database.engine) as connection:
-        known = problem_store.acknowledged(connection)
+        tables = None if selection.is_open else table_store.ids_of(connection, selection)
+        acknowledged = acknowledgement_store.every(connection)
+    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until, tables)
+    listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     return HealthProblemPage(
-        items=[_shown(each, known.get(each.id)) for each in listed.page.items],
+        items=[HealthProblemOut.of_known(each, acknowledged) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),
         next_cursor=listed.page.next_cursor,
     )
-
-
-ProblemId = Annotated[
-    str,
-    Path(max_length=32, pattern=SOME_TEXT, description="Id of an open problem", examples=["prb_8c1d0e5f2a7b4963"]),
-]
-
-
-@router.operator("PUT /problems/{problem_id}/acknowledgement", "Say that you know of a problem", ProblemNotFoundError)
-def acknowledge_problem(
-    problem_id: ProblemId, wanted: AcknowledgementIn, database: DatabaseDep, caller: CallerDep
-) -> AcknowledgementOut:
-    """Notifications do not tell the problem (again). That ends with the problem, and when it becomes more serious."""
-    found = Acknowledgement(caller.name, database.clock(), wanted.reason)
-    with writing(database.engine) as connection:
-        problem_store.acknowledge(connection, problem_id, found)
-    return AcknowledgementOut(by=found.by, at=found.at, because=found.because)
-
-
-@router.operator("DELETE /problems/{problem_id}/acknowledgement", "End an acknowledgement", ProblemNotFoundError)
-def end_acknowledgement(problem_id: ProblemId, database: DatabaseDep) -> None:
-    with writing(database.engine) as connection:
-        problem_store.acknowledge(connection, problem_id, None)
-
-
-def _shown(problem: HealthProblem, known: Acknowledgement | None) -> HealthProblemOut:
-    return made(HealthProblemOut, problem, acknowledged=known)

@@ -13,7 +13,6 @@ from service.db.page import Cursor, Page, not_a_cursor, page_of
 from service.db.upsert import insert
 from service.health.next_step import Action
 from service.health.problem import RANKS, About, HealthProblem, ObjectType, ProblemKind, Severity
-from service.model.errors import ProblemNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -56,12 +55,19 @@ class Known:
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
     """Returns whether a round that began at `began` may write: no round that began later, or less than `least` earlier,
-    has written. Concurrent rounds wait here for each other, so that only one of them handles each change."""
+    may. Concurrent rounds wait here for each other, so that only one of them handles each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
     first = insert(connection, _r).values(id=_ROUND, at=began).on_conflict_do_nothing().returning(_r.c.id)
     return connection.execute(first).first() is not None
+
+
+def is_latest(connection: Connection, began: datetime) -> bool:
+    """Returns whether no other round has claimed to write since the one that began at `began`. None can do so until the
+    transaction ends."""
+    query = sa.select(_r.c.at).where(_r.c.id == _ROUND).with_for_update()
+    return connection.execute(query).scalar_one_or_none() == began
 
 
 def last_round(connection: Connection) -> datetime | None:
@@ -159,33 +165,6 @@ def page(
         query = query.where(place > sa.tuple_(int(rank), sa.literal(after.created_at, _p.c.since.type), problem_id))
     rows = connection.execute(query.order_by(_p.c.rank, _p.c.since, _p.c.id).limit(limit + 1)).all()
     return page_of([_open_problem(row) for row in rows], limit, _key)
-
-
-@dataclass(frozen=True)
-class Acknowledgement:
-    """Somebody knows of a problem. Notifications do not tell it (again), unless its severity rises."""
-
-    by: str
-    at: datetime
-    because: str
-
-
-def acknowledged(connection: Connection) -> dict[str, Acknowledgement]:
-    """Returns the acknowledgements of open problems, by the problems' ids."""
-    columns = (_p.c.id, _p.c.acknowledged_by, _p.c.acknowledged_at, _p.c.acknowledged_because)
-    rows = connection.execute(sa.select(*columns).where(_IS_OPEN, _p.c.acknowledged_at.is_not(None)))
-    return {row.id: Acknowledgement(row.acknowledged_by, row.acknowledged_at, row.acknowledged_because) for row in rows}
-
-
-def acknowledge(connection: Connection, problem_id: str, found: Acknowledgement | None) -> None:
-    """Sets or ends an acknowledgement. Raises ProblemNotFoundError."""
-    values = {
-        "acknowledged_by": found and found.by,
-        "acknowledged_at": found and found.at,
-        "acknowledged_because": found and found.because,
-    }
-    if not connection.execute(_p.update().where(_p.c.id == problem_id, _IS_OPEN).values(values)).rowcount:
-        raise ProblemNotFoundError(f"There is no open problem {problem_id}.")
 
 
 def counts(connection: Connection) -> dict[tuple[ProblemKind, Severity], int]:

@@ -74,17 +74,6 @@ class NotificationNotFoundError(NotFoundError):
     example = "There is no notification on-call."
 
 
-class ProblemNotFoundError(NotFoundError):
-    type = "problem-not-found"
-    title = "No open problem has this id"
-    hint = "GET /v1/problems lists the open problems."
-    why = (
-        "The id is not that of an open problem that a check has found. Perhaps the problem is over, or it is so new"
-        " that the check, every half minute, has not stored it yet."
-    )
-    example = "There is no open problem prb_8c1d0e5f2a7b4963."
-
-
 class DeliveryNotFoundError(NotFoundError):
     type = "delivery-not-found"
     title = "No delivery with this id is known"
@@ -154,6 +143,21 @@ class ParamsInvalidError(InvalidError):
     def of(cls, field: str, message: str) -> Self:
         """Returns the error of one value."""
         return cls(f"{field}: {message}", extensions={"errors": [{"field": field, "message": message}]})
+
+
+class BodyNotJsonError(InvalidError):
+    """`extensions["errors"]` has one problem, without a field."""
+
+    type = "body-not-json"
+    title = "The body of this request is not JSON"
+    hint = "Look at the character that the detail names; a comma, a quote or a bracket is often missing just before it."
+    why = (
+        "The body has to be one JSON document (RFC 8259): without comments, and without a comma after the last member."
+    )
+    example = "the body of the request is not JSON: Expecting value, at character 18"
+    example_members: ClassVar[Mapping[str, Any]] = {
+        "errors": [{"field": "", "message": "is not JSON: Expecting value, at character 18"}]
+    }
 
 
 class ConflictError(GroundskeeperError):

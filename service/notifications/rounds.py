@@ -14,7 +14,7 @@ from service.delivery.message import MOST_ENTRIES, Entry
 from service.delivery.webhook import concerns
 from service.delivery.webhook_events import notification as event_of
 from service.events.event import EventType
-from service.health import problem_store
+from service.health import acknowledgement_store, problem_store
 from service.notifications import store
 from service.notifications.digest import Facts, Outcome, compose
 from service.notifications.messages import Failure
@@ -85,7 +85,7 @@ def _look(connection: Connection, database: Database, notification: Notification
     events, read_to = _failed_jobs(connection, notification)
     facts = Facts(
         open={each.problem.id: each.problem for each in page.items},
-        acknowledged=frozenset(problem_store.acknowledged(connection)),
+        acknowledged=frozenset(acknowledgement_store.every(connection)),
         told=store.told(connection, notification.name),
         failures=_failures(notification, [each.event for each in events]),
         target=webhook.target,

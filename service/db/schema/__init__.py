@@ -33,6 +33,7 @@ from service.db.schema.delivery import notifications as notifications
 from service.db.schema.delivery import queues as queues
 from service.db.schema.delivery import told_problems as told_problems
 from service.db.schema.delivery import webhooks as webhooks
+from service.db.schema.health import acknowledgements as acknowledgements
 from service.db.schema.health import problem_rounds as problem_rounds
 from service.db.schema.health import standing_problems as standing_problems
 from service.db.schema.incidents import INCIDENT_INSTANT as INCIDENT_INSTANT

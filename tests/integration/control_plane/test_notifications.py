@@ -16,9 +16,9 @@ from service.delivery import outbox
 from service.delivery.message import Message, MessageState
 from service.delivery.targets.registry import Target
 from service.events.event import Event, EventType
-from service.health import problem_store
+from service.health import acknowledgement_store, problem_store
 from service.health.problem import About, HealthProblem, ObjectType, ProblemKind, Severity
-from service.health.problem_store import Acknowledgement, OpenProblem
+from service.health.problem_store import OpenProblem
 from service.notifications import notifications as flows
 from service.notifications import rounds, store
 from service.policies.policy import Window
@@ -259,11 +259,11 @@ def test_an_acknowledged_problem_is_not_told(desk: Desk) -> None:
     desk.put()
     desk.open([a_problem(1), a_problem(2)])
     with writing(desk.post.engine) as connection:
-        problem_store.acknowledge(connection, a_problem(1).id, Acknowledgement("ada", desk.clock(), "known"))
+        acknowledgement_store.add(connection, [a_problem(1).id], "ada", desk.clock())
     [message] = desk.told()
     assert [each.name for each in message.entries] == ["orders_2"]
     with writing(desk.post.engine) as connection:
-        problem_store.acknowledge(connection, a_problem(1).id, None)
+        acknowledgement_store.remove(connection, [a_problem(1).id])
     assert [each.count for each in desk.told()] == [2]
 
 

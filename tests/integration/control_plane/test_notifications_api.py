@@ -9,11 +9,8 @@ import pytest
 
 from service.access.token import Role
 from service.db import schema
-from service.db.engine import reading, writing
-from service.health import problem_store
-from service.health.problem_store import OpenProblem
+from service.db.engine import reading
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
-from tests.integration.control_plane.test_notifications import a_problem
 from tests.integration.receiver import Receiver, Reply
 
 if TYPE_CHECKING:
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
     from fastapi.testclient import TestClient
 
-    from tests.integration.control_plane.conftest import FakeClock
 
 URL = "https://hooks.slack.com/services/T0/B0/" + "s3cr3t" * 4
 SLACK = {"target": {"type": "slack", "url": URL}}
@@ -150,21 +146,6 @@ def test_roles(client: TestClient, make_token: Callable[..., dict[str, str]]) ->
     assert shown["snoozed_because"].endswith(": works")
     assert client.delete(f"{PATH}/snooze", headers=operator).status_code == 204
     assert client.delete(PATH, headers=operator).status_code == 403
-
-
-def test_a_problem_is_acknowledged_until_it_is_over(client: TestClient, sqlite: sa.Engine, clock: FakeClock) -> None:
-    problem = a_problem(1)
-    path = f"/v1/problems/{problem.id}/acknowledgement"
-    assert client.put(path, json={"reason": "known"}).json()["type"] == "/problems/problem-not-found"
-    with writing(sqlite) as connection:
-        problem_store.add(connection, [OpenProblem(problem, clock())])
-    answer = client.put(path, json={"reason": "known"})
-    assert (answer.status_code, answer.json()["because"]) == (200, "known")
-    with reading(sqlite) as connection:
-        assert set(problem_store.acknowledged(connection)) == {problem.id}
-    assert client.delete(path).status_code == 204
-    with reading(sqlite) as connection:
-        assert problem_store.acknowledged(connection) == {}
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,12 @@
 from groundskeeper_client.errors import ApiError
 
 
+class BodyNotJsonError(ApiError):
+    """The body of this request is not JSON"""
+
+    type = "body-not-json"
+
+
 class BucketFilesNotMergeableError(ApiError):
     """The files of a table with a bucket index cannot be merged"""
 
@@ -280,12 +286,6 @@ class PolicyNotFoundError(ApiError):
     type = "policy-not-found"
 
 
-class ProblemNotFoundError(ApiError):
-    """No open problem has this id"""
-
-    type = "problem-not-found"
-
-
 class RequestTooLargeError(ApiError):
     """The body of this request is too large"""
 
@@ -409,6 +409,7 @@ class WritersAliveError(ApiError):
 BY_TYPE: dict[str, type[ApiError]] = {
     each.type: each
     for each in (
+        BodyNotJsonError,
         BucketFilesNotMergeableError,
         BucketIndexContradictedError,
         CallbackUnknownTableError,
@@ -455,7 +456,6 @@ BY_TYPE: dict[str, type[ApiError]] = {
         PathNotFoundError,
         PlanUnusableError,
         PolicyNotFoundError,
-        ProblemNotFoundError,
         RequestTooLargeError,
         RouteNotFoundError,
         SecretKeyMissingError,

@@ -1,15 +1,13 @@
-"""Notifications, the problems that each has told, and acknowledged problems."""
+"""Notifications, and the problems that each has told."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0028"
-down_revision = "0027"
+revision = "0030"
+down_revision = "0029"
 works_with = "0010"
-
-_ACKNOWLEDGED = ("acknowledged_at", "acknowledged_by", "acknowledged_because")
 
 
 def upgrade() -> None:
@@ -56,13 +54,8 @@ def upgrade() -> None:
             ["notification"], ["notifications.name"], name="fk_told_problems_notification", ondelete="CASCADE"
         ),
     )
-    op.add_column("standing_problems", sa.Column("acknowledged_at", moment))
-    op.add_column("standing_problems", sa.Column("acknowledged_by", sa.Text))
-    op.add_column("standing_problems", sa.Column("acknowledged_because", sa.Text))
 
 
 def downgrade() -> None:
-    for column in _ACKNOWLEDGED:
-        op.drop_column("standing_problems", column)
     op.drop_table("told_problems")
     op.drop_table("notifications")
