@@ -10,6 +10,7 @@ from fastapi.encoders import jsonable_encoder
 from sqlalchemy import Connection
 
 from service.access.secret_cipher import SecretCipher
+from service.api.notification_forms import NotificationIn, NotificationOut
 from service.api.policy_models import PatternPolicyOut, PauseOut
 from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
@@ -17,6 +18,7 @@ from service.catalog import consumer_store, table_store
 from service.delivery import delivery_store, webhook_store
 from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
+from service.notifications import store as notification_store
 from service.policies import freeze_store, pause_store, store
 from service.queue import job_store
 
@@ -33,6 +35,9 @@ _BY_PATH = {
     "/v1/tables/{table_id}/lock": ("table-lock", "{table_id}"),
     "/v1/tables/{table_id}/consumers/{name}": ("consumer", "{table_id}/{name}"),
     "/v1/policies/{pattern:path}": ("policy", "{pattern}"),
+    "/v1/notifications/{name}": ("notification", "{name}"),
+    "/v1/notifications/{name}/snooze": ("notification", "{name}"),
+    "/v1/notifications/{name}/test": ("notification", "{name}"),
     "/v1/pause": ("pause", _ONLY_ONE),
     "/v1/freezes/{name}": ("freeze", "{name}"),
 }
@@ -98,6 +103,16 @@ def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> t
     return webhook.description or None, {**members, "url_digest": sha256(webhook.url.encode()).hexdigest()[:16]}
 
 
+def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tuple[str | None, Any]:
+    found = notification_store.get(connection, name)
+    webhook = webhook_store.get(connection, found.webhook_id)
+    members = NotificationOut.of(found, webhook, cipher, {}, found.updated_at).model_dump(
+        mode="json", include=set(NotificationIn.model_fields) | {"snoozed_until", "snoozed_because"}
+    )
+    # A digest tells when a secret changes.
+    return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
+
+
 def _consumer(connection: Connection, _: SecretCipher, key: str) -> tuple[str | None, Any]:
     table_id, name = key.rsplit("/", 1)
     return name, consumer_store.get(connection, table_id, name)
@@ -128,6 +143,7 @@ _LOOKS: dict[str, Look] = {
     "pause": _pause,
     "freeze": _freeze,
     "webhook": _webhook,
+    "notification": _notification,
     "consumer": _consumer,
     "job": _job,
     "incident": _incident,

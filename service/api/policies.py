@@ -13,7 +13,7 @@ from service.api.policy_models import (
     EXAMPLES,
     EffectivePolicyOut,
     PatternPolicyIn,
-    PatternPolicyItem,
+    PatternPolicyRowOut,
     PatternPolicyOut,
     PauseIn,
     PauseOut,
@@ -54,17 +54,17 @@ Pattern = Annotated[
 
 
 @router.reader("GET /policies", "List the policies of patterns")
-def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyItem]:
+def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyRowOut]:
     """Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
     them."""
     with reading(database.engine) as connection:
         found = policy_registry.decided_for(connection)
 
-        def shown(policy: PatternPolicy) -> PatternPolicyItem:
+        def shown(policy: PatternPolicy) -> PatternPolicyRowOut:
             names = found[policy.pattern]
-            return made(PatternPolicyItem, policy, tables=len(names), table_names=names[:_MOST_NAMES])
+            return made(PatternPolicyRowOut, policy, tables=len(names), table_names=names[:_MOST_NAMES])
 
-        return ListOf[PatternPolicyItem].of(store.every(connection), shown)
+        return ListOf[PatternPolicyRowOut].of(store.every(connection), shown)
 
 
 @router.reader(

@@ -22,8 +22,10 @@ A_REASON = r"^[^\x00]*\S[^\x00]*$"
 COMMIT_TIME = r"^[0-9]{14,17}$"
 EVENT_TYPE = r"^[a-z*]+(\.[a-z*]+)?$"
 GLOB = r"^[^*\x00]*(\*[^*\x00]*){0,4}$"
+HOST_NAME = r"^[0-9A-Za-z._-]+$"
 HTTP_URL = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 HUDI_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$"
+MAIL_ADDRESS = r"^[^\s@<>,;\"]+@[A-Za-z0-9.-]+$"
 LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
@@ -38,9 +40,11 @@ OTHERWISE = {
     GLOB: "must have at most four *, and not the character NUL",
     GROUP_PATTERN: "must be 1 to 24 letters, digits, dots, hyphens and underscores, and begin with a letter or digit",
     HIVE_NAME: "must be 1 to 128 letters, digits and underscores",
+    HOST_NAME: "must be a name or an IPv4 address, of letters, digits, dots, hyphens and underscores",
     HTTP_URL: "must be an http or https URL without user, query and fragment",
     HUDI_VERSION: "must be a version of Hudi, such as 1.2.0",
     INSTANT: "must be an instant, such as 20260101120000000",
+    MAIL_ADDRESS: "must be the address of a mailbox, such as ada@example.com, without a name",
     LOCK_PROVIDER: "must be filesystem, zookeeper or the class of a lock provider",
     METASTORE_URIS: "must be thrift URIs, separated by commas, such as thrift://metastore:9083",
     OWNER: "must be 1 to 200 characters on one line",

@@ -100,7 +100,8 @@ class WebhookOut(Declared, declared=Webhook):
     ) -> Self:
         """`is_whole` shows the URL with its path. `more` are the members that only a further model has."""
         try:
-            names = list(json.loads(cipher.open(webhook.sealed_headers)))
+            # What is sealed for a notification are the members of its target.
+            names = [] if webhook.target else list(json.loads(cipher.open(webhook.sealed_headers)))
         except SecretUnreadableError:
             names = []
         return made(

@@ -97,7 +97,7 @@ def is_selected(table_id: sa.ColumnElement[str], selection: TableSelection | Non
     return [table_id.in_(sa.select(_t.c.id).where(*conditions))] if conditions else []
 
 
-def owned(connection: Connection) -> Iterator[sa.Row[Any]]:
+def owned(connection: Connection) -> Iterator[Any]:
     """Yields the id, name, owner and tags of all tables, in the order of their registration."""
     yield from connection.execute(
         sa.select(_t.c.id, _t.c.name, _t.c.owner, _t.c.tags).order_by(_t.c.created_at, _t.c.id)

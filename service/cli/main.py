@@ -18,6 +18,7 @@ from service.cli.client import (
     incidents,
     jobs,
     locks,
+    notifications,
     policies,
     problems,
     tables,
@@ -47,6 +48,7 @@ app.command(rich_help_panel=_CLIENT)(policies.resume)
 app.add_typer(incidents.app, name="incidents", rich_help_panel=_CLIENT)
 app.add_typer(locks.app, name="lock", rich_help_panel=_CLIENT)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_CLIENT)
+app.add_typer(notifications.app, name="notifications", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(problems.problems)
 app.command(rich_help_panel=_CLIENT)(workers.workers)
 app.command(rich_help_panel=_CLIENT)(events.events)

@@ -66,6 +66,14 @@ class WebhookNotFoundError(NotFoundError):
     example = "There is no webhook wh_5d0c9b8a7f6e4d3c."
 
 
+class NotificationNotFoundError(NotFoundError):
+    type = "notification-not-found"
+    title = "No notification has this name"
+    hint = "GET /v1/notifications lists the notifications."
+    why = "The name is not that of a notification. Perhaps it was mistyped, or the notification has been deleted."
+    example = "There is no notification on-call."
+
+
 class DeliveryNotFoundError(NotFoundError):
     type = "delivery-not-found"
     title = "No delivery with this id is known"

@@ -26,6 +26,7 @@ from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits, trusted
 from service.delivery.kafka import KafkaSender
+from service.delivery.smtp import SmtpSender
 from service.delivery.transport import Transport
 from service.events.database import Database
 from service.events.notifier import Notifier
@@ -36,6 +37,7 @@ from service.locks.lock_watch import LockWatch, LockWatchConfig
 from service.metrics.monitoring import Monitoring
 from service.metrics.process_metrics import ProcessMetrics
 from service.model.task_health import TaskHealth
+from service.notifications import rounds
 from service.observation.glance import Glance
 from service.observation.lake_access import LakeAccess
 from service.observation.observer import Observer, ObserverConfig
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
+_NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
 _CLOCK_SECONDS = 10.0
 # Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
@@ -216,6 +219,7 @@ class Composition:
                     cache=context.monitoring.problems,
                 ),
             ),
+            Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database)),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
@@ -298,6 +302,7 @@ class Composition:
             transport=Transport(
                 Sender(self._guard, limits, user_agent=agent, tls=tls),
                 KafkaSender(self._guard, limits, client_id=agent, tls=tls),
+                SmtpSender(self._guard, limits, tls=tls),
             ),
             config=DispatcherConfig(delivery, chosen.event_source, chosen.openlineage_namespace),
             wake=wake,

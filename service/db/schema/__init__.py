@@ -29,7 +29,9 @@ from service.db.schema.delivery import QUEUE_OF_WEBHOOK as QUEUE_OF_WEBHOOK
 from service.db.schema.delivery import deliveries as deliveries
 from service.db.schema.delivery import delivery_attempts as delivery_attempts
 from service.db.schema.delivery import events as events
+from service.db.schema.delivery import notifications as notifications
 from service.db.schema.delivery import queues as queues
+from service.db.schema.delivery import told_problems as told_problems
 from service.db.schema.delivery import webhooks as webhooks
 from service.db.schema.health import acknowledgements as acknowledgements
 from service.db.schema.health import problem_rounds as problem_rounds

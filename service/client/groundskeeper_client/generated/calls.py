@@ -59,15 +59,20 @@ from groundskeeper_client.generated.models import (
     JobPage,
     JobsOfTables,
     JobState,
-    ListOf_PatternPolicyItem_,
     LogLevel,
     MetadataTableIn,
+    NotificationDetail,
+    NotificationIn,
+    NotificationList,
+    NotificationOut,
+    NotificationPut,
     Order,
     Outcome,
     Overview,
     PartitionTtlIn,
     PatternPolicyIn,
     PatternPolicyOut,
+    PatternPolicyRowList,
     PauseIn,
     PauseOut,
     PlanPage,
@@ -90,6 +95,7 @@ from groundskeeper_client.generated.models import (
     SetOfTables,
     Severity,
     SnapshotOut,
+    SnoozeIn,
     SyncIn,
     TableChange,
     TableDetected,
@@ -203,8 +209,9 @@ def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
-    HeaderNotAllowedError, JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError,
-    SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
+    HeaderNotAllowedError, JsonRequiredError, KafkaNotInstalledError, NotificationNeededError,
+    ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError,
+    UrlNotAllowedError, WebhookNotFoundError, WebhookOfNotificationError.
     """
     return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, headers={"If-Match": if_match}, body=body)
 
@@ -242,8 +249,8 @@ def create_webhook(body: WebhookIn) -> Call[WebhookCreated]:
     is at least once, with the same `webhook-id` in every attempt, and in the order of events for each table.
 
     Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
-    KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    UnauthenticatedError, UrlNotAllowedError.
+    KafkaNotInstalledError, NotificationNeededError, ParamsInvalidError, RequestTooLargeError,
+    SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError.
     """
     return Call("POST", "/v1/webhooks", WebhookCreated, body=body)
 
@@ -332,6 +339,18 @@ def delete_freeze(name: str, *, if_match: str | None = None) -> Call[None]:
     return Call("DELETE", f"/v1/freezes/{segment(name)}", NoneType, headers={"If-Match": if_match})
 
 
+def delete_notification(name: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete a notification and its messages.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    NotificationNotFoundError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/notifications/{segment(name)}", NoneType, headers={"If-Match": if_match})
+
+
 def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of a pattern.
 
@@ -364,7 +383,8 @@ def delete_webhook(webhook_id: str, *, if_match: str | None = None) -> Call[None
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError,
+    WebhookOfNotificationError.
     """
     return Call("DELETE", f"/v1/webhooks/{segment(webhook_id)}", NoneType, headers={"If-Match": if_match})
 
@@ -608,6 +628,18 @@ def get_metrics() -> Call[str]:
     Raises DatabaseUnavailableError, ForbiddenError, NotReadyError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/metrics", str)
+
+
+def get_notification(name: str) -> Call[NotificationDetail]:
+    """Show a notification, and what it has told.
+
+    `GET /v1/webhooks/{id}/deliveries` lists its messages with the answers, and `GET
+    /v1/events?types=notification.*` what they say.
+
+    Raises DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError, ParamsInvalidError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/notifications/{segment(name)}", NotificationDetail)
 
 
 def get_overview(
@@ -1265,7 +1297,15 @@ def list_jobs(
     )
 
 
-def list_policies() -> Call[ListOf_PatternPolicyItem_]:
+def list_notifications() -> Call[NotificationList]:
+    """List the notifications.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/notifications", NotificationList)
+
+
+def list_policies() -> Call[PatternPolicyRowList]:
     """List the policies of patterns.
 
     Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
@@ -1273,7 +1313,7 @@ def list_policies() -> Call[ListOf_PatternPolicyItem_]:
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", "/v1/policies", ListOf_PatternPolicyItem_)
+    return Call("GET", "/v1/policies", PatternPolicyRowList)
 
 
 def list_problem_types() -> Call[ProblemTypeList]:
@@ -1561,6 +1601,23 @@ def put_freeze(name: str, body: FreezeIn, *, if_match: str | None = None) -> Cal
     return Call("PUT", f"/v1/freezes/{segment(name)}", FreezeOut, headers={"If-Match": if_match}, body=body)
 
 
+def put_notification(name: str, body: NotificationIn, *, if_match: str | None = None) -> Call[NotificationPut]:
+    """Create or replace a notification.
+
+    Sends messages about problems and failed jobs, one for each cause, in the form of the target. What is open
+    already is told within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or else by the
+    address of this request.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
+    HeaderNotAllowedError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
+    SecretUnreadableError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError.
+    """
+    return Call("PUT", f"/v1/notifications/{segment(name)}", NotificationPut, headers={"If-Match": if_match}, body=body)
+
+
 def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
     """Set the policy of all tables that match.
 
@@ -1702,6 +1759,17 @@ def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
     return Call("POST", f"/v1/deliveries/{segment(delivery_id)}/skip", DeliveryOut)
 
 
+def snooze_notification(name: str, body: SnoozeIn) -> Call[NotificationOut]:
+    """Send nothing for a time.
+
+    Tells afterwards what is then still open, and the jobs that have failed meanwhile.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    NotificationNotFoundError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/notifications/{segment(name)}/snooze", NotificationOut, body=body)
+
+
 def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | None = None) -> Call[JobOut]:
     """Submit a job.
 
@@ -1718,6 +1786,18 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
     return Call(
         "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body
     )
+
+
+def test_notification(name: str) -> Call[DeliveryOut]:
+    """Send a test message.
+
+    Sends one message once; GET /v1/deliveries/{id} shows the outcome. In PagerDuty and Alertmanager the alert
+    is resolved at once.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError.
+    """
+    return Call("POST", f"/v1/notifications/{segment(name)}/test", DeliveryOut)
 
 
 def test_webhook(webhook_id: str) -> Call[DeliveryOut]:
@@ -1744,3 +1824,12 @@ def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None
     UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/tables/{segment(table_id)}", NoneType, headers={"If-Match": if_match})
+
+
+def wake_notification(name: str) -> Call[None]:
+    """End the snooze.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/notifications/{segment(name)}/snooze", NoneType)

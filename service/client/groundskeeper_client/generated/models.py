@@ -56,6 +56,25 @@ class ActiveJobs(Model, frozen=True, kw_only=True):
     """At most 50: those that workers hold first, then the oldest"""
 
 
+class AlertOut(Model, frozen=True, kw_only=True):
+    """Problems that were told together, and end together."""
+
+    key: str
+    """PagerDuty's `dedup_key`"""
+    kind: str
+    """Kind of problem"""
+    severity: Severity
+    """That of the most serious one"""
+    title: str
+    """What is wrong"""
+    began_at: datetime
+    """When it was told first"""
+    problems: int
+    """Problems in it"""
+    names: list[str]
+    """Objects that have the problem, at most 20"""
+
+
 class ArchivalIn(Model, frozen=True, kw_only=True):
     """Moves the oldest instants of the timeline to the history, and says what keeps others from that."""
 
@@ -1604,7 +1623,7 @@ class DelegationOut(Model, frozen=True, kw_only=True):
 
 class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
     status: int | None
-    """HTTP status; null without an answer, and for Kafka"""
+    """HTTP status; null without an answer, and for Kafka and mail"""
     error: str | None
     """Why it failed; null for an answer of HTTP"""
     at: datetime
@@ -1873,6 +1892,8 @@ class EventType(Word):
     PROBLEM_RESOLVED = "problem.resolved"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
+    NOTIFICATION_SENT = "notification.sent"
+    NOTIFICATION_TEST = "notification.test"
 
 
 class EventTypeList(Model, frozen=True, kw_only=True):
@@ -2756,11 +2777,6 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """File groups that were not compared"""
 
 
-class ListOf_PatternPolicyItem_(Model, frozen=True, kw_only=True):
-    items: list[PatternPolicyItem]
-    """The items of this page, or all if there are no pages"""
-
-
 class LockFound(Model, frozen=True, kw_only=True):
     """The table's lock as a dry run found it"""
 
@@ -2933,12 +2949,189 @@ class NextState(Word):
     SUGGESTED = "suggested"
 
 
+class NotificationDetail(Model, frozen=True, kw_only=True):
+    name: str
+    """Its name"""
+    webhook_id: str
+    """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
+    snoozed_until: datetime | None
+    """Until then it sends nothing; null if it is not snoozed"""
+    snoozed_because: str | None
+    """Who has snoozed it, and why"""
+    target: TargetOut
+    """Where messages go"""
+    events: list[Occasion]
+    """What it tells"""
+    least_severity: Severity
+    """Problems that are less serious are not told"""
+    kinds: list[ProblemKind]
+    """Kinds of problems; empty for all"""
+    tables: list[str]
+    """Ids of tables or patterns of names; empty for all"""
+    most_per_hour: int
+    """Most messages in an hour"""
+    quiet_hours: list[WindowIn]
+    """When only critical problems are told"""
+    time_zone: str
+    """That of the quiet hours"""
+    enabled: bool
+    """False if its webhook is disabled, so that nothing is sent"""
+    disabled_because: str | None
+    """Why nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Messages that wait for an attempt or a retry"""
+    dead: int
+    """Messages that were given up"""
+    sent_last_hour: int
+    """Messages that count towards the limit"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    told: int
+    """Open problems that it has told"""
+    waiting: int
+    """Open problems that it will tell: it is snoozed or quiet, the limit is reached, or they are new"""
+    alerts: list[AlertOut]
+    """What it has told and is open; at most 100"""
+
+
+class NotificationIn(Model, frozen=True, kw_only=True):
+    target: TargetIn
+    """Where messages go"""
+    events: list[Occasion] | UnsetType = UNSET
+    """`opened` and `resolved` are about problems, `failed` about jobs that have failed for good"""
+    least_severity: Severity | UnsetType = UNSET
+    """Problems that are less serious are not told. A failed job counts as a warning"""
+    kinds: list[ProblemKind] | UnsetType = UNSET
+    """Kinds of problems. Default: all"""
+    tables: list[str] | UnsetType = UNSET
+    """Ids of tables, or patterns of their names. Default: all, and what is about no table"""
+    most_per_hour: int | UnsetType = UNSET
+    """Most messages in an hour; the last one tells all the others. Ends of alerts in PagerDuty and Alertmanager do
+    not count
+    """
+    quiet_hours: list[WindowIn] | UnsetType = UNSET
+    """Then only critical problems are told; the others afterwards, if they are still open"""
+    time_zone: str | UnsetType = UNSET
+    """That of the quiet hours"""
+
+
+class NotificationList(Model, frozen=True, kw_only=True):
+    items: list[NotificationOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class NotificationOut(Model, frozen=True, kw_only=True):
+    name: str
+    """Its name"""
+    webhook_id: str
+    """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
+    snoozed_until: datetime | None
+    """Until then it sends nothing; null if it is not snoozed"""
+    snoozed_because: str | None
+    """Who has snoozed it, and why"""
+    target: TargetOut
+    """Where messages go"""
+    events: list[Occasion]
+    """What it tells"""
+    least_severity: Severity
+    """Problems that are less serious are not told"""
+    kinds: list[ProblemKind]
+    """Kinds of problems; empty for all"""
+    tables: list[str]
+    """Ids of tables or patterns of names; empty for all"""
+    most_per_hour: int
+    """Most messages in an hour"""
+    quiet_hours: list[WindowIn]
+    """When only critical problems are told"""
+    time_zone: str
+    """That of the quiet hours"""
+    enabled: bool
+    """False if its webhook is disabled, so that nothing is sent"""
+    disabled_because: str | None
+    """Why nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Messages that wait for an attempt or a retry"""
+    dead: int
+    """Messages that were given up"""
+    sent_last_hour: int
+    """Messages that count towards the limit"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+
+
+class NotificationPut(Model, frozen=True, kw_only=True):
+    name: str
+    """Its name"""
+    webhook_id: str
+    """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
+    snoozed_until: datetime | None
+    """Until then it sends nothing; null if it is not snoozed"""
+    snoozed_because: str | None
+    """Who has snoozed it, and why"""
+    target: TargetOut
+    """Where messages go"""
+    events: list[Occasion]
+    """What it tells"""
+    least_severity: Severity
+    """Problems that are less serious are not told"""
+    kinds: list[ProblemKind]
+    """Kinds of problems; empty for all"""
+    tables: list[str]
+    """Ids of tables or patterns of names; empty for all"""
+    most_per_hour: int
+    """Most messages in an hour"""
+    quiet_hours: list[WindowIn]
+    """When only critical problems are told"""
+    time_zone: str
+    """That of the quiet hours"""
+    enabled: bool
+    """False if its webhook is disabled, so that nothing is sent"""
+    disabled_because: str | None
+    """Why nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Messages that wait for an attempt or a retry"""
+    dead: int
+    """Messages that were given up"""
+    sent_last_hour: int
+    """Messages that count towards the limit"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    secret: str | None
+    """Secret for checking the signatures of a webhook. Only in the answer that creates it"""
+
+
 class ObjectType(Word):
     TABLE = "table"
     GROUP = "group"
     WORKER = "worker"
     WEBHOOK = "webhook"
     SERVICE = "service"
+
+
+class Occasion(Word):
+    """What a message is about."""
+
+    OPENED = "opened"
+    RESOLVED = "resolved"
+    FAILED = "failed"
 
 
 class OnActiveWriters(Word):
@@ -3226,7 +3419,25 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
 
 
-class PatternPolicyItem(Model, frozen=True, kw_only=True):
+class PatternPolicyOut(Model, frozen=True, kw_only=True):
+    pattern: str
+    """Glob for names of tables, or for `tag:` or `owner:`"""
+    settings: PolicyIn
+    """The members that were sent"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+
+
+class PatternPolicyRowList(Model, frozen=True, kw_only=True):
+    items: list[PatternPolicyRowOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class PatternPolicyRowOut(Model, frozen=True, kw_only=True):
     """A policy in the list, with the tables that have a setting from it."""
 
     pattern: str
@@ -3243,19 +3454,6 @@ class PatternPolicyItem(Model, frozen=True, kw_only=True):
     """Number of tables that have a setting from it"""
     table_names: list[str]
     """Names of the first of them"""
-
-
-class PatternPolicyOut(Model, frozen=True, kw_only=True):
-    pattern: str
-    """Glob for names of tables, or for `tag:` or `owner:`"""
-    settings: PolicyIn
-    """The members that were sent"""
-    precedence: int
-    """If two patterns match, the higher value wins"""
-    created_at: datetime
-    """When it was created"""
-    updated_at: datetime
-    """When it was last changed by a call"""
 
 
 class PauseIn(Model, frozen=True, kw_only=True):
@@ -4169,6 +4367,13 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table"""
 
 
+class SnoozeIn(Model, frozen=True, kw_only=True):
+    until: datetime
+    """When it ends"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+
+
 class SpentOut(Model, frozen=True, kw_only=True):
     """Seconds from the submission of the job to its end, or until now."""
 
@@ -4590,6 +4795,79 @@ class TableType(Word):
 
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class Target(Word):
+    """The kinds of targets. `WEBHOOK` gets the event itself, signed."""
+
+    SLACK = "slack"
+    TEAMS = "teams"
+    PAGERDUTY = "pagerduty"
+    ALERTMANAGER = "alertmanager"
+    EMAIL = "email"
+    WEBHOOK = "webhook"
+
+
+class TargetIn(Model, frozen=True, kw_only=True):
+    """Where messages go. `GET` shows secrets masked; a masked value that is sent back keeps the stored one."""
+
+    type: Target
+    """What receives the messages"""
+    url: str | UnsetType | None = UNSET
+    """Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as
+    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region
+    """
+    routing_key: str | UnsetType | None = UNSET
+    """PagerDuty: the integration key of the service"""
+    authorization: str | UnsetType | None = UNSET
+    """Alertmanager: the header of this name"""
+    headers: dict[str, str] | UnsetType | None = UNSET
+    """Webhook: sent with every message"""
+    host: str | UnsetType | None = UNSET
+    """Mail: the SMTP server"""
+    port: int | UnsetType | None = UNSET
+    """Mail: its port. Default: 587"""
+    starttls: bool | UnsetType | None = UNSET
+    """Mail: false only for an allowed host. Default: true"""
+    user: str | UnsetType | None = UNSET
+    """Mail: logs in with the password"""
+    password: str | UnsetType | None = UNSET
+    """Mail: its password"""
+    sender: str | UnsetType | None = UNSET
+    """Mail: address of the sender"""
+    to: list[str] | UnsetType | None = UNSET
+    """Mail: addresses of the recipients"""
+
+
+class TargetOut(Model, frozen=True, kw_only=True):
+    """Where messages go. Secrets are masked."""
+
+    type: Target
+    """What receives the messages"""
+    url: str | UnsetType | None = UNSET
+    """Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as
+    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region
+    """
+    routing_key: str | UnsetType | None = UNSET
+    """PagerDuty: the integration key of the service"""
+    authorization: str | UnsetType | None = UNSET
+    """Alertmanager: the header of this name"""
+    headers: dict[str, str] | UnsetType | None = UNSET
+    """Webhook: sent with every message"""
+    host: str | UnsetType | None = UNSET
+    """Mail: the SMTP server"""
+    port: int | UnsetType | None = UNSET
+    """Mail: its port. Default: 587"""
+    starttls: bool | UnsetType | None = UNSET
+    """Mail: false only for an allowed host. Default: true"""
+    user: str | UnsetType | None = UNSET
+    """Mail: logs in with the password"""
+    password: str | UnsetType | None = UNSET
+    """Mail: its password"""
+    sender: str | UnsetType | None = UNSET
+    """Mail: address of the sender"""
+    to: list[str] | UnsetType | None = UNSET
+    """Mail: addresses of the recipients"""
 
 
 class TimelineOut(Model, frozen=True, kw_only=True):
@@ -5034,6 +5312,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "FlinkIn": {"restart": "from-savepoint"},
     "FreezeIn": {"tables": ["*"]},
     "LockIn": {"provider": "filesystem"},
+    "NotificationIn": {"least_severity": "warning", "most_per_hour": 20, "time_zone": "UTC"},
     "WebhookIn": {"types": ["*"]},
     "WritersStopped": {"restart": "from-savepoint"},
 }

@@ -244,6 +244,18 @@ class NotReadyError(ApiError):
     type = "not-ready"
 
 
+class NotificationNeededError(ApiError):
+    """This receiver cannot read the events of a webhook"""
+
+    type = "notification-needed"
+
+
+class NotificationNotFoundError(ApiError):
+    """No notification has this name"""
+
+    type = "notification-not-found"
+
+
 class OptionNotAllowedError(ApiError):
     """An option of the table is not allowed"""
 
@@ -394,6 +406,12 @@ class WebhookNotFoundError(ApiError):
     type = "webhook-not-found"
 
 
+class WebhookOfNotificationError(ApiError):
+    """The webhook belongs to a notification"""
+
+    type = "webhook-of-notification"
+
+
 class WritersAliveError(ApiError):
     """A writer of the table is alive, and may be the one that holds the lock"""
 
@@ -443,6 +461,8 @@ BY_TYPE: dict[str, type[ApiError]] = {
         NoLoginError,
         NotAHudiTableError,
         NotReadyError,
+        NotificationNeededError,
+        NotificationNotFoundError,
         OptionNotAllowedError,
         ParamsInvalidError,
         PathNotAllowedError,
@@ -468,6 +488,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         UrlNotAllowedError,
         WebhookDisabledError,
         WebhookNotFoundError,
+        WebhookOfNotificationError,
         WritersAliveError,
     )
 }
