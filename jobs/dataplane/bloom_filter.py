@@ -181,7 +181,7 @@ class BloomFilter:
         return (bits & np.uint8(1)).astype(np.bool_)
 
     def _add_beyond(self, keys: pa.Array) -> None:
-        """Adds keys when all rows are full: rows take turns, the first takes the first two (`getActiveStandardBF`)."""
+        """Adds keys to full rows: each row takes a key in turn, the first the first two (`getActiveStandardBF`)."""
         numbers = np.arange(self._beyond, self._beyond + len(keys))
         turns = np.maximum(numbers - 1, 0) % len(self._rows)
         for row in range(len(self._rows)):

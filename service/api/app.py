@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from service.api import (
     audit,
+    bulk,
     commits,
     consumers,
     dashboard,
@@ -21,6 +22,7 @@ from service.api import (
     docs,
     entity_tags,
     events,
+    freezes,
     health,
     health_problems,
     incidents,
@@ -89,6 +91,7 @@ _TAGS = [
 
 _PARTS = (
     tables,
+    bulk,
     locks,
     discovery,
     commits,
@@ -96,6 +99,7 @@ _PARTS = (
     incidents,
     health_problems,
     overview,
+    freezes,
     policies,
     decisions,
     jobs,

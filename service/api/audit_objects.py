@@ -17,7 +17,7 @@ from service.catalog import consumer_store, table_store
 from service.delivery import delivery_store, webhook_store
 from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
-from service.policies import pause_store, store
+from service.policies import freeze_store, pause_store, store
 from service.queue import job_store
 
 Look = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
@@ -34,6 +34,7 @@ _BY_PATH = {
     "/v1/tables/{table_id}/consumers/{name}": ("consumer", "{table_id}/{name}"),
     "/v1/policies/{pattern:path}": ("policy", "{pattern}"),
     "/v1/pause": ("pause", _ONLY_ONE),
+    "/v1/freezes/{name}": ("freeze", "{name}"),
 }
 
 
@@ -83,6 +84,10 @@ def _pause(connection: Connection, _: SecretCipher, __: str) -> tuple[str | None
     return None, PauseOut.of(pause_store.pause_of(connection))
 
 
+def _freeze(connection: Connection, _: SecretCipher, name: str) -> tuple[str | None, Any]:
+    return name, freeze_store.get(connection, name)
+
+
 def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> tuple[str | None, Any]:
     webhook = webhook_store.get(connection, webhook_id)
     # The health is left out, because it changes by itself. The path of the URL may be a credential, so a digest tells
@@ -121,6 +126,7 @@ _LOOKS: dict[str, Look] = {
     "table-lock": _table_lock,
     "policy": _policy,
     "pause": _pause,
+    "freeze": _freeze,
     "webhook": _webhook,
     "consumer": _consumer,
     "job": _job,

@@ -4,6 +4,12 @@
 from groundskeeper_client.errors import ApiError
 
 
+class BodyNotJsonError(ApiError):
+    """The body of this request is not JSON"""
+
+    type = "body-not-json"
+
+
 class BucketFilesNotMergeableError(ApiError):
     """The files of a table with a bucket index cannot be merged"""
 
@@ -86,6 +92,12 @@ class ForbiddenError(ApiError):
     """The token's role does not allow this call"""
 
     type = "forbidden"
+
+
+class FreezeNotFoundError(ApiError):
+    """No freeze has this name"""
+
+    type = "freeze-not-found"
 
 
 class HeaderNotAllowedError(ApiError):
@@ -340,6 +352,12 @@ class TableNotSupportedError(ApiError):
     type = "table-not-supported"
 
 
+class TooManyFreezesError(ApiError):
+    """There are too many freezes"""
+
+    type = "too-many-freezes"
+
+
 class TooManyReadsError(ApiError):
     """Too many tables are being read at this moment"""
 
@@ -385,6 +403,7 @@ class WritersAliveError(ApiError):
 BY_TYPE: dict[str, type[ApiError]] = {
     each.type: each
     for each in (
+        BodyNotJsonError,
         BucketFilesNotMergeableError,
         BucketIndexContradictedError,
         CallbackUnknownTableError,
@@ -399,6 +418,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         FlinkHostNotAllowedError,
         FlinkStateReturnsError,
         ForbiddenError,
+        FreezeNotFoundError,
         HeaderNotAllowedError,
         IdempotencyKeyReusedError,
         IncidentAlreadyClosedError,
@@ -441,6 +461,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         TableBusyError,
         TableNotFoundError,
         TableNotSupportedError,
+        TooManyFreezesError,
         TooManyReadsError,
         TooManyWaitsError,
         UnauthenticatedError,
