@@ -16,9 +16,7 @@ from jobs.contract import BucketIndex
 from tests import shared_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 INDEX = BucketIndex(4, ("id",))
 LOCK = {
@@ -169,54 +167,53 @@ def snapshot(spark: SparkSession, base: Path | str, *, metadata: bool | None = N
     `metadata` says whether the files are found by the metadata table, or by listing the folders.
     """
     options = {} if metadata is None else {"hoodie.metadata.enable": str(metadata).lower()}
-    return sorted(line for line, _, _, _ in _rows(spark, base, options))
+    return sorted(row[0] for row in _rows(spark, base, options=options))
 
 
 def in_order(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> list[str]:
     """Returns the rows of `snapshot` after it has asserted that none is misplaced or duplicate."""
-    found = _rows(spark, base)
-    assert _misplaced(spark, found, num_buckets, hash_fields) == 0
+    found = _rows(spark, base, bucket_of(num_buckets, hash_fields))
+    assert _misplaced(found) == 0
     assert _duplicates(found) == 0
-    return sorted(line for line, _, _, _ in found)
+    return sorted(row[0] for row in found)
 
 
 def misplaced(spark: SparkSession, base: Path | str, num_buckets: int, hash_fields: str = "id") -> int:
     """Returns the rows whose bucket by Hudi's own `BucketIdentifier` differs from the bucket of their file."""
-    return _misplaced(spark, _rows(spark, base), num_buckets, hash_fields)
-
-
-def misplaced_of(spark: SparkSession, found: Sequence[Row], num_buckets: int, hash_fields: str = "id") -> int:
-    """The same among rows that were read already, in all columns."""
-    by_meta = [("", *(row[name] for name in _META)) for row in found]
-    return _misplaced(spark, by_meta, num_buckets, hash_fields)
+    return _misplaced(_rows(spark, base, bucket_of(num_buckets, hash_fields)))
 
 
 def duplicates(spark: SparkSession, base: Path | str) -> int:
     return _duplicates(_rows(spark, base))
 
 
-_META = ("_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name")
+_PARTITION, _KEY, _FILE = "_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name"
+
+
+def bucket_of(num_buckets: int, hash_fields: str = "id") -> Column:
+    """Returns the bucket of a row by Hudi's own `BucketIdentifier`."""
+    identifier = F.lit("org.apache.hudi.index.bucket.BucketIdentifier")
+    arguments = (F.col(_KEY), F.lit(hash_fields), F.lit(num_buckets))
+    return F.reflect(identifier, F.lit("getBucketId"), *arguments)
 
 
 def _rows(
-    spark: SparkSession, base: Path | str, options: dict[str, str] | None = None
-) -> list[tuple[str, str, str, str]]:
-    """Returns partition path, record key and file name of each row."""
+    spark: SparkSession, base: Path | str, bucket: Column | None = None, *, options: dict[str, str] | None = None
+) -> list[tuple[str, ...]]:
+    """Returns each row as text, its partition path, record key and file name, and the bucket that is asked for."""
     frame = spark.read.format("hudi").options(**options or {}).load(str(base))
-    columns = sorted(column for column in frame.columns if column != "_hoodie_file_name")
-    found = frame.select(*columns, *(F.col(name).alias(f"its{name}") for name in _META)).collect()
-    return [(str(dict(zip(columns, row, strict=False))), *row[-len(_META) :]) for row in found]
+    columns = sorted(column for column in frame.columns if column != _FILE)
+    meta = [F.col(name).alias(f"its{name}") for name in (_PARTITION, _KEY, _FILE)]
+    found = frame.select(*columns, *meta, *([] if bucket is None else [bucket])).collect()
+    return [(str(dict(zip(columns, row, strict=False))), *row[len(columns) :]) for row in found]
 
 
-def _misplaced(spark: SparkSession, found: list[tuple[str, str, str, str]], num_buckets: int, hash_fields: str) -> int:
-    identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier  # type: ignore[union-attr]
-    return sum(
-        identifier.getBucketId(key, hash_fields, num_buckets) != int(file_name[:8]) for _, _, key, file_name in found
-    )
+def _misplaced(found: list[tuple[str, ...]]) -> int:
+    return sum(int(bucket) != int(file_name[:8]) for _, _, _, file_name, bucket in found)
 
 
-def _duplicates(found: list[tuple[str, str, str, str]]) -> int:
-    return len(found) - len({(partition, key) for _, partition, key, _ in found})
+def _duplicates(found: list[tuple[str, ...]]) -> int:
+    return len(found) - len({row[1:3] for row in found})
 
 
 def left_behind(base: Path) -> list[str]:

@@ -8,13 +8,14 @@ import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jobs.contract import BucketIndex, WriterEngine
 from jobs.errors import RefusedError
 from jobs.hudi import rows
+from jobs.hudi.client import WriteClient
 from jobs.services import compaction_plans
 from service.catalog.registration import Registration
 from service.writer_options.options import writer_options
@@ -23,6 +24,7 @@ from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.long_session import LongSession
 from tests.integration.run import proved, run_job
+from tests.integration.serving import eventually
 from tests.integration.writers import At
 
 if TYPE_CHECKING:
@@ -40,7 +42,6 @@ SESSION = {
     # The printed options make each statement look its file groups up anew.
     "hoodie.spark.sql.optimized.writes.enable": "false",
 }
-TRIES = 5
 
 
 @pytest.fixture
@@ -51,12 +52,21 @@ def base(hiding: Path, tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def hiding(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Makes a table in which a filter finds no rows, because a compaction ended during a DELETE."""
-    return _hiding(spark, tmp_path_factory.mktemp("hiding") / "sales", "DELETE FROM {table} WHERE id % 30 = {rest}")
+    return _hiding(spark, tmp_path_factory.mktemp("hiding") / "sales", "DELETE FROM {table} WHERE {condition}")
 
 
 def _hiding(spark: SparkSession, base: Path, statement: str) -> Path:
-    """Runs the statement during a compaction, on new tables until the timing hides rows."""
-    session, table = spark.newSession(), f"statistics_{base.name}"
+    """Makes the table, and lets a compaction end between the last file that the statement writes and its commit: the
+    statement reads until the compaction has the lock, which it needs to commit."""
+    session, table, gate = spark.newSession(), f"statistics_{base.name}", str(base.parent / "gate")
+
+    def once_open(number: int) -> bool:
+        """Waits for the gate with one row only, so that a core is left to the compaction."""
+        while number == 34 and not Path(gate).exists():
+            time.sleep(0.02)
+        return True
+
+    session.udf.register("once_open", once_open, "boolean")
 
     def run(statement: str) -> None:
         session.sql(statement).collect()
@@ -73,26 +83,42 @@ def _hiding(spark: SparkSession, base: Path, statement: str) -> Path:
     run(f"INSERT INTO {table} SELECT id, cast(id % 97 as int), 1L, 'us' FROM range(400, 600)")
     run(f"UPDATE {table} SET qty = 4, ver = 4L WHERE id % 5 = 1")
     run(f"DELETE FROM {table} WHERE id % 19 = 3")
-    for rest in range(4, 4 + TRIES):
-        with pytest.MonkeyPatch.context() as impatient:
-            impatient.setattr(compaction_plans, "QUIET_SECONDS", 0.0)
-            _compact_beside(spark, base, partial(run, statement.format(table=table, rest=rest)))
-        if _found_by_a_filter(spark, base) < _rows_of_before(spark, base):
-            run(f"DROP TABLE {table}")
-            return base
-    pytest.fail("the statistics were right each time: has Hudi been mended?")
+    commit = WriteClient.commit_compaction
+
+    def commit_once_it_has_written(client: WriteClient, instant: str, begun: Any) -> None:
+        Path(gate).touch()
+        logs = f"*/.*_{max(_begun(base))}.log.*"
+        assert eventually(lambda: {path.parent.name for path in base.glob(logs)} == {"region=eu", "region=us"}, 60)
+        commit(client, instant, begun)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compaction_plans, "QUIET_SECONDS", 0.0)
+        patched.setattr(WriteClient, "commit_compaction", commit_once_it_has_written)
+        write = partial(run, statement.format(table=table, condition="id % 30 = 4 AND once_open(id)"))
+        try:
+            _compact_beside(spark, base, write)
+        finally:
+            Path(gate).touch()
+    assert _found_by_a_filter(spark, base) < _rows_of_before(spark, base), "has Hudi been mended?"
+    run(f"DROP TABLE {table}")
+    return base
 
 
 def _compact_beside(spark: SparkSession, base: Path, write: Callable[[], None]) -> None:
-    """Compacts the table; the write begins in the middle of it, and ends after it unless the compaction waits."""
-    beside = threading.Thread(target=write)
+    """Compacts the table; the write begins before the compaction commits. Returns when both have ended."""
+    beside, known = threading.Thread(target=write), _begun(base)
 
     def begin() -> None:
         beside.start()
-        time.sleep(1.5)
+        assert eventually(lambda: _begun(base) > known, 60)
 
     run_job(spark, base, "compaction", index=INDEX, context=At("comparing the record keys", begin))
-    beside.join(60)
+    beside.join(120)
+
+
+def _begun(base: Path) -> set[str]:
+    requested = (base / ".hoodie" / "timeline").glob("*.deltacommit.requested")
+    return {path.name.split(".")[0] for path in requested}
 
 
 def _rows_of_before(spark: SparkSession, base: Path) -> int:
@@ -114,8 +140,7 @@ def test_the_audit_sees_rows_that_a_filter_does_not_find(spark: SparkSession, ba
 @pytest.mark.exhaustive
 def test_the_audit_sees_what_an_update_hides(spark: SparkSession, tmp_path: Path) -> None:
     """The statistics of the update have values, but only those of the rows that it changed."""
-    update = "UPDATE {table} SET qty = {rest}, ver = 20{rest}L WHERE id % 30 = {rest}"
-    base = _hiding(spark, tmp_path / "updated", update)
+    base = _hiding(spark, tmp_path / "updated", "UPDATE {table} SET qty = 4, ver = 204L WHERE {condition}")
     audit = run_job(spark, base, "audit", index=INDEX).details
     assert (audit["keys_hidden_by_statistics"] > 0, audit["clean"]) == (True, False)
     # The next commit to the partitions shows the rows again.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from jobs.hudi.table import HudiTable
 
 _HALF = 1 << 32
+# So much is read by one task, which needs no shuffle: two would cost more than they save.
+_BYTES_OF_TASK, _SLICES_OF_TASK = 8 * 1024 * 1024, 16
 _BUCKET_FILE_ID = re.compile(r"^\d{8}-")
 
 
@@ -87,7 +89,11 @@ def count_rows(
             found = found.where(identity[0].isin(sorted(by_listing_of)))
         form = record_keys.form_of_key(table, found) if with_forms and table.has_meta_fields else None
         types = "p string, k string, wrong boolean, high long, low long" + ("" if form is None else ", form string")
-        judged = found.select(*identity, *([] if form is None else [form])).mapInArrow(judge, types)
+        keys = found.select(*identity, *([] if form is None else [form]))
+        slices = table.file_slices()
+        if len(slices) <= _SLICES_OF_TASK and sum(item.bytes for item in slices) <= _BYTES_OF_TASK:
+            keys = keys.coalesce(1)
+        judged = keys.mapInArrow(judge, types)
         wrong = F.sum(F.col("wrong").cast("long")).alias("w")
         forms = () if form is None else record_keys.FORMS
         counted = [F.sum((F.col("form") == name).cast("long")).alias(name) for name in forms]
