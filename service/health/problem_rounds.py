@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.health import problem_store
+from service.health import acknowledgement_store, problem_store
 from service.health.problem_changes import changes
 from service.health.problem_events import problem_opened, problem_resolved
 from service.health.problem_store import OpenProblem
@@ -86,7 +86,7 @@ def _writes(
     *,
     found: Found,
     paths: Mapping[str, str],
-) -> Iterator[Callable[[Connection], None]]:
+) -> Iterator[Callable[[Connection], object]]:
     """Yields the writes of a round, each for a transaction of its own that is short. A round that ends in between has
     announced nothing that is not stored, and the next one does the rest."""
 
@@ -106,6 +106,8 @@ def _writes(
         outbox.publish(connection, [problem_resolved(each, counts, now) for each in resolved.values()], now=now)
 
     # First, since the severity that is stored tells the next round what has risen.
+    for risen in _portions(change.risen):
+        yield partial(acknowledgement_store.remove, problem_ids=risen)
     yield from _changed(change.risen, is_announced=False)
     for new in _portions(change.added):
         yield partial(problem_store.add, found=list(map(stored, new)))
@@ -121,9 +123,10 @@ def _writes(
         yield partial(announce_resolved, ids=over)
     for opened in _portions(change.opened, _EVENTS_AT_ONCE):
         yield partial(announce_opened, problems=opened)
+    yield partial(acknowledgement_store.forget_ended, now=now)
 
 
-def _changed(ids: Sequence[str], **values: Any) -> Iterator[Callable[[Connection], None]]:
+def _changed(ids: Sequence[str], **values: Any) -> Iterator[Callable[[Connection], object]]:
     return (partial(problem_store.change, ids=portion, **values) for portion in _portions(ids))
 
 

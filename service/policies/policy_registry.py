@@ -8,7 +8,7 @@ from service.catalog import decision_times, table_store
 from service.db.engine import reading, writing
 from service.policies import store
 from service.policies.policy import PatternPolicy, TableLevel
-from service.policies.precedence import Effective, effective
+from service.policies.precedence import Effective, Subject, effective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def effective_of(connection: Connection, table: Registration) -> Effective:
-    return effective(store.every(connection), table.name, store.of_table(connection, table.id))
+    subject = Subject(table.name, table.owner, table.tags)
+    return effective(store.every(connection), subject, store.of_table(connection, table.id))
 
 
 def of_table(engine: Engine, table_id: str) -> Effective:
@@ -60,6 +61,25 @@ def put_table(engine: Engine, clock: Clock, table_id: str, settings: Mapping[str
         store.put_table(connection, table_id, TableLevel(settings, now))
         decision_times.wake(connection, table_id, now)
         return effective_of(connection, table)
+
+
+def set_paused(engine: Engine, clock: Clock, table_id: str, *, paused: bool) -> bool:
+    """Pauses the automatic jobs of one table, or ends that, also where a pattern pauses it. All other settings stay.
+    Returns whether it was different before. Raises TableNotFoundError."""
+    now = clock()
+    with writing(engine) as connection:
+        table = table_store.get(connection, table_id, for_update=True)
+        if effective_of(connection, table).policy.paused is paused:
+            return False
+        level = store.of_table(connection, table_id)
+        settings = {name: value for name, value in (level.settings if level else {}).items() if name != "paused"}
+        store.put_table(connection, table_id, TableLevel(settings, now))
+        if effective_of(connection, table).policy.paused is not paused:
+            store.put_table(connection, table_id, TableLevel({**settings, "paused": paused}, now))
+        elif not settings:
+            store.delete_table(connection, table_id)
+        decision_times.wake(connection, table_id, now)
+        return True
 
 
 def delete_table(engine: Engine, clock: Clock, table_id: str) -> None:

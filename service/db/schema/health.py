@@ -39,3 +39,12 @@ problem_rounds = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("at", UtcDateTime, nullable=False),
 )
+
+# A row lasts as long as its problem, and is deleted when the problem becomes more serious.
+acknowledgements = sa.Table(
+    "acknowledgements",
+    metadata,
+    sa.Column("problem_id", sa.String(32), primary_key=True),
+    sa.Column("acknowledged_by", sa.Text, nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+)
