@@ -19,6 +19,7 @@ from service.access.token import Role, issued
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
+from service.db.engine import checkpoint
 from service.db.timekeeping import Timekeeping
 from service.delivery import lineage_webhook
 from service.delivery.attempt_policy import DeliveryConfig
@@ -72,6 +73,7 @@ _LOCK_SECONDS = 0.5
 _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
 _CLOCK_SECONDS = 10.0
+_CHECKPOINT_SECONDS = 2.0
 # Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
@@ -223,6 +225,8 @@ class Composition:
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
+        if engine.dialect.name == "sqlite":
+            ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, partial(checkpoint, engine)))
         if chosen.discover:
             wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
             discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
