@@ -256,10 +256,8 @@ def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable
         r"Automatic jobs A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, threshold 5",
         words,
     )
-    assert (
-        "Policy Compaction after 5 commits Cleaning at 0 3 * * 6 (UTC); keeps 4 commits Bucket expansion suggested above 3.0 GiB in a bucket"
-        in words
-    )
+    assert "Policy Compaction after 5 commits Cleaning at 0 3 * * 6 (UTC); keeps 4 commits Bucket expansion" in words
+    assert "Bucket expansion suggested above 3.0 GiB in a bucket" in words
     assert re.search(r"Off [^.]*Clustering", words)
     assert (
         '2 settings other than the default cleaning.cron "0 3 * * 6" from table cleaning.retain 4 from table' in words
