@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 
 from service.api.answers import Declared, Shown, made
 from service.api.dependencies import DatabaseDep, MonitoringDep
-from service.api.query_parameters import AnyOf, Asked
+from service.api.query_parameters import AnyOf, Asked, OfOwners
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
+from service.catalog import table_store
 from service.db.engine import reading
 from service.health import acknowledgement_store, problems
 from service.health.acknowledgement_store import Acknowledgement
@@ -84,6 +85,7 @@ def list_problems(
     ] = None,
     kind: AnyOf[ProblemKind] = [],
     severity: AnyOf[Severity] = [],
+    selection: OfOwners,
     asked: Asked,
 ) -> HealthProblemPage:
     """Computes the list now from what the service knows, and reads no table for it. So it shows at once whether a
@@ -94,10 +96,11 @@ def list_problems(
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:
         every = look(database.engine, database.clock(), table_id)[0].problems
-    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until)
-    listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     with reading(database.engine) as connection:
+        tables = None if selection.is_open else table_store.ids_of(connection, selection)
         acknowledged = acknowledgement_store.every(connection)
+    wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until, tables)
+    listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     return HealthProblemPage(
         items=[HealthProblemOut.of_known(each, acknowledged) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),

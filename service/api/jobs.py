@@ -20,7 +20,7 @@ from service.api.errors import TooManyWaitsError
 from service.api.held_calls import MOST_SECONDS, JobWaits
 from service.api.job_models import AttemptOut, JobDetail, JobLog, JobOut, Prospects, SpentOut, as_text
 from service.api.params import EXAMPLES, JobIn, as_json
-from service.api.query_parameters import Asked, Limit, OfKinds, OfTable
+from service.api.query_parameters import Asked, Limit, OfKinds, OfOwners, OfTable
 from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, REPEATED
@@ -110,11 +110,12 @@ def list_jobs(
     state: Annotated[
         list[JobState], Query(description="May be repeated. Default: any", max_length=10, examples=[["queued"]])
     ] = [],
+    selection: OfOwners,
     asked: Asked,
 ) -> PageOf[JobOut]:
     """`since` and `until` are times of submission."""
     with reading(database.engine) as connection:
-        page = job_store.page(connection, asked, table_id=table_id, kinds=kind, states=state)
+        page = job_store.page(connection, asked, table_id=table_id, kinds=kind, states=state, selection=selection)
         prospects = _prospects(connection, page.items, database.clock())
     prospects = _foreseen(database, monitoring, page.items, prospects)
     return PageOf[JobOut].of_page(page, lambda job: JobOut.of(job, prospects))

@@ -16,7 +16,7 @@ from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.job_models import JobOut, Prospects
 from service.api.overview_rows import Past, TableRow
 from service.api.policy_models import PauseOut
-from service.api.query_parameters import AnyOf
+from service.api.query_parameters import AnyOf, OfOwners
 from service.api.routes import Routes
 from service.api.table_models import IncidentCounts
 from service.catalog import sample_store
@@ -149,6 +149,7 @@ def get_overview(
     ] = [],
     table_type: AnyOf[TableType] = [],
     state: AnyOf[TableState] = [],
+    selection: OfOwners,
     sort: Annotated[
         Order,
         Query(
@@ -166,7 +167,7 @@ def get_overview(
     known = monitoring.problems.known(database.engine, database.clock)
     outlook = monitoring.forecaster.outlook(database.engine, database.clock)
     now = database.clock()
-    wanted = Filter(q, health, kind, table_type, state)
+    wanted = Filter(q, health, kind, table_type, state, selection)
     with reading(database.engine) as connection:
         # The position is read first: an event that is published meanwhile may come twice, but is not missed.
         event_id = outbox.newest(connection)

@@ -66,6 +66,8 @@ class TableRow(BaseModel):
     id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
     name: str = Field(examples=["orders"])
     base_path: str = Field(description="Canonical: absolute, links and `..` resolved", examples=["/lake/orders"])
+    owner: str | None
+    tags: dict[str, str]
     table_type: str | None = Field(description="Null if it was not detected", examples=["MERGE_ON_READ"])
     table_version: int | None = Field(description="Null if it was not detected", examples=[9])
     declared_buckets: int | None = Field(description="The writers' number; null without a bucket index", examples=[4])

@@ -38,7 +38,8 @@ Pattern = Annotated[
         max_length=255,
         pattern=SOME_TEXT,
         examples=["orders_*"],
-        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone matches all",
+        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone matches all. Or `tag:` with a glob for"
+        " keys of tags, or for `key=value`; or `owner:` with a glob for owners",
     ),
 ]
 
@@ -58,7 +59,7 @@ def get_policy(pattern: Pattern, database: DatabaseDep, response: Response) -> P
 
 @router.operator(
     "PUT /policies/{pattern:path}",
-    "Set the policy of all tables whose name matches",
+    "Set the policy of all tables that match",
     errors.RouteNotFoundError,
     also={CREATED: "The pattern had no policy before"},
 )

@@ -137,6 +137,21 @@ class ParamsInvalidError(InvalidError):
         return cls(f"{field}: {message}", extensions={"errors": [{"field": field, "message": message}]})
 
 
+class BodyNotJsonError(InvalidError):
+    """`extensions["errors"]` has one problem, without a field."""
+
+    type = "body-not-json"
+    title = "The body of this request is not JSON"
+    hint = "Look at the character that the detail names; a comma, a quote or a bracket is often missing just before it."
+    why = (
+        "The body has to be one JSON document (RFC 8259): without comments, and without a comma after the last member."
+    )
+    example = "the body of the request is not JSON: Expecting value, at character 18"
+    example_members: ClassVar[Mapping[str, Any]] = {
+        "errors": [{"field": "", "message": "is not JSON: Expecting value, at character 18"}]
+    }
+
+
 class ConflictError(GroundskeeperError):
     """The request is valid, but not in the current state."""
 

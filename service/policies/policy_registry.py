@@ -8,7 +8,7 @@ from service.catalog import decision_times, table_store
 from service.db.engine import reading, writing
 from service.policies import store
 from service.policies.policy import PatternPolicy, TableLevel
-from service.policies.precedence import Effective, effective
+from service.policies.precedence import Effective, Subject, effective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def effective_of(connection: Connection, table: Registration) -> Effective:
-    return effective(store.every(connection), table.name, store.of_table(connection, table.id))
+    subject = Subject(table.name, table.owner, table.tags)
+    return effective(store.every(connection), subject, store.of_table(connection, table.id))
 
 
 def of_table(engine: Engine, table_id: str) -> Effective:

@@ -108,7 +108,7 @@ class Installation:
         return f"{self.url}/{self.pages[name]}"
 
     def add(self, names: Iterable[str]) -> None:
-        """Registers tables that are not polled, so that nothing is wrong with them."""
+        """Registers tables. They are not polled, so they have no problems."""
         now = utc_now()
         with writing(self.service.engine) as connection:
             for name in names:

@@ -12,7 +12,7 @@ from groundskeeper_client.generated.models import JobKind, JobState, LogLevel
 from jobs import contract
 from jobs.kinds.registry import KINDS
 from service.cli.client import arguments, bulk, job_log, job_watch
-from service.cli.client.arguments import Since, TableName, TableOption, Until
+from service.cli.client.arguments import OwnerOption, Since, TableName, TableOption, TagOption, Until
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
@@ -122,13 +122,16 @@ def list_jobs(
     state: Annotated[
         list[JobState] | None, typer.Option(help="Only jobs in this state; repeat it for several. Default: any")
     ] = None,
+    owner: OwnerOption = None,
+    tag: TagOption = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
 ) -> None:
     """List the jobs, newest first. --since and --until are times of submission."""
     table_id = arguments.id_of(service, table)
-    page = service.items(calls.list_jobs(table_id=table_id, kind=kind, state=state, since=since, until=until), limit)
+    wanted = calls.list_jobs(table_id=table_id, kind=kind, state=state, owner=owner, tag=tag, since=since, until=until)
+    page = service.items(wanted, limit)
     out.document(page)
     if out.as_json:
         return

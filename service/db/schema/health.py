@@ -32,7 +32,7 @@ standing_problems = sa.Table(
     sa.Index("ix_standing_problems_kind", "kind", "severity"),
 )
 
-# One row. Each round locks it, so that the replicas take turns; `at` is when the last one read its facts.
+# One row. Each transaction of a round locks it, so that the replicas take turns; `at` is when the last one began.
 problem_rounds = sa.Table(
     "problem_rounds",
     metadata,

@@ -169,7 +169,7 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, OptionNotAllowedError,
     ParamsInvalidError, PathNotAllowedError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
     StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
@@ -183,7 +183,7 @@ def change_tables(body: SetOfTables | JobsOfTables) -> Call[BulkOut]:
     Each table is a transaction of its own, so that a refusal of one changes nothing for the others. Repeating
     the call changes nothing more; a job that is active is refused as `job-conflict`.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("POST", "/v1/tables/bulk", BulkOut, body=body)
@@ -197,9 +197,9 @@ def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError,
-    JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
-    ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
+    HeaderNotAllowedError, JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError,
+    SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
     """
     return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, headers={"If-Match": if_match}, body=body)
 
@@ -210,8 +210,9 @@ def close_incident(incident_id: str, body: IncidentCloseIn) -> Call[IncidentOut]
     Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the
     files that a repair needs. `because` keeps the caller and the reason.
 
-    Raises DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError, IncidentNotFoundError,
-    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError,
+    IncidentNotFoundError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    UnauthenticatedError.
     """
     return Call("POST", f"/v1/incidents/{segment(incident_id)}/close", IncidentOut, body=body)
 
@@ -222,7 +223,7 @@ def confirm_writers_stopped(job_id: str, body: WritersStopped | None = None) -> 
     Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call
     changes nothing.
 
-    Raises DatabaseUnavailableError, FlinkStateReturnsError, ForbiddenError, JobNotFoundError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, FlinkStateReturnsError, ForbiddenError, JobNotFoundError,
     JobNotWaitingError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
     UnauthenticatedError.
     """
@@ -235,7 +236,7 @@ def create_webhook(body: WebhookIn) -> Call[WebhookCreated]:
     Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery
     is at least once, with the same `webhook-id` in every attempt, and in the order of events for each table.
 
-    Raises DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
     KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
     UnauthenticatedError, UrlNotAllowedError.
     """
@@ -356,10 +357,10 @@ def detect_table(body: TableIn) -> Call[TableDetected]:
 
     Reads the table as a registration does, with the same refusals, and stores nothing.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError, StorageError,
-    StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError,
+    StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("POST", "/v1/tables/detect", TableDetected, body=body)
 
@@ -379,10 +380,11 @@ def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
     Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops
     none of the others. Policies act on each registered table at once: see that its writers take the given lock.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError,
+    UnauthenticatedError.
     """
     return Call("POST", "/v1/discover", DiscoveryOut, body=body)
 
@@ -592,6 +594,8 @@ def get_overview(
     sort: Order | None = None,
     limit: int | None = None,
     cursor: str | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
 ) -> Call[Overview]:
     """Show the state of everything, and a page of tables with their last jobs.
 
@@ -617,6 +621,10 @@ def get_overview(
 
     `cursor`: `next_cursor` of the previous page
 
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call(
@@ -632,6 +640,8 @@ def get_overview(
             "sort": sort,
             "limit": limit,
             "cursor": cursor,
+            "owner": owner,
+            "tag": tag,
         },
     )
 
@@ -820,8 +830,8 @@ def hudi_callback(body: CallbackIn, *, hudi_callback_key: str | None = None) -> 
 
     `hudi_callback_key`: Required if the service has a callback key
 
-    Raises CallbackUnknownTableError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, CallbackUnknownTableError, DatabaseUnavailableError, ForbiddenError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("POST", "/v1/callbacks/hudi", CallbackOut, headers={"hudi-callback-key": hudi_callback_key}, body=body)
 
@@ -1172,6 +1182,8 @@ def list_jobs(
     table_id: str | None = None,
     kind: list[JobKind] | None = None,
     state: list[JobState] | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1186,6 +1198,10 @@ def list_jobs(
     `kind`: May be repeated. Default: any
 
     `state`: May be repeated. Default: any
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1205,6 +1221,8 @@ def list_jobs(
             "table_id": table_id,
             "kind": kind,
             "state": state,
+            "owner": owner,
+            "tag": tag,
             "since": since,
             "until": until,
             "limit": limit,
@@ -1234,6 +1252,8 @@ def list_problems(
     table_id: str | None = None,
     kind: list[ProblemKind] | None = None,
     severity: list[Severity] | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1251,6 +1271,10 @@ def list_problems(
     `kind`: May be repeated. Default: any
 
     `severity`: May be repeated. Default: any
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1270,6 +1294,8 @@ def list_problems(
             "table_id": table_id,
             "kind": kind,
             "severity": severity,
+            "owner": owner,
+            "tag": tag,
             "since": since,
             "until": until,
             "limit": limit,
@@ -1282,6 +1308,8 @@ def list_tables(
     *,
     name: str | None = None,
     path: str | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1294,6 +1322,10 @@ def list_tables(
     `name`: A pattern of names with `*` and `?`, in upper or lower case
 
     `path`: A base path, or a folder: lists the tables below it
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1309,7 +1341,16 @@ def list_tables(
         "GET",
         "/v1/tables",
         TablePage,
-        query={"name": name, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor},
+        query={
+            "name": name,
+            "path": path,
+            "owner": owner,
+            "tag": tag,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
@@ -1418,7 +1459,7 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", "/v1/pause", PauseOut, headers={"If-Match": if_match}, body=body)
@@ -1445,7 +1486,7 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
@@ -1458,14 +1499,14 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
 
 
 def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
-    """Set the policy of all tables whose name matches.
+    """Set the policy of all tables that match.
 
     Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, RouteNotFoundError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", f"/v1/policies/{segment(pattern)}", PatternPolicyOut, headers={"If-Match": if_match}, body=body)
@@ -1481,7 +1522,7 @@ def put_table_by_path(body: TableIn, *, if_match: str | None = None) -> Call[Tab
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError,
     OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
     SecretKeyMissingError, ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError,
@@ -1498,7 +1539,7 @@ def put_table_policy(table_id: str, body: PolicyIn, *, if_match: str | None = No
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
@@ -1511,11 +1552,11 @@ def register_table(body: TableIn) -> Call[TableOut]:
 
     Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    StorageError, StorageNotSupportedError, TableAlreadyRegisteredError, TableNotSupportedError,
-    TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableAlreadyRegisteredError,
+    TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("POST", "/v1/tables", TableOut, body=body)
 
@@ -1537,7 +1578,7 @@ def replay_webhook(webhook_id: str, body: ReplayIn) -> Call[ReplayOut]:
     Sends events that were given up, and those from before the webhook was created or while it was disabled.
     Does not touch pending deliveries, so a repeated call sends nothing twice.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/replay", ReplayOut, body=body)
@@ -1605,11 +1646,11 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
 
     `idempotency_key`: The same key on the same table returns the same job
 
-    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
-    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
-    JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
-    PlanUnusableError, RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError,
-    UnauthenticatedError.
+    Raises BodyNotJsonError, BucketFilesNotMergeableError, DatabaseUnavailableError,
+    ExpansionFactorWithoutBucketsError, FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError,
+    IncidentOpenError, JobConflictError, JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PlanUnusableError, RequestTooLargeError, SecretUnreadableError,
+    ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
         "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body

@@ -1783,6 +1783,10 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     """What is known about the readers of all of them"""
     hudi_options: dict[str, str] | UnsetType = UNSET
     """Added to the Hudi client's options in every job"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
+    tags: dict[str, str] | UnsetType = UNSET
+    """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
 
 
 class DiscoveryOut(Model, frozen=True, kw_only=True):
@@ -3178,7 +3182,7 @@ class PatternPolicyList(Model, frozen=True, kw_only=True):
 
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
-    """Glob for names of tables"""
+    """Glob for names of tables, or for `tag:` or `owner:`"""
     settings: PolicyIn
     """The members that were sent"""
     precedence: int
@@ -4266,8 +4270,8 @@ class SyncedTable(Model, frozen=True, kw_only=True):
 
 
 class TableChange(Model, frozen=True, kw_only=True):
-    """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
-    default.
+    """Members that are left out do not change. `null` sets `index`, `writers`, `readers` and `owner` to unknown,
+    others to default.
     """
 
     name: str | UnsetType | None = UNSET
@@ -4282,6 +4286,10 @@ class TableChange(Model, frozen=True, kw_only=True):
     """What is declared about the table's readers"""
     hudi_options: dict[str, str] | UnsetType | None = UNSET
     """Replaces all options; a masked value stands for the stored one"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
+    tags: dict[str, str] | UnsetType | None = UNSET
+    """Replaces all tags"""
 
 
 class TableDetected(Model, frozen=True, kw_only=True):
@@ -4314,6 +4322,10 @@ class TableIn(Model, frozen=True, kw_only=True):
     """What is known about the table's readers"""
     hudi_options: dict[str, str] | UnsetType = UNSET
     """Added to the Hudi client's options in every job"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
+    tags: dict[str, str] | UnsetType = UNSET
+    """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
 
 
 class TableOut(Model, frozen=True, kw_only=True):
@@ -4335,6 +4347,10 @@ class TableOut(Model, frozen=True, kw_only=True):
     """What is declared about the table's readers"""
     hudi_options: dict[str, str]
     """Options added to those of the Hudi client in every job"""
+    owner: str | None
+    """Who is responsible for the table; null if nobody was named"""
+    tags: dict[str, str]
+    """The table's tags"""
     profile: TableProfile
     """Detected when the table was last examined"""
     incidents: IncidentCounts
@@ -4408,6 +4424,10 @@ class TableRow(Model, frozen=True, kw_only=True):
     """Name"""
     base_path: str
     """Canonical: absolute, links and `..` resolved"""
+    owner: str | None
+    """Who is responsible for the table; null if nobody was named"""
+    tags: dict[str, str]
+    """The table's tags"""
     table_type: str | None
     """Null if it was not detected"""
     table_version: int | None
@@ -4908,3 +4928,13 @@ class WritersStopped(Model, frozen=True, kw_only=True):
     """The savepoint with which the Flink job was stopped"""
     restart: FlinkRestart | UnsetType = UNSET
     """How the Flink job will be started again. Without a declared bucket index it must be `without-state`"""
+
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "DiscoverIn": {"pattern": "*", "limit": 100},
+    "FlinkIn": {"restart": "from-savepoint"},
+    "LockIn": {"provider": "filesystem"},
+    "WebhookIn": {"types": ["*"]},
+    "WritersStopped": {"restart": "from-savepoint"},
+}
+"""Values of members that are left out of a request, by the name of its model."""

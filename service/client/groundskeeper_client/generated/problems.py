@@ -4,6 +4,12 @@
 from groundskeeper_client.errors import ApiError
 
 
+class BodyNotJsonError(ApiError):
+    """The body of this request is not JSON"""
+
+    type = "body-not-json"
+
+
 class BucketFilesNotMergeableError(ApiError):
     """The files of a table with a bucket index cannot be merged"""
 
@@ -385,6 +391,7 @@ class WritersAliveError(ApiError):
 BY_TYPE: dict[str, type[ApiError]] = {
     each.type: each
     for each in (
+        BodyNotJsonError,
         BucketFilesNotMergeableError,
         BucketIndexContradictedError,
         CallbackUnknownTableError,

@@ -7,8 +7,8 @@ from alembic import op
 
 from service.db.schema.core import UtcDateTime
 
-revision = "0028"
-down_revision = "0027"
+revision = "0029"
+down_revision = "0028"
 works_with = "0010"
 
 
