@@ -18,7 +18,7 @@ const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowD
 const COLUMNS = [
   ["name", "Table", "name", name],
   ["owner", "Owner", null, (table) => table.owner ?? "–"],
-  ["tags", "Tags", null, ({ tags }) => (tags ?? []).map((each) => [h("span", { class: "tag", "data-key": each }, each), " "])],
+  ["tags", "Tags", null, ({ tags }) => Object.entries(tags).map(([key, value]) => [h("span", { class: "tag", "data-key": key }, value ? `${key}=${value}` : key), " "])],
   ["health", "Health", "problems", health],
   ["now", "What now", null, now],
   ["ratio", "Log ratio", "ratio", ratio],
@@ -26,11 +26,11 @@ const COLUMNS = [
   ["jobs", "Last jobs", null, jobs],
   ["next", "Next job", null, next],
 ];
-const OPTIONAL = ["owner", "tags"];
+const OPTIONAL = { owner: ({ owner }) => owner !== null, tags: ({ tags }) => Object.keys(tags).length > 0 };
 
 /** `rows` are those of the overview; `query` is that of the address; `selection` is null for those who may only read. */
 export function tableList(rows, query, density, selection) {
-  const columns = COLUMNS.filter(([key]) => !OPTIONAL.includes(key) || rows.some((each) => each[key]?.length));
+  const columns = COLUMNS.filter(([key]) => !OPTIONAL[key] || rows.some(OPTIONAL[key]));
   return h(
     "table",
     { "aria-label": "Tables", class: `matrix ${density}`, onkeydown: (event) => walk(event, selection) },

@@ -83,7 +83,10 @@ class Installation:
         self._add_tables(folder)
         self.api = httpx.Client(base_url=f"{self.url}/v1", headers={"Content-Type": "application/json"}, timeout=30)
         assert eventually(lambda: self.api.get(f"/tables/{TRIPS}/snapshot").status_code == 200, 20)
-        self.pages = {"overview": "", "table": f"#/tables/{TRIPS}"}
+        table = f"#/tables/{TRIPS}"
+        self.pages = {"overview": "", "table": table, "jobs of a table": f"{table}?tab=jobs"}
+        self.pages |= {"decisions": f"{table}?tab=policy"}
+        self.pages |= {tab: f"{table}?tab={tab}" for tab in ("writers", "timeline", "files")}
         self._add_jobs()
         wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
         hook = self.post("/webhooks", wanted)
