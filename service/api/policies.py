@@ -12,8 +12,8 @@ from service.api.entity_tags import set_tag
 from service.api.policy_models import (
     EXAMPLES,
     EffectivePolicyOut,
+    ListedPolicyOut,
     PatternPolicyIn,
-    PatternPolicyItem,
     PatternPolicyOut,
     PauseIn,
     PauseOut,
@@ -53,17 +53,17 @@ Pattern = Annotated[
 
 
 @router.reader("GET /policies", "List the policies of patterns")
-def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyItem]:
+def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
     """Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
     them."""
     with reading(database.engine) as connection:
         found = policy_registry.decided_for(connection, table_store.names(connection))
 
-        def shown(policy: PatternPolicy) -> PatternPolicyItem:
+        def shown(policy: PatternPolicy) -> ListedPolicyOut:
             names = found[policy.pattern]
-            return made(PatternPolicyItem, policy, tables=len(names), table_names=names[:_MOST_NAMES])
+            return made(ListedPolicyOut, policy, tables=len(names), table_names=names[:_MOST_NAMES])
 
-        return ListOf[PatternPolicyItem].of(store.every(connection), shown)
+        return ListOf[ListedPolicyOut].of(store.every(connection), shown)
 
 
 @router.reader(

@@ -225,9 +225,7 @@ def test_a_preview_shows_what_an_edit_would_change_and_start_and_stores_nothing(
     assert answer.status_code == 200, answer.text
     (table,) = answer.json()["items"]
     assert (answer.json()["tables"], table["id"], table["name"]) == (1, table_id, "orders")
-    assert table["settings"] == [
-        {"setting": "compaction.commits", "before": 9, "after": 2, "source": "pattern ord*"}
-    ]
+    assert table["settings"] == [{"setting": "compaction.commits", "before": 9, "after": 2, "source": "pattern ord*"}]
     assert [each["kind"] for each in table["starts"]] == ["compaction"]
     assert client.get("/v1/policies/ord*").json()["settings"]["compaction"] == {"commits": 9}
     assert client.post("/v1/policy-preview", json={**edit, "pattern": "clicks*"}).json() == {"tables": 0, "items": []}

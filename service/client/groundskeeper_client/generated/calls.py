@@ -57,7 +57,7 @@ from groundskeeper_client.generated.models import (
     JobOut,
     JobPage,
     JobState,
-    ListOf_PatternPolicyItem_,
+    ListedPolicyList,
     LogLevel,
     MetadataTableIn,
     Order,
@@ -1249,7 +1249,7 @@ def list_jobs(
     )
 
 
-def list_policies() -> Call[ListOf_PatternPolicyItem_]:
+def list_policies() -> Call[ListedPolicyList]:
     """List the policies of patterns.
 
     Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
@@ -1257,7 +1257,7 @@ def list_policies() -> Call[ListOf_PatternPolicyItem_]:
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", "/v1/policies", ListOf_PatternPolicyItem_)
+    return Call("GET", "/v1/policies", ListedPolicyList)
 
 
 def list_problem_types() -> Call[ProblemTypeList]:

@@ -2738,9 +2738,28 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """File groups that were not compared"""
 
 
-class ListOf_PatternPolicyItem_(Model, frozen=True, kw_only=True):
-    items: list[PatternPolicyItem]
+class ListedPolicyList(Model, frozen=True, kw_only=True):
+    items: list[ListedPolicyOut]
     """The items of this page, or all if there are no pages"""
+
+
+class ListedPolicyOut(Model, frozen=True, kw_only=True):
+    """A policy in the list, with the tables that have a setting from it."""
+
+    pattern: str
+    """Glob for names of tables"""
+    settings: dict[str, Any]
+    """The members that were sent"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    tables: int
+    """Number of tables that have a setting from it"""
+    table_names: list[str]
+    """Names of the first of them"""
 
 
 class LockFound(Model, frozen=True, kw_only=True):
@@ -3181,25 +3200,6 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """When a Hive metastore is updated"""
     precedence: int | UnsetType = UNSET
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
-
-
-class PatternPolicyItem(Model, frozen=True, kw_only=True):
-    """A policy in the list, with the tables that have a setting from it."""
-
-    pattern: str
-    """Glob for names of tables"""
-    settings: dict[str, Any]
-    """The members that were sent"""
-    precedence: int
-    """If two patterns match, the higher value wins"""
-    created_at: datetime
-    """When it was created"""
-    updated_at: datetime
-    """When it was last changed by a call"""
-    tables: int
-    """Number of tables that have a setting from it"""
-    table_names: list[str]
-    """Names of the first of them"""
 
 
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
