@@ -12,9 +12,9 @@ from service.api.entity_tags import set_tag
 from service.api.policy_models import (
     EXAMPLES,
     EffectivePolicyOut,
+    ListedPolicyOut,
     PatternPolicyIn,
     PatternPolicyOut,
-    PatternPolicyRowOut,
     PauseIn,
     PauseOut,
     PolicyIn,
@@ -54,17 +54,17 @@ Pattern = Annotated[
 
 
 @router.reader("GET /policies", "List the policies of patterns")
-def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyRowOut]:
+def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
     """Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
     them."""
     with reading(database.engine) as connection:
         found = policy_registry.decided_for(connection)
 
-        def shown(policy: PatternPolicy) -> PatternPolicyRowOut:
+        def shown(policy: PatternPolicy) -> ListedPolicyOut:
             names = found[policy.pattern]
-            return made(PatternPolicyRowOut, policy, tables=len(names), table_names=names[:_MOST_NAMES])
+            return made(ListedPolicyOut, policy, tables=len(names), table_names=names[:_MOST_NAMES])
 
-        return ListOf[PatternPolicyRowOut].of(store.every(connection), shown)
+        return ListOf[ListedPolicyOut].of(store.every(connection), shown)
 
 
 @router.reader(

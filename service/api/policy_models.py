@@ -165,7 +165,7 @@ class PatternPolicyOut(Shown, declared=PatternPolicy):
     updated_at: datetime
 
 
-class PatternPolicyRowOut(PatternPolicyOut):
+class ListedPolicyOut(PatternPolicyOut):
     """A policy in the list, with the tables that have a setting from it."""
 
     tables: int = Field(description="Number of tables that have a setting from it", examples=[12])

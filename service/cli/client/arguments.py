@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from groundskeeper_client import calls
+from service.cli.client.completion import complete_table
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.words import guess
 
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 
     from service.cli.client.connection import Connection, Json
 
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Id, name or path of the table")]
-TableOption = Annotated[str | None, typer.Option("--table", help="Id, name or path of a table")]
+TableName = Annotated[
+    str, typer.Argument(metavar="TABLE", help="Id, name or path of the table", autocompletion=complete_table)
+]
+TableOption = Annotated[
+    str | None, typer.Option("--table", help="Id, name or path of a table", autocompletion=complete_table)
+]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -14,6 +14,7 @@ from jobs.kinds.registry import KINDS
 from service.cli.client import arguments, bulk, job_log, job_watch
 from service.cli.client.arguments import OwnerOption, Since, TableName, TableOption, TagOption, Until
 from service.cli.client.command import Limit, of_service
+from service.cli.client.completion import complete_job
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
 from service.cli.client.kinds import complete_param, parameters
@@ -22,7 +23,7 @@ from service.model.formatting import count, duration
 
 app = typer.Typer(help="Start jobs, follow them, read their logs, cancel them, run them again.", no_args_is_help=True)
 
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job", autocompletion=complete_job)]
 _TABLES = 500
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from groundskeeper_client import calls
-from groundskeeper_client.generated.models import PauseIn
-from service.cli.client import arguments
+from groundskeeper_client.generated.models import PauseIn, PreviewIn
+from service.cli.client import arguments, policy_values
 from service.cli.client.arguments import TableOption
 from service.cli.client.command import of_service
+from service.cli.client.completion import complete_setting
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
-from service.cli.client.output import Output, ago, compact
+from service.cli.client.output import Output, ago
 
 app = typer.Typer(help="See and set which jobs start automatically, and when.", no_args_is_help=True)
+
+_MOST_NAMES = 5
 
 AsPattern = Annotated[
     bool,
@@ -45,6 +50,55 @@ def show(
         _show_table(out, service.send(calls.get_table_policy(arguments.table_of(service, target)["id"])))
 
 
+@app.command("list")
+@of_service
+def list_policies(service: Connection, out: Output) -> None:
+    """List the policies of patterns, and the tables that each one decides for."""
+    _list_patterns(service, out)
+
+
+@app.command("preview")
+@of_service
+def preview(
+    service: Connection,
+    out: Output,
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="Pattern of table names, such as 'orders_*'")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME=VALUE]...", help="As for `policy set`", autocompletion=complete_setting),
+    ] = None,
+    *,
+    unset: Annotated[list[str] | None, typer.Option(help="As for `policy set`; repeat it for several")] = None,
+    file: Annotated[Path | None, typer.Option(help="JSON object of a whole policy; - is standard input")] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Preview the deletion of the pattern's policy")] = False,
+) -> None:
+    """Show what a `policy set --pattern` would change: which tables, and what would start there now."""
+    new: Any = None
+    if not delete:
+        new = arguments.from_file(file, "--file") if file else _own_of_pattern(service, pattern)[0]
+        for name, value in arguments.values(settings, "NAME=VALUE").items():
+            put_in(new, name, value)
+        for name in unset or ():
+            take_out(new, name)
+    found = service.send(calls.preview_policy(PreviewIn(pattern=pattern, policy=new)))
+    out.document(found)
+    rows = [
+        (
+            each["name"],
+            *map(partial(policy_values.shown, one["setting"]), (one["before"], one["after"])),
+            one["setting"],
+        )
+        for each in found["items"]
+        for one in each["settings"]
+    ]
+    out.table(("TABLE", "BEFORE", "AFTER", "SETTING"), rows, empty="No table would have another policy.")
+    for each in found["items"]:
+        for job in each["starts"]:
+            out.say(f"{each['name']}: {job['kind']} would start now: {job['because']}")
+    if found["tables"] > len(found["items"]):
+        out.note(f"{found['tables']} tables would have another policy; {len(found['items'])} are shown.")
+
+
 @app.command("set")
 @of_service
 def set_policy(
@@ -53,7 +107,11 @@ def set_policy(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Table, or pattern with --pattern")],
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME=VALUE]...", help="Such as compaction.commits=10; the value is JSON or text"),
+        typer.Argument(
+            metavar="[NAME=VALUE]...",
+            help="Such as compaction.commits=10; the value is JSON or text",
+            autocompletion=complete_setting,
+        ),
     ] = None,
     *,
     pattern: AsPattern = False,
@@ -181,8 +239,29 @@ def _list_patterns(service: Connection, out: Output) -> None:
     pause_ = service.send(calls.get_pause())
     if pause_["paused"]:
         out.say(_described(pause_))
-    rows = [(each["pattern"], each["precedence"], compact(each["settings"])) for each in found["items"]]
-    out.table(("PATTERN", "PRECEDENCE", "SETTINGS"), rows, empty="No pattern has a policy. The defaults apply.")
+    rows = [
+        (
+            *(each["pattern"], each["precedence"], _tables(each)),
+            "; ".join(f"{name} {policy_values.shown(name, value)}" for name, value in _flat(each["settings"])),
+        )
+        for each in found["items"]
+    ]
+    headings = ("PATTERN", "PRECEDENCE", "DECIDES FOR", "SETTINGS")
+    out.table(headings, rows, empty="No pattern has a policy. The defaults apply.")
+
+
+def _tables(policy: Json) -> str:
+    names = policy["table_names"][:_MOST_NAMES]
+    more = policy["tables"] - len(names)
+    return (", ".join(names) + (f" and {more} more" if more else "")) or "no table"
+
+
+def _flat(settings: Json) -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{member}", each) for member, each in value.items())
+        else:
+            yield name, value
 
 
 def _show_pattern(out: Output, policy: Json) -> None:
@@ -191,7 +270,7 @@ def _show_pattern(out: Output, policy: Json) -> None:
         [
             ("pattern", policy["pattern"]),
             ("precedence", str(policy["precedence"])),
-            *((name, compact(value)) for name, value in policy["settings"].items()),
+            *((name, policy_values.shown(name, value)) for name, value in _flat(policy["settings"])),
         ]
     )
 
@@ -203,8 +282,9 @@ def _show_table(out: Output, effective: Json) -> None:
         value: Any = effective["policy"]
         for part in name.split("."):
             value = value[part]
-        rows.append((name, compact(value), source))
-    out.table(("NAME", "VALUE", "SOURCE"), rows, empty="")
+        default = policy_values.shown(name, policy_values.default_of(name))
+        rows.append((name, policy_values.shown(name, value), source, default, policy_values.range_of(name)))
+    out.table(("NAME", "VALUE", "SOURCE", "DEFAULT", "RANGE"), rows, empty="")
 
 
 def _described(pause_: Json) -> str:

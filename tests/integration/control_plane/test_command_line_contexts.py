@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from service.cli.main import app
 from tests.integration.control_plane.command_line import serving_command_line
 
 if TYPE_CHECKING:
@@ -81,3 +84,51 @@ def test_misspelt_words_get_a_guess_in_plain_words(cli: CommandLine) -> None:
 def test_a_poll_says_what_it_found(cli: CommandLine) -> None:
     cli.run("tables", "poll", "orders")
     assert "orders: the poll found nothing new; the last commit is 2026" in cli.run("tables", "poll", "orders").stdout
+
+
+def completed(cli: CommandLine, words: str, **environment: str | None) -> list[str]:
+    """What a shell shows after these words."""
+    asked = {"_GROUNDSKEEPER_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": f"groundskeeper {words}"}
+    ended = CliRunner().invoke(app, [], env={**cli.environment, **asked, **environment}, prog_name="groundskeeper")
+    return re.findall(r'(?:^|\(\()"([^"]*)"', ended.stdout, re.MULTILINE)
+
+
+def test_a_shell_completes_tables_kinds_jobs_and_settings(cli: CommandLine) -> None:
+    assert completed(cli, "tables show or") == ["orders"]
+    assert completed(cli, "jobs run compac") == ["compaction"]
+    job = cli.json("jobs", "run", "audit", "orders")["id"]
+    assert completed(cli, "jobs show job_") == [job]
+    assert completed(cli, "policy set orders compaction.co") == ["compaction.commits=", "compaction.codec="]
+    assert completed(cli, "tables show or", GROUNDSKEEPER_URL=NOWHERE) == []
+    assert completed(cli, "tables show or", GROUNDSKEEPER_TOKEN="gk_nobody_nothing") == []
+
+
+def test_policies_are_listed_shown_with_units_and_previewed(cli: CommandLine) -> None:
+    (cli.folder / "night.json").write_text(
+        '{"windows": [{"start": "22:00", "end": "04:30", "days": ["fri"]}], "compaction": {"seconds": 5400}}'
+    )
+    cli.run("policy", "set", "--pattern", "ord*", "--file", str(cli.folder / "night.json"))
+    (line,) = [each for each in cli.run("policy", "list").stdout.splitlines() if each.startswith("ord*")]
+    assert line.split("  ")[0] == "ord*"
+    assert "orders" in line
+    assert "windows fri 22:00-04:30" in line
+    assert "compaction.seconds 90 min" in line
+    lines = {each.split()[0]: each for each in cli.run("policy", "show", "orders").stdout.splitlines()}
+    assert lines["bucket_expansion.max_bucket_bytes"].split() == (
+        ["bucket_expansion.max_bucket_bytes", "3", "GiB", "default", "3", "GiB", "from", "1", "MiB"]
+    )
+    assert "90 min" in lines["compaction.seconds"]
+    assert "1 s to 365 days" in lines["compaction.seconds"]
+    shown = cli.run("policy", "preview", "ord*", "compaction.commits=9").stdout
+    assert re.search(r"^orders +5 +9 +compaction.commits$", shown, re.MULTILINE)
+    assert cli.json("policy", "preview", "ord*", "--delete")["tables"] == 1
+    assert "moons: is not known here" in " ".join(
+        cli.run("policy", "preview", "ord*", "moons=1", code=1).stderr.split()
+    )
+
+
+def test_freezes_are_set_listed_and_removed(cli: CommandLine) -> None:
+    cli.run("freezes", "set", "sale", "--from", "1h", "--to", "2999-01-01", "--reason", "the sale")
+    assert cli.run("freezes", "list").stdout.splitlines()[1].split()[:2] == ["sale", "lasts"]
+    assert cli.json("freezes", "remove", "sale")["tables"] == ["*"]
+    cli.refused("freezes", "remove", "sale", code=3)

@@ -45,13 +45,13 @@ UPDATES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("PATCH", "/v1/webhooks/{webhook_id}", {"types": ["job.*"]}, {"types": ["table.*"]}),
     ("PUT", "/v1/pause", {"reason": "a move"}, {"reason": "another"}),
-    ("PUT", "/v1/freezes/{freeze}", {**_FREEZE, "reason": "a move"}, {**_FREEZE, "reason": "another"}),
+    ("PUT", "/v1/freezes/{name}", {**_FREEZE, "reason": "a move"}, {**_FREEZE, "reason": "another"}),
 ]
 DELETIONS = (
     "/v1/tables/{table_id}/consumers/{name}",
     "/v1/policies/{pattern}",
     "/v1/webhooks/{webhook_id}",
-    "/v1/freezes/{freeze}",
+    "/v1/freezes/{name}",
     "/v1/tables/{table_id}",
 )
 RESETS: list[tuple[str, dict[str, Any]]] = [
@@ -64,6 +64,7 @@ def created(api: TestClient) -> dict[str, str]:
     table = api.post("/v1/tables", json={"base_path": "/lake/orders"}).json()["id"]
     hook = api.post("/v1/webhooks", json={"url": "http://localhost:9/"}).json()["id"]
     api.put("/v1/policies/o*", json={"precedence": 1})
+    api.put("/v1/freezes/etl", json=_FREEZE)
     api.put(f"/v1/tables/{table}/consumers/etl", json={"instant": "20260101000000000"})
     return {"table_id": table, "webhook_id": hook, "pattern": "o*", "name": "etl"}
 

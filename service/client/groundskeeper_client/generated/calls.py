@@ -59,6 +59,7 @@ from groundskeeper_client.generated.models import (
     JobPage,
     JobsOfTables,
     JobState,
+    ListedPolicyList,
     LogLevel,
     MetadataTableIn,
     NotificationDetail,
@@ -72,7 +73,6 @@ from groundskeeper_client.generated.models import (
     PartitionTtlIn,
     PatternPolicyIn,
     PatternPolicyOut,
-    PatternPolicyRowList,
     PauseIn,
     PauseOut,
     PlanPage,
@@ -1305,7 +1305,7 @@ def list_notifications() -> Call[NotificationList]:
     return Call("GET", "/v1/notifications", NotificationList)
 
 
-def list_policies() -> Call[PatternPolicyRowList]:
+def list_policies() -> Call[ListedPolicyList]:
     """List the policies of patterns.
 
     Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
@@ -1313,7 +1313,7 @@ def list_policies() -> Call[PatternPolicyRowList]:
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", "/v1/policies", PatternPolicyRowList)
+    return Call("GET", "/v1/policies", ListedPolicyList)
 
 
 def list_problem_types() -> Call[ProblemTypeList]:

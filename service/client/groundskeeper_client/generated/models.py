@@ -2777,6 +2777,30 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """File groups that were not compared"""
 
 
+class ListedPolicyList(Model, frozen=True, kw_only=True):
+    items: list[ListedPolicyOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class ListedPolicyOut(Model, frozen=True, kw_only=True):
+    """A policy in the list, with the tables that have a setting from it."""
+
+    pattern: str
+    """Glob for names of tables, or for `tag:` or `owner:`"""
+    settings: dict[str, Any]
+    """The members that were sent"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    tables: int
+    """Number of tables that have a setting from it"""
+    table_names: list[str]
+    """Names of the first of them"""
+
+
 class LockFound(Model, frozen=True, kw_only=True):
     """The table's lock as a dry run found it"""
 
@@ -3430,30 +3454,6 @@ class PatternPolicyOut(Model, frozen=True, kw_only=True):
     """When it was created"""
     updated_at: datetime
     """When it was last changed by a call"""
-
-
-class PatternPolicyRowList(Model, frozen=True, kw_only=True):
-    items: list[PatternPolicyRowOut]
-    """The items of this page, or all if there are no pages"""
-
-
-class PatternPolicyRowOut(Model, frozen=True, kw_only=True):
-    """A policy in the list, with the tables that have a setting from it."""
-
-    pattern: str
-    """Glob for names of tables, or for `tag:` or `owner:`"""
-    settings: dict[str, Any]
-    """The members that were sent"""
-    precedence: int
-    """If two patterns match, the higher value wins"""
-    created_at: datetime
-    """When it was created"""
-    updated_at: datetime
-    """When it was last changed by a call"""
-    tables: int
-    """Number of tables that have a setting from it"""
-    table_names: list[str]
-    """Names of the first of them"""
 
 
 class PauseIn(Model, frozen=True, kw_only=True):
