@@ -97,7 +97,8 @@ class NotificationIn(
     )
     tables: Annotated[list[Word], Field(max_length=1000)] = Field(
         default_factory=list,
-        description="Ids of tables, or patterns of their names. Default: all, and what is about no table",
+        description="Ids of tables, or patterns of names, owners (`owner:shop`) or tags (`tag:team=*`). Default: all,"
+        " and what is about no table",
         examples=[["orders*"]],
     )
     most_per_hour: int = Field(

@@ -14,10 +14,11 @@ from service.delivery.message import MOST_ENTRIES, Entry
 from service.delivery.webhook import concerns
 from service.delivery.webhook_events import notification as event_of
 from service.events.event import EventType
-from service.health import acknowledgement_store, problem_store
+from service.health import acknowledgement_store, problem_store, table_store
 from service.notifications import store
 from service.notifications.digest import Facts, Outcome, compose
 from service.notifications.messages import Failure
+from service.policies.precedence import OWNER, TAG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,8 @@ def waiting(connection: Connection, database: Database, notification: Notificati
     return _look(connection, database, notification).outcome.waiting
 
 
-def _look(connection: Connection, database: Database, notification: Notification) -> _Look:
+def _look(connection: Connection, database: Database, stored: Notification) -> _Look:
+    notification = stored.evolve(tables=_tables(connection, stored.tables))
     webhook = webhook_store.get(connection, notification.webhook_id)
     assert webhook.target is not None
     page = problem_store.page(connection, limit=MOST_PROBLEMS)
@@ -93,7 +95,17 @@ def _look(connection: Connection, database: Database, notification: Notification
         is_whole=page.next_cursor is None,
     )
     outcome = compose(notification, facts)
-    return _Look(notification, outcome, notification.read_to if outcome.failures_wait and facts.failures else read_to)
+    return _Look(stored, outcome, notification.read_to if outcome.failures_wait and facts.failures else read_to)
+
+
+def _tables(connection: Connection, patterns: Sequence[str]) -> tuple[str, ...]:
+    """Returns the patterns and the ids of the tables whose owner or tags match one of them."""
+    further = [each for each in patterns if each.startswith((OWNER, TAG))]
+    if not further:
+        return tuple(patterns)
+    subjects = table_store.subjects(connection)
+    found = (each for each, subject in subjects.items() if any(map(subject.matches, further)))
+    return (*patterns, *found)
 
 
 def _tell(connection: Connection, database: Database, look: _Look) -> int:

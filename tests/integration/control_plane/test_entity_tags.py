@@ -33,6 +33,7 @@ def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
 
 
 _FREEZE = {"starts_at": "2026-01-01T00:00:00Z", "ends_at": "2026-01-02T00:00:00Z"}
+TARGET = {"type": "webhook", "url": "http://localhost:9/"}
 UPDATES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("PATCH", "/v1/tables/{table_id}", {"name": "a"}, {"name": "b"}),
     ("PUT", "/v1/tables/{table_id}/policy", {"cleaning": {"retain": 7}}, {"cleaning": {"retain": 8}}),
@@ -44,6 +45,7 @@ UPDATES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"instant": "20260102120000000"},
     ),
     ("PATCH", "/v1/webhooks/{webhook_id}", {"types": ["job.*"]}, {"types": ["table.*"]}),
+    ("PUT", "/v1/notifications/{name}", {"target": TARGET}, {"target": TARGET, "tables": ["a*"]}),
     ("PUT", "/v1/pause", {"reason": "a move"}, {"reason": "another"}),
     ("PUT", "/v1/freezes/{name}", {**_FREEZE, "reason": "a move"}, {**_FREEZE, "reason": "another"}),
 ]
@@ -52,6 +54,7 @@ DELETIONS = (
     "/v1/policies/{pattern}",
     "/v1/webhooks/{webhook_id}",
     "/v1/freezes/{name}",
+    "/v1/notifications/{name}",
     "/v1/tables/{table_id}",
 )
 RESETS: list[tuple[str, dict[str, Any]]] = [
@@ -63,6 +66,7 @@ RESETS: list[tuple[str, dict[str, Any]]] = [
 def created(api: TestClient) -> dict[str, str]:
     table = api.post("/v1/tables", json={"base_path": "/lake/orders"}).json()["id"]
     hook = api.post("/v1/webhooks", json={"url": "http://localhost:9/"}).json()["id"]
+    api.put("/v1/notifications/etl", json={"target": TARGET, "most_per_hour": 7})
     api.put("/v1/policies/o*", json={"precedence": 1})
     api.put("/v1/freezes/etl", json=_FREEZE)
     api.put(f"/v1/tables/{table}/consumers/etl", json={"instant": "20260101000000000"})

@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from service.api.event_catalogue import CATALOGUE
+from service.catalog import table_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
 from service.delivery.message import Message, MessageState
@@ -22,7 +23,7 @@ from service.health.problem_store import OpenProblem
 from service.notifications import notifications as flows
 from service.notifications import rounds, store
 from service.policies.policy import Window
-from tests.integration.control_plane.posting import LOCAL, Post
+from tests.integration.control_plane.posting import LOCAL, Post, a_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -215,6 +216,18 @@ def test_filters_are_by_severity_kind_and_table(desk: Desk) -> None:
     desk.fail("orders_13", "clicks")
     messages = desk.told()
     assert [(each.state, each.entries[0].name) for each in messages] == [(OPEN, "orders_1"), (FAILED, "orders_13")]
+
+
+@pytest.mark.parametrize("pattern", ["owner:sh*", "tag:team=shop"])
+def test_tables_are_selected_by_owner_and_tag(desk: Desk, pattern: str) -> None:
+    with writing(desk.post.engine) as connection:
+        for number, owner in ((1, "shop"), (2, "ads")):
+            table = dataclasses.replace(a_table(number), owner=owner, tags={"team": owner})
+            table_store.register(connection, table)
+    desk.put(tables=(pattern,))
+    desk.open([a_problem(1), a_problem(2)])
+    [message] = desk.told()
+    assert [each.name for each in message.entries] == ["orders_1"]
 
 
 def test_jobs_that_failed_for_one_reason_are_one_message_once(desk: Desk) -> None:

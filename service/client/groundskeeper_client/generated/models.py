@@ -3034,7 +3034,9 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     kinds: list[ProblemKind] | UnsetType = UNSET
     """Kinds of problems. Default: all"""
     tables: list[str] | UnsetType = UNSET
-    """Ids of tables, or patterns of their names. Default: all, and what is about no table"""
+    """Ids of tables, or patterns of names, owners (`owner:shop`) or tags (`tag:team=*`). Default: all, and what is
+    about no table
+    """
     most_per_hour: int | UnsetType = UNSET
     """Most messages in an hour; the last one tells all the others. Ends of alerts in PagerDuty and Alertmanager do
     not count
