@@ -34,7 +34,7 @@ _LOGICAL = {
 
 @dataclass(frozen=True)
 class AvroType:
-    """A type at its place. Each value takes at least one byte."""
+    """A type in a schema, with the name of the field that has it. Each value takes at least one byte."""
 
     kind: str  # Avro's name of the type.
     arrow: pa.DataType

@@ -12,7 +12,6 @@ from jobs.hudi.jvm import translated
 
 if TYPE_CHECKING:
     from jobs.dataplane.parquet_layout import Layout
-    from jobs.hudi.jvm import Jvm
     from jobs.hudi.table import HudiTable
 
 
@@ -23,14 +22,12 @@ def latest_layout(table: HudiTable, codec: str | None) -> Layout:
     those of a worker's tables are remembered.
     """
     jvm = table.jvm
-    with translated("converting the table's schema"):
-        avro = jvm.hudi.common.table.TableSchemaResolver(table.meta).getTableSchema(True)
-        text = str(avro.toString())
+    text = table.schema(with_meta_fields=True)
     key = (jvm.java, text, codec)
     if key not in _layouts:
         if len(_layouts) >= _MOST:
             _layouts.clear()
-        _layouts[key] = _converted(jvm, avro, text, codec)
+        _layouts[key] = _converted(table, text, codec)
     return _layouts[key]
 
 
@@ -38,9 +35,11 @@ _MOST = 1000
 _layouts: dict[tuple[Any, str, str | None], Layout] = {}
 
 
-def _converted(jvm: Jvm, avro: Any, text: str, codec: str | None) -> Layout:
+def _converted(table: HudiTable, text: str, codec: str | None) -> Layout:
+    jvm = table.jvm
     with TemporaryDirectory() as folder, translated("converting the table's schema"):
         path = f"{folder}/schema.parquet"
+        avro = table.schema_resolver().getTableSchema(True)
         converters = jvm.java.org.apache.parquet.avro.HoodieAvroParquetSchemaConverter
         # Lists of three levels, which Arrow writes in any case: in the old lists of two levels, no element can be null.
         conf = jvm.java.org.apache.hadoop.conf.Configuration(jvm.hadoop_conf)

@@ -24,10 +24,10 @@ _LARGEST_DICTIONARY = 4096
 
 
 class Replacement:
-    """The newest records of the logs, and texts among them also as dictionaries, as the base file may have them.
+    """The newest records of the logs. Columns of text are also kept as dictionaries, in case the base file has them so.
 
-    `varied` are the columns with too many different texts for that, and those that shall be `plain`. All batches have
-    the schema of the first.
+    `varied` are the columns that stay plain: those with too many different texts for a dictionary, and those in
+    `plain`. All batches have the schema of the first.
     """
 
     def __init__(self, rows: pa.Table, schema: pa.Schema, plain: Sequence[str] = ()) -> None:
@@ -111,7 +111,7 @@ class _Taken:
 
     places: Places
     parts: tuple[tuple[int, pa.Array], ...]  # Numbers of chunks, and places in them.
-    order: pa.Array | None  # Puts what the parts give in order.
+    order: pa.Array | None  # Brings the values of all parts into the order of the places.
 
     @classmethod
     def of(cls, places: Places, ends: Places) -> _Taken:

@@ -119,7 +119,7 @@ class MergedSlice:
     def _found_before(
         self, reader: pq.ParquetFile, number: int, used: NDArray[np.bool_], at_once: int
     ) -> NDArray[np.int64]:
-        """Returns what `_found` does for a whole row group, with so many rows at once."""
+        """Returns the result of `_found` for a whole row group, which is read in batches of `at_once` rows."""
         columns = list(dict.fromkeys((RECORD_KEY, *self._ordering_fields)))
         batches = reader.iter_batches(at_once, row_groups=[number], columns=columns, use_threads=False)
         return np.concatenate([self._found(batch, used) for batch in batches])

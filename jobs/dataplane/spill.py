@@ -115,7 +115,7 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def _locked(path: Path) -> int | None:
-    """Returns the descriptor of a locked file, which its process's end unlocks; None if another process has it."""
+    """Locks the file until this process ends, and returns its descriptor; None if another process holds the lock."""
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -43,6 +43,6 @@ def merging_of(table: HudiTable) -> Merging:
 
 def has_schema_on_read(table: HudiTable) -> bool:
     """Returns whether commits have a schema of Hudi's schema on read, which allows renamed and changed columns."""
+    resolver = table.schema_resolver()
     with translated("reading the table's schema"):
-        resolver = table.jvm.hudi.common.table.TableSchemaResolver(table.meta)
         return bool(resolver.getTableInternalSchemaFromCommitMetadata().isPresent())

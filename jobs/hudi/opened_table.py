@@ -31,7 +31,9 @@ class OpenedTable(TableProperties):
         self.ignores_metadata_table = False
         self._known_version: int | None = None
         self._properties: dict[str, str] = {}
-        self._schemas: dict[tuple[str, bool], str] = {}
+        self._resolver: Any = None
+        self._resolver_of = ""  # The instants that had completed when the resolver was made.
+        self._schemas: dict[bool, str] = {}  # By whether they have the meta fields.
         self.reload()
 
     def reload(self) -> None:
@@ -49,7 +51,7 @@ class OpenedTable(TableProperties):
         # Writers may have changed properties.
         properties = {key: str(value) for key, value in described["properties"].items()}
         if properties != self._properties:
-            self._schemas = {}
+            self._resolver = None
         self._properties = properties
         self._metadata_partitions = frozenset(described["metadata partitions"])
         self.path: str = described["path"]
@@ -94,13 +96,21 @@ class OpenedTable(TableProperties):
 
     def schema(self, *, with_meta_fields: bool = False) -> str:
         """Returns the table's latest schema as Avro JSON, with or without Hudi's meta fields."""
+        resolver = self.schema_resolver()
+        if with_meta_fields not in self._schemas:
+            with translated("reading the table's schema"):
+                self._schemas[with_meta_fields] = str(resolver.getTableSchema(with_meta_fields).toString())
+        return self._schemas[with_meta_fields]
+
+    def schema_resolver(self) -> Any:
+        """Returns Hudi's `TableSchemaResolver` for the instants that have completed. Hudi finds the schema in the
+        properties or in the completed commits, and may read most of these; a resolver reads each once."""
         with translated("reading the table's schema"):
-            # Hudi finds the schema in the properties or in the completed commits, and may read most of these.
-            key = (str(self.jvm.reads.completed(self.meta)), with_meta_fields)
-            if key not in self._schemas:
-                resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
-                self._schemas[key] = str(resolver.getTableSchema(with_meta_fields).toString())
-        return self._schemas[key]
+            completed = str(self.jvm.reads.completed(self.meta))
+            if self._resolver is None or completed != self._resolver_of:
+                self._resolver = self.jvm.hudi.common.table.TableSchemaResolver(self.meta)
+                self._resolver_of, self._schemas = completed, {}
+            return self._resolver
 
     # -- timeline
 

@@ -213,19 +213,16 @@ public class StorageReads {
   // look-up lists all.
   public String slices(HoodieTableMetaClient meta, HoodieTableMetadata reader, List partitions) throws IOException {
     HoodieTimeline timeline = meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants();
+    // Only in memory; to close it would close the reader, which then reads the metadata table again.
     HoodieTableFileSystemView view = new HoodieTableFileSystemView(reader, meta, timeline);
-    try {
-      view.loadPartitions(partitions);
-      List found = new ArrayList();
-      for (Iterator each = partitions.iterator(); each.hasNext();) {
-        for (Iterator slice = view.getLatestFileSlices((String) each.next()).iterator(); slice.hasNext();) {
-          found.add(FileSliceDTO.fromFileSlice((FileSlice) slice.next()));
-        }
+    view.loadPartitions(partitions);
+    List found = new ArrayList();
+    for (Iterator each = partitions.iterator(); each.hasNext();) {
+      for (Iterator slice = view.getLatestFileSlices((String) each.next()).iterator(); slice.hasNext();) {
+        found.add(FileSliceDTO.fromFileSlice((FileSlice) slice.next()));
       }
-      return JsonUtils.toString(found);
-    } finally {
-      view.close();
     }
+    return JsonUtils.toString(found);
   }
 
   // Hudi's table with such a reader, which it would open anew at each look-up.

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = 64 * 1024  # not compressed
 _MOST_VALUES = 4096
 
-# A second of CPU for each MB; columns that need its encodings are then read without dictionaries.
+# A second of CPU for each MB; columns that need its encodings are then read without dictionaries. The footer's entries,
+# such as Hudi's Bloom filter, cost nothing and do not count.
 _MOST_FOOTER_BYTES = 256 * 1024
 _TAIL = 8  # the footer's length and the magic bytes
 _HEADER_BYTES = 1024  # more than the header of a dictionary takes
@@ -50,7 +51,7 @@ def columns_with_small_ones(source: pa.NativeFile, metadata: pq.FileMetaData) ->
         return []
     certain = [n for n in columns if not any(_has_plain_pages(group.column(n)) for group in groups)]
     try:
-        if len(certain) < len(columns) and metadata.serialized_size <= _MOST_FOOTER_BYTES:
+        if len(certain) < len(columns) and _bytes_of_chunks(metadata) <= _MOST_FOOTER_BYTES:
             chunks = _chunks(metadata)
             certain = [n for n in columns if n in certain or all(_is_in_all_pages(each[n]) for each in chunks)]
         return [paths[n] for n in certain if all(_is_small(source, group.column(n)) for group in groups)]
@@ -68,6 +69,11 @@ def _has_plain_pages(chunk: pq.ColumnChunkMetaData) -> bool:
     """Returns whether some pages are plain. One of them may be that of the dictionary, as writers of format 2 call it;
     Hudi's writer calls it otherwise, so its footers need no second look."""
     return "PLAIN" in chunk.encodings
+
+
+def _bytes_of_chunks(metadata: pq.FileMetaData) -> int:
+    entries = (metadata.metadata or {}).items()
+    return int(metadata.serialized_size) - sum(len(key) + len(value) for key, value in entries)
 
 
 def _chunks(metadata: pq.FileMetaData) -> list[list[Struct]]:

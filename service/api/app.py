@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from service.api import (
     audit,
+    bulk,
     commits,
     consumers,
     dashboard,
@@ -21,6 +22,7 @@ from service.api import (
     docs,
     entity_tags,
     events,
+    freezes,
     health,
     health_problems,
     incidents,
@@ -28,6 +30,7 @@ from service.api import (
     jobs,
     locks,
     middleware,
+    notifications,
     overview,
     policies,
     problem_pages,
@@ -80,6 +83,7 @@ _TAGS = [
         "name": "webhooks",
         "description": "Receive events about commits, jobs and tables: signed, in order, at least once.",
     },
+    {"name": "notifications", "description": "Tell people in Slack, Teams, PagerDuty, Alertmanager or by mail."},
     {"name": "audit", "description": "See who changed what, and when."},
     {"name": "access", "description": "Log in to the dashboard. Other clients send a bearer token with each call."},
     {"name": "worker", "description": "The protocol of the Spark workers: lease, heartbeat, result."},
@@ -89,6 +93,7 @@ _TAGS = [
 
 _PARTS = (
     tables,
+    bulk,
     locks,
     discovery,
     commits,
@@ -96,11 +101,13 @@ _PARTS = (
     incidents,
     health_problems,
     overview,
+    freezes,
     policies,
     decisions,
     jobs,
     job_log_file,
     webhooks,
+    notifications,
     events,
     writers,
     delegation,

@@ -10,6 +10,7 @@ from fastapi.encoders import jsonable_encoder
 from sqlalchemy import Connection
 
 from service.access.secret_cipher import SecretCipher
+from service.api.notification_forms import NotificationIn, NotificationOut
 from service.api.policy_models import PatternPolicyOut, PauseOut
 from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
@@ -17,7 +18,8 @@ from service.catalog import consumer_store, table_store
 from service.delivery import delivery_store, webhook_store
 from service.incidents import store as incident_store
 from service.model.errors import NotFoundError
-from service.policies import pause_store, store
+from service.notifications import store as notification_store
+from service.policies import freeze_store, pause_store, store
 from service.queue import job_store
 
 Look = Callable[[Connection, SecretCipher, str], "tuple[str | None, Any]"]
@@ -33,7 +35,11 @@ _BY_PATH = {
     "/v1/tables/{table_id}/lock": ("table-lock", "{table_id}"),
     "/v1/tables/{table_id}/consumers/{name}": ("consumer", "{table_id}/{name}"),
     "/v1/policies/{pattern:path}": ("policy", "{pattern}"),
+    "/v1/notifications/{name}": ("notification", "{name}"),
+    "/v1/notifications/{name}/snooze": ("notification", "{name}"),
+    "/v1/notifications/{name}/test": ("notification", "{name}"),
     "/v1/pause": ("pause", _ONLY_ONE),
+    "/v1/freezes/{name}": ("freeze", "{name}"),
 }
 
 
@@ -83,6 +89,10 @@ def _pause(connection: Connection, _: SecretCipher, __: str) -> tuple[str | None
     return None, PauseOut.of(pause_store.pause_of(connection))
 
 
+def _freeze(connection: Connection, _: SecretCipher, name: str) -> tuple[str | None, Any]:
+    return name, freeze_store.get(connection, name)
+
+
 def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> tuple[str | None, Any]:
     webhook = webhook_store.get(connection, webhook_id)
     # The health is left out, because it changes by itself. The path of the URL may be a credential, so a digest tells
@@ -91,6 +101,16 @@ def _webhook(connection: Connection, cipher: SecretCipher, webhook_id: str) -> t
         mode="json", exclude={"pending", "dead", "last_success_at", "failing_since"}
     )
     return webhook.description or None, {**members, "url_digest": sha256(webhook.url.encode()).hexdigest()[:16]}
+
+
+def _notification(connection: Connection, cipher: SecretCipher, name: str) -> tuple[str | None, Any]:
+    found = notification_store.get(connection, name)
+    webhook = webhook_store.get(connection, found.webhook_id)
+    members = NotificationOut.of(found, webhook, cipher, {}, found.updated_at).model_dump(
+        mode="json", include=set(NotificationIn.model_fields) | {"snoozed_until", "snoozed_because"}
+    )
+    # A digest tells when a secret changes.
+    return name, {**members, "target_digest": sha256(cipher.open(webhook.sealed_headers).encode()).hexdigest()[:16]}
 
 
 def _consumer(connection: Connection, _: SecretCipher, key: str) -> tuple[str | None, Any]:
@@ -121,7 +141,9 @@ _LOOKS: dict[str, Look] = {
     "table-lock": _table_lock,
     "policy": _policy,
     "pause": _pause,
+    "freeze": _freeze,
     "webhook": _webhook,
+    "notification": _notification,
     "consumer": _consumer,
     "job": _job,
     "incident": _incident,

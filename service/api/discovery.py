@@ -17,7 +17,19 @@ from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.errors import ServiceBusyError
 from service.api.problems import problem_uri
 from service.api.query_parameters import Glob
-from service.api.requests import LockIn, Options, ReadersIn, Request, TableIn, WritersIn, without_secret
+from service.api.requests import (
+    OWNER_TEXT,
+    TAGS_TEXT,
+    LockIn,
+    Options,
+    Owner,
+    ReadersIn,
+    Request,
+    TableIn,
+    Tags,
+    WritersIn,
+    without_secret,
+)
 from service.api.routes import Routes
 from service.catalog import table_store
 from service.db import audit_record
@@ -78,6 +90,8 @@ class DiscoverIn(Request, json_schema_extra={"examples": _SEARCHES}):
     writers: WritersIn | None = Field(None, description="What is known about the writers of all of them")
     readers: ReadersIn | None = Field(None, description="What is known about the readers of all of them")
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
+    owner: Owner | None = Field(None, description=OWNER_TEXT, examples=["shop@example.com"])
+    tags: Tags = Field(default_factory=dict, description=TAGS_TEXT)
 
 
 class FoundState(StrEnum):
@@ -207,6 +221,8 @@ def _new(base_path: str, wanted: DiscoverIn, database: Database, lake: LakeAcces
             writers=wanted.writers,
             readers=wanted.readers,
             hudi_options=wanted.hudi_options,
+            owner=wanted.owner,
+            tags=wanted.tags,
         )
         # Each registration has an entry of its own in the audit trail.
         with audit_record.separate():

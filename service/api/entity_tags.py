@@ -19,7 +19,7 @@ from service.access.secret_cipher import SecretCipher
 from service.api.audit_objects import look
 from service.api.errors import ChangedMeanwhileError
 
-TAGGED = frozenset({"table", "table-policy", "policy", "pause", "webhook", "consumer"})
+TAGGED = frozenset({"table", "table-policy", "policy", "pause", "freeze", "webhook", "notification", "consumer"})
 _UPDATES = ("PUT", "PATCH", "DELETE")
 _TAGS = re.compile(r'(?:^|,)[ \t]*("[\x21\x23-\x7e]*")(?=[ \t]*(?:,|$))')
 
@@ -94,7 +94,9 @@ _TAGGED_PATHS = {
     "/v1/tables/{table_id}/consumers/{name}",
     "/v1/policies/{pattern}",
     "/v1/webhooks/{webhook_id}",
+    "/v1/notifications/{name}",
     "/v1/pause",
+    "/v1/freezes/{name}",
 }
 # The body names the object, or the call does.
 _NAMING = {"registerTable", "createWebhook", "putTableByPath"}

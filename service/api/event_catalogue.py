@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.kinds.registry import RESCALES
 from service.api.delegation import PlanOut
-from service.api.event_schemas import Schema, document_of, example_of, or_null, part
+from service.api.event_schemas import Schema, document_of, example_of, object_of, or_null, part
 from service.api.health_problems import ActionOut, HealthProblemOut, SeverityCounts
 from service.api.incidents import IncidentOut
 from service.api.job_models import HandOverOut, JobOut, JobProblem
@@ -16,6 +16,7 @@ from service.api.observed import CommitOut
 from service.api.table_models import TableOut
 from service.api.webhook_forms import WebhookOut
 from service.delegation.inbox import SUGGESTION
+from service.delivery.message import MOST_ENTRIES, MessageState
 from service.events.event import EventType
 from service.model.storage_errors import PathNotFoundError
 
@@ -40,6 +41,27 @@ _PROBLEM = part(
 )
 _TABLE = part(TableOut, "id", "name", "base_path")
 _WEBHOOK = part(WebhookOut, "id", "description")
+_MESSAGE = object_of(
+    key=_text("The alert that it is about", "groundskeeper-3b0f2a9d5e7b1c44"),
+    state={"type": "string", "enum": [each.value for each in MessageState]},
+    kind=_text("Kind of problem", "lock-awaited"),
+    severity=_text("That of the most serious problem", "warning"),
+    title=_text("What is wrong", "The table's lock has been held for long: 40 tables"),
+    since={"type": "string", "format": "date-time", "description": "When the alert began"},
+    entries={
+        "type": "array",
+        "maxItems": MOST_ENTRIES,
+        "items": {"type": "object"},
+        "description": "The first problems, each with `name`, `detail`, `command` and `link`",
+        "examples": [[{"name": "orders", "detail": "", "command": "", "link": None}]],
+    },
+    count={"type": "integer", "minimum": 1, "description": "Problems in all", "examples": [40]},
+    consequence=_text("What happens if nobody does anything", ""),
+    remedy=_WHAT_TO_DO,
+    ended_at=or_null({"type": "string", "format": "date-time"}),
+    link=or_null(_text("Address in the dashboard", "https://groundskeeper.example.com")),
+)
+_NOTIFICATION = object_of(id=_text("Id of its webhook", "wh_5d0c9b8a7f6e4d3c"), name=_text("Its name", "on-call"))
 _HAND_OVER = part(
     HandOverOut, "state", "since", "deadline", "by", "savepoint", "restart", "detail", what_to_do=_WHAT_TO_DO
 )
@@ -232,5 +254,16 @@ CATALOGUE: Mapping[EventType, Entry] = {
         "A test of this webhook was requested. It is sent once, whatever types the webhook subscribes to.",
         document_of(webhook=_WEBHOOK),
         {"webhook": _A_WEBHOOK},
+    ),
+    EventType.NOTIFICATION_SENT: Entry(
+        "A message of a notification. Only the notification's own target gets it; the list and the stream of events"
+        " show it too.",
+        document_of(notification=_NOTIFICATION, message=_MESSAGE),
+        {"notification": example_of(_NOTIFICATION), "message": example_of(_MESSAGE, state="open")},
+    ),
+    EventType.NOTIFICATION_TEST: Entry(
+        "A test message of a notification, which is sent once.",
+        document_of(notification=_NOTIFICATION, message=_MESSAGE),
+        {"notification": example_of(_NOTIFICATION), "message": example_of(_MESSAGE, state="test")},
     ),
 }

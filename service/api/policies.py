@@ -6,17 +6,22 @@ from typing import Annotated
 
 from fastapi import Body, Path, Response
 
-from service.api.answers import ListOf
-from service.api.dependencies import CallerDep, DatabaseDep
+from service.api.answers import ListOf, made
+from service.api.dependencies import CallerDep, DatabaseDep, QueueDep
 from service.api.entity_tags import set_tag
 from service.api.policy_models import (
     EXAMPLES,
     EffectivePolicyOut,
     PatternPolicyIn,
     PatternPolicyOut,
+    PatternPolicyRowOut,
     PauseIn,
     PauseOut,
     PolicyIn,
+    PreviewIn,
+    PreviewOut,
+    PreviewTableOut,
+    StartOut,
 )
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
@@ -26,9 +31,13 @@ from service.catalog import table_store
 from service.db.engine import reading
 from service.model import errors
 from service.policies import pause_store, policy_registry, store
-from service.scheduling import pausing
+from service.policies.policy import PatternPolicy
+from service.scheduling import pausing, policy_preview
 
 router = Routes(prefix="/v1", tags=["policies"])
+
+_MOST_NAMES = 20
+_MOST_PREVIEWED = 20
 
 # The name of a table may contain slashes, and so may a pattern.
 Pattern = Annotated[
@@ -38,15 +47,43 @@ Pattern = Annotated[
         max_length=255,
         pattern=SOME_TEXT,
         examples=["orders_*"],
-        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone matches all",
+        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone matches all. Or `tag:` with a glob for"
+        " keys of tags, or for `key=value`; or `owner:` with a glob for owners",
     ),
 ]
 
 
 @router.reader("GET /policies", "List the policies of patterns")
-def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyOut]:
+def list_policies(database: DatabaseDep) -> ListOf[PatternPolicyRowOut]:
+    """Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
+    them."""
     with reading(database.engine) as connection:
-        return ListOf[PatternPolicyOut].of(store.every(connection), PatternPolicyOut.of)
+        found = policy_registry.decided_for(connection)
+
+        def shown(policy: PatternPolicy) -> PatternPolicyRowOut:
+            names = found[policy.pattern]
+            return made(PatternPolicyRowOut, policy, tables=len(names), table_names=names[:_MOST_NAMES])
+
+        return ListOf[PatternPolicyRowOut].of(store.every(connection), shown)
+
+
+@router.reader(
+    "POST /policy-preview", "Show what the edit of a pattern's policy would change", errors.PolicyNotFoundError
+)
+def preview_policy(wanted: PreviewIn, database: DatabaseDep, queue: QueueDep) -> PreviewOut:
+    """Shows the tables whose policy would change, and the jobs that would start there now. Starts nothing and stores
+    nothing."""
+    policy = None
+    if wanted.policy is not None:
+        settings = {name: value for name, value in wanted.policy.items() if name != "precedence"}
+        now = database.clock()
+        policy = PatternPolicy(wanted.pattern, settings, now, now, wanted.policy.get("precedence", 0))
+    found, number = policy_preview.of_pattern(database, queue.planning, wanted.pattern, policy, limit=_MOST_PREVIEWED)
+    items = [
+        made(PreviewTableOut, each, starts=[StartOut(kind=job.kind, because=job.because) for job in each.starts])
+        for each in found
+    ]
+    return PreviewOut(tables=number, items=items)
 
 
 @router.reader("GET /policies/{pattern:path}", "Show the policy of a pattern", errors.PolicyNotFoundError)
@@ -58,7 +95,7 @@ def get_policy(pattern: Pattern, database: DatabaseDep, response: Response) -> P
 
 @router.operator(
     "PUT /policies/{pattern:path}",
-    "Set the policy of all tables whose name matches",
+    "Set the policy of all tables that match",
     errors.RouteNotFoundError,
     also={CREATED: "The pattern had no policy before"},
 )

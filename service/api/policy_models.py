@@ -21,11 +21,12 @@ from jobs.kinds.registry import KINDS
 from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
 from service.api.params import as_model
-from service.api.requests import TIME_OF_DAY, Request, Word
+from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
 from service.scheduling.decision import Decision
+from service.scheduling.policy_preview import ChangedSetting
 
 
 def _check_zone(name: str) -> str:
@@ -162,6 +163,46 @@ EXAMPLES: dict[str, Any] = {
 class PatternPolicyOut(Shown, declared=PatternPolicy):
     created_at: datetime
     updated_at: datetime
+
+
+class PatternPolicyRowOut(PatternPolicyOut):
+    """A policy in the list, with the tables that have a setting from it."""
+
+    tables: int = Field(description="Number of tables that have a setting from it", examples=[12])
+    table_names: list[str] = Field(description="Names of the first of them", examples=[["orders_eu", "orders_us"]])
+
+
+class PreviewIn(Request):
+    pattern: Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=SOME_TEXT)] = Field(
+        description="A glob for names of tables", examples=["orders_*"]
+    )
+    policy: PatternPolicyIn | None = Field(
+        description="The policy that the pattern would have; null for its deletion",
+        examples=[{"compaction": {"commits": 10}}],
+    )
+
+
+class ChangedSettingOut(Shown, declared=ChangedSetting):
+    pass
+
+
+class StartOut(BaseModel):
+    """A job that would start now."""
+
+    kind: JobKind
+    because: str = Field(description="Why", examples=["12 commits since the last compaction, threshold 10"])
+
+
+class PreviewTableOut(BaseModel):
+    id: str = Field(description="Id of the table", examples=["tbl_0f3c2a9d5e7b1c44"])
+    name: str
+    settings: list[ChangedSettingOut] = Field(description="The settings that change")
+    starts: list[StartOut] = Field(description="The jobs that would start now")
+
+
+class PreviewOut(BaseModel):
+    tables: int = Field(description="Number of tables whose policy would change", examples=[12])
+    items: list[PreviewTableOut] = Field(description="The first of them")
 
 
 class EffectivePolicyOut(BaseModel):

@@ -23,7 +23,9 @@ from service.api.request_ids import HEADER
 from service.api.requests import OTHERWISE
 from service.api.statuses import raised_by_framework, status_of
 from service.model.errors import (
+    BodyNotJsonError,
     GroundskeeperError,
+    InvalidError,
     MethodNotAllowedError,
     ParamsInvalidError,
     RouteNotFoundError,
@@ -150,13 +152,15 @@ def _allow(request: Request) -> dict[str, str] | None:
 _TAGS = frozenset(kind.value for kind in JobKind)
 
 
-def invalid_request(errors: Sequence[Mapping[str, Any]], tags: Collection[str] = _TAGS) -> ParamsInvalidError:
+def invalid_request(errors: Sequence[Mapping[str, Any]], tags: Collection[str] = _TAGS) -> InvalidError:
     """Converts the errors of pydantic; each `field` is a path as the caller sent it. `tags` are those of a union."""
     found = [{"field": _field(error, tags), "message": _message(error)} for error in errors]
     named = [
         f"{each['field']}: {each['message']}" if each["field"] else f"{_OF_BODY} {each['message']}" for each in found
     ]
-    return ParamsInvalidError("; ".join(named), extensions={"errors": found})
+    is_json = all(error["type"] != "json_invalid" for error in errors)
+    kind = ParamsInvalidError if is_json else BodyNotJsonError
+    return kind("; ".join(named), extensions={"errors": found})
 
 
 # FastAPI prefixes the part of the request, which the caller did not write.

@@ -13,6 +13,7 @@ from pydantic import StringConstraints
 
 from jobs.contract import JobKind
 from service.api.requests import GLOB, SOME_TEXT, Moment
+from service.catalog.ownership import MOST_NAMED, OWNER, TAG, TableSelection
 from service.db.page import PageRequest
 from service.model.errors import ParamsInvalidError
 
@@ -46,6 +47,32 @@ Asked = Annotated[PageRequest, Depends(_asked)]
 """The period and the page of a list."""
 TOLERANT = {"x-ignores-unknown-parameters": True}
 """`openapi_extra` of an operation that other products call: their later versions may send more."""
+
+
+def _of_owners(
+    *,
+    owner: Annotated[
+        list[Annotated[str, StringConstraints(pattern=OWNER)]],
+        Query(
+            max_length=MOST_NAMED,
+            description="Only those of tables of this owner. May be repeated: one of them",
+            examples=[["shop@example.com"]],
+        ),
+    ] = [],
+    tag: Annotated[
+        list[Annotated[str, StringConstraints(pattern=TAG)]],
+        Query(
+            max_length=MOST_NAMED,
+            description="Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them",
+            examples=[["team=shop"]],
+        ),
+    ] = [],
+) -> TableSelection:
+    return TableSelection(tuple(owner), tuple(tag))
+
+
+OfOwners = Annotated[TableSelection, Depends(_of_owners)]
+"""A filter by the owners and tags of tables."""
 
 _MOST_SHOWN = 20
 _LONGEST_SHOWN = 100

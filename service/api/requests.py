@@ -11,6 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from jobs.contract import BucketIndex, TableLock, WriterEngine
 from jobs.kinds.words import HIVE_NAME, INSTANT, METASTORE_URIS, NO_NUL
 from jobs.redaction import redacted
+from service.catalog.ownership import MOST_TAGS, OWNER, TAG, TAG_KEY, TAG_VALUE
 from service.catalog.registration import FlinkWriter, Writers
 from service.model.flink_restart import FlinkRestart
 from service.policies.policy import GROUP_PATTERN
@@ -21,8 +22,10 @@ A_REASON = r"^[^\x00]*\S[^\x00]*$"
 COMMIT_TIME = r"^[0-9]{14,17}$"
 EVENT_TYPE = r"^[a-z*]+(\.[a-z*]+)?$"
 GLOB = r"^[^*\x00]*(\*[^*\x00]*){0,4}$"
+HOST_NAME = r"^[0-9A-Za-z._-]+$"
 HTTP_URL = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 HUDI_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+([.-]\w+)*$"
+MAIL_ADDRESS = r"^[^\s@<>,;\"]+@[A-Za-z0-9.-]+$"
 LOCK_PROVIDER = r"^(filesystem|zookeeper|\w+(\.[\w$]+)+)$"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
@@ -37,11 +40,18 @@ OTHERWISE = {
     GLOB: "must have at most four *, and not the character NUL",
     GROUP_PATTERN: "must be 1 to 24 letters, digits, dots, hyphens and underscores, and begin with a letter or digit",
     HIVE_NAME: "must be 1 to 128 letters, digits and underscores",
+    HOST_NAME: "must be a name or an IPv4 address, of letters, digits, dots, hyphens and underscores",
     HTTP_URL: "must be an http or https URL without user, query and fragment",
     HUDI_VERSION: "must be a version of Hudi, such as 1.2.0",
     INSTANT: "must be an instant, such as 20260101120000000",
+    MAIL_ADDRESS: "must be the address of a mailbox, such as ada@example.com, without a name",
     LOCK_PROVIDER: "must be filesystem, zookeeper or the class of a lock provider",
     METASTORE_URIS: "must be thrift URIs, separated by commas, such as thrift://metastore:9083",
+    OWNER: "must be 1 to 200 characters on one line",
+    TAG: "must be a tag, key or key=value, such as team=shop",
+    TAG_KEY: "must be 1 to 63 letters, digits, dots, hyphens, slashes and underscores, with a letter or digit at both"
+    " ends",
+    TAG_VALUE: "must be at most 128 characters on one line",
     NAME: "must be 1 to 64 letters, digits, dots, hyphens and underscores, and begin with a letter or digit",
     TIME_OF_DAY: "must be a time of day, such as 22:30",
 }
@@ -57,6 +67,18 @@ Word = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=N
 Public = Annotated[Word, AfterValidator(without_secret)]
 Options = Annotated[
     dict[Word, Annotated[str, StringConstraints(max_length=16_384, pattern=NO_NUL)]], Field(max_length=1000)
+]
+Owner = Annotated[str, StringConstraints(pattern=OWNER), AfterValidator(without_secret)]
+Tags = Annotated[
+    dict[
+        Annotated[str, StringConstraints(pattern=TAG_KEY)],
+        Annotated[str, StringConstraints(pattern=TAG_VALUE), AfterValidator(without_secret)],
+    ],
+    Field(
+        max_length=MOST_TAGS,
+        examples=[{"team": "shop", "tier": "gold", "pii": ""}],
+        json_schema_extra={"additionalProperties": False},
+    ),
 ]
 # Moments are far from the ends of the calendar, so that any zone and any interval can be added.
 Moment = Annotated[AwareDatetime, Field(ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(3000, 1, 1, tzinfo=UTC))]
@@ -195,6 +217,10 @@ _TABLES = [
 ]
 
 
+OWNER_TEXT = "Who is responsible for the table: a team, a person, an address; for filters, policies and reports"
+TAGS_TEXT = "Words by which filters, policies and reports select tables: keys with values, which may be empty"
+
+
 class TableIn(Request, json_schema_extra={"examples": _TABLES}):
     base_path: Annotated[
         str,
@@ -207,17 +233,20 @@ class TableIn(Request, json_schema_extra={"examples": _TABLES}):
     writers: WritersIn | None = Field(None, description="What is known about the table's writers")
     readers: ReadersIn | None = Field(None, description="What is known about the table's readers")
     hudi_options: Options = Field(default_factory=dict, description="Added to the Hudi client's options in every job")
+    owner: Owner | None = Field(None, description=OWNER_TEXT, examples=["shop@example.com"])
+    tags: Tags = Field(default_factory=dict, description=TAGS_TEXT)
 
 
 _CHANGES = [
     {"writers": {"stopped": True}, "name": "orders"},
     {"writers": {"engines": ["spark", "spark-sql"]}},
+    {"owner": "shop@example.com", "tags": {"team": "shop", "tier": "gold"}},
 ]
 
 
 class TableChange(Request, json_schema_extra={"examples": _CHANGES}):
-    """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
-    default."""
+    """Members that are left out do not change. `null` sets `index`, `writers`, `readers` and `owner` to unknown, others
+    to default."""
 
     name: Word | None = None
     index: BucketIndexIn | None = None
@@ -227,6 +256,8 @@ class TableChange(Request, json_schema_extra={"examples": _CHANGES}):
     hudi_options: Options | None = Field(
         None, description="Replaces all options; a masked value stands for the stored one"
     )
+    owner: Owner | None = Field(None, description=OWNER_TEXT, examples=["shop@example.com"])
+    tags: Tags | None = Field(None, description="Replaces all tags")
 
     @model_validator(mode="after")
     def _has_a_name(self) -> Self:

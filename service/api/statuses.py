@@ -79,6 +79,8 @@ def document_common(method: str, operation: Mapping[str, Any], *, is_conditional
         common += [errors.UnauthenticatedError, errors.ForbiddenError, errors.DatabaseUnavailableError]
     if may_change:
         common += [errors.RequestTooLargeError, ServiceBusyError]
+    if "requestBody" in operation:
+        common.append(errors.BodyNotJsonError)
     if needs_caller and may_change:
         common.append(MediaTypeError)
     if is_conditional:

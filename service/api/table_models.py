@@ -122,6 +122,8 @@ class TableOut(BaseModel):
     writers: WritersOut
     readers: ReadersOut
     hudi_options: dict[str, str]
+    owner: str | None
+    tags: dict[str, str]
     profile: dict[str, Any] = Field(description="Detected when the table was last examined")
     incidents: IncidentCounts = Field(description="Unresolved incidents")
     clock: ClockOut | None = Field(description="The writers' clock; null before the first poll")

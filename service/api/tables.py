@@ -16,7 +16,7 @@ from service.api.answers import PageOf
 from service.api.audit_objects import look
 from service.api.dependencies import Caller, CallerDep, DatabaseDep, LakeDep
 from service.api.entity_tags import check, set_tag
-from service.api.query_parameters import Asked, Glob
+from service.api.query_parameters import Asked, Glob, OfOwners
 from service.api.requests import SOME_TEXT, TableChange, TableIn
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, CREATED
@@ -103,11 +103,13 @@ def list_tables(
             examples=["s3a://lake/shop/"],
         ),
     ] = None,
+    selection: OfOwners,
     asked: Asked,
 ) -> PageOf[TableOut]:
     """`since` and `until` are times of registration."""
     with reading(database.engine) as connection:
-        page = table_store.page(connection, asked, name=name, path=None if path is None else plain(path))
+        below = None if path is None else plain(path)
+        page = table_store.page(connection, asked, name=name, path=below, selection=selection)
         items = _outs(connection, page.items)
     return PageOf[TableOut](items=items, next_cursor=page.next_cursor)
 
@@ -248,6 +250,8 @@ def _differences(wanted: TableIn, stored: Registration, database: Database, lake
         "writers": _without_times(writers) == _without_times(stored.writers),
         "readers": declared["readers"] == stored.readers,
         "hudi_options": _are_same(wanted.hudi_options, stored.hudi_options, database),
+        "owner": wanted.owner == stored.owner,
+        "tags": wanted.tags == stored.tags,
     }
     # A new declaration of the engines discards earlier detections, any other does not.
     declares_engines = writers.engines is not None and writers.engines != stored.writers.engines
@@ -271,6 +275,8 @@ def _declared(wanted: TableIn | TableChange, before: Writers, database: Database
         "writers": writers,
         "readers": Readers(wanted.readers.hudi_version) if wanted.readers else Readers(),
         "hudi_options": wanted.hudi_options or {},
+        "owner": wanted.owner,
+        "tags": wanted.tags or {},
     }
 
 

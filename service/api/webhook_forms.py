@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
@@ -17,9 +16,9 @@ from service.access.errors import SecretUnreadableError
 from service.access.secret_cipher import SecretCipher
 from service.api.answers import Declared, made
 from service.api.requests import EVENT_TYPE, Moment, Request, Word
-from service.delivery.open_lineage import SCHEME
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult, Webhook
 from service.events.event import EventType
+from service.model.shown_url import shown_url
 
 
 def _of_catalogue(pattern: str) -> str:
@@ -50,7 +49,7 @@ class WebhookIn(Request, json_schema_extra={"examples": [_WEBHOOK]}):
         description="https; a Kafka topic: `kafka+ssl://broker-1:9093,broker-2:9093/topic`; or an OpenLineage endpoint,"
         " which gets run events of jobs: `openlineage+https://marquez.example.com/api/v1/lineage`"
     )
-    types: _Types = Field(default_factory=lambda: ["*"], description="Types of events; `*` matches anything: `job.*`")
+    types: _Types = Field(default=["*"], description="Types of events; `*` matches anything: `job.*`")
     tables: _Tables = Field(
         default_factory=list,
         description="Ids of tables, or patterns of their names. Default: all tables, and events without a table",
@@ -101,13 +100,14 @@ class WebhookOut(Declared, declared=Webhook):
     ) -> Self:
         """`is_whole` shows the URL with its path. `more` are the members that only a further model has."""
         try:
-            names = list(json.loads(cipher.open(webhook.sealed_headers)))
+            # What is sealed for a notification are the members of its target.
+            names = [] if webhook.target else list(json.loads(cipher.open(webhook.sealed_headers)))
         except SecretUnreadableError:
             names = []
         return made(
             cls,
             webhook,
-            url=webhook.url if is_whole else _without_path(webhook.url),
+            url=webhook.url if is_whole else shown_url(webhook.url),
             headers=dict.fromkeys(names, MASK),
             enabled=webhook.is_enabled,
             pending=counts.get(DeliveryState.PENDING, 0),
@@ -172,11 +172,3 @@ class EventTypeOut(BaseModel):
         description="JSON Schema (2020-12) of the event's `data`", examples=[{"type": "object"}]
     )
     example: dict[str, Any] = Field(description="A whole event: CloudEvents 1.0, JSON")
-
-
-def _without_path(url: str) -> str:
-    """Returns the URL without its path, which is the credential of a chat's URL. A Kafka topic has none."""
-    split = urlsplit(url)
-    if split.scheme.removeprefix(SCHEME) not in ("http", "https") or (split.path in ("", "/") and not split.query):
-        return url
-    return f"{split.scheme}://{split.netloc}/{MASK}"

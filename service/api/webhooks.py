@@ -42,6 +42,7 @@ _MOST_BLOCKED = 20
 
 _FORM_ERRORS = (
     delivery_errors.UrlNotAllowedError,
+    delivery_errors.NotificationNeededError,
     delivery_errors.HeaderNotAllowedError,
     delivery_errors.KafkaMissingError,
     secret_errors.SecretKeyMissingError,
@@ -109,7 +110,9 @@ def get_webhook(webhook_id: WebhookId, database: DatabaseDep, caller: CallerDep,
     return WebhookDetail.of(webhook, database.cipher, counts.get(webhook_id, {}), is_whole=is_whole, blocked=blocked)
 
 
-@router.admin("PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS)
+@router.admin(
+    "PATCH /webhooks/{webhook_id}", "Change a webhook", *_FORM_ERRORS, delivery_errors.WebhookOfNotificationError
+)
 def change_webhook(
     webhook_id: WebhookId, wanted: WebhookChange, database: DatabaseDep, guard: GuardDep, caller: CallerDep
 ) -> WebhookOut:
@@ -120,7 +123,11 @@ def change_webhook(
     return _shown(webhook, database, caller)
 
 
-@router.admin("DELETE /webhooks/{webhook_id}", "Delete a webhook and its deliveries")
+@router.admin(
+    "DELETE /webhooks/{webhook_id}",
+    "Delete a webhook and its deliveries",
+    delivery_errors.WebhookOfNotificationError,
+)
 def delete_webhook(webhook_id: WebhookId, database: DatabaseDep) -> None:
     flows.remove(database, webhook_id)
 

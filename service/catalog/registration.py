@@ -92,6 +92,8 @@ class Registration(Record):
     writers: Writers = field(default_factory=Writers)
     readers: Readers = field(default_factory=Readers)
     hudi_options: Mapping[str, str] = field(default_factory=dict)
+    owner: str | None = None  # Who is responsible for the table: a team, a person, an address.
+    tags: Mapping[str, str] = field(default_factory=dict)
     profile: Mapping[str, Any] = field(default_factory=dict)  # The last `service.lake.table.TableProfile`, as JSON.
 
     def evolve(self, **changes: Any) -> Registration:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from service.catalog.ownership import TableSelection
+
 _t = schema.tables
 
 
@@ -71,17 +73,50 @@ def find_all(connection: Connection, base_paths: Collection[str]) -> dict[str, s
 
 
 def page(
-    connection: Connection, asked: PageRequest, *, name: str | None = None, path: str | None = None
+    connection: Connection,
+    asked: PageRequest,
+    *,
+    name: str | None = None,
+    path: str | None = None,
+    selection: TableSelection | None = None,
 ) -> Page[Registration]:
     """Returns a page of tables in the order of their registration. `name` is a glob, `path` a base path or a folder
     above; the times are those of the registration."""
-    query = sa.select(_t).where(*asked.within(_t.c.created_at))
+    query = sa.select(_t).where(*asked.within(_t.c.created_at), *_selected(selection))
     if name is not None:
         query = query.where(matches(_t.c.name, name))
     if path is not None:
         query = query.where(is_at_or_below(_t.c.base_path, path))
     registered = (_t.c.created_at, _t.c.id)
     return paged(connection, query, Registration.of_row, *registered, asked=asked, ascending=True)
+
+
+def is_selected(table_id: sa.ColumnElement[str], selection: TableSelection | None) -> list[sa.ColumnElement[bool]]:
+    """Returns the condition that a row is about a table of the selection; none if that selects all tables."""
+    conditions = _selected(selection)
+    return [table_id.in_(sa.select(_t.c.id).where(*conditions))] if conditions else []
+
+
+def owned(connection: Connection) -> Iterator[Any]:
+    """Yields the id, name, owner and tags of all tables, in the order of their registration."""
+    yield from connection.execute(
+        sa.select(_t.c.id, _t.c.name, _t.c.owner, _t.c.tags).order_by(_t.c.created_at, _t.c.id)
+    )
+
+
+def ids_of(connection: Connection, selection: TableSelection) -> set[str]:
+    return set(connection.execute(sa.select(_t.c.id).where(*_selected(selection))).scalars())
+
+
+def _selected(selection: TableSelection | None) -> list[sa.ColumnElement[bool]]:
+    if selection is None:
+        return []
+    conditions: list[sa.ColumnElement[bool]] = [_t.c.owner.in_(selection.owners)] if selection.owners else []
+    for tag in selection.tags:
+        key, equals, value = tag.partition("=")
+        stored = _t.c.tags[key].as_string()
+        conditions.append(stored == value if equals else stored.is_not(None))
+    return conditions
 
 
 def options(connection: Connection) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
@@ -96,6 +131,12 @@ def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, Table
         return {}
     query = sa.select(_t.c.id, _t.c.lock).where(_t.c.id.in_(list(table_ids)))
     return {row.id: TableLock.from_json(row.lock) for row in connection.execute(query)}
+
+
+def names(connection: Connection, table_ids: Collection[str]) -> dict[str, str]:
+    """Returns the names of these tables by id."""
+    query = sa.select(_t.c.id, _t.c.name).where(_t.c.id.in_(table_ids))
+    return {row.id: row.name for row in connection.execute(query)} if table_ids else {}
 
 
 def change(connection: Connection, table: Registration) -> None:

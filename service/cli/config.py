@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.redaction import MASK, redacted
+from service.cli.client import stored_contexts
 from service.cli.client.connection import DEFAULT_URL
 from service.cli.client.output import Output, compact
 
@@ -27,9 +28,11 @@ def show(
     from service.runtime.effective_settings import Effective, effective
 
     url, token = os.environ.get("GROUNDSKEEPER_URL"), os.environ.get("GROUNDSKEEPER_TOKEN")
+    context = None if url else stored_contexts.read().in_use
+    source = "context" if context else "environment" if url else "default"
     settings = [
         *effective(),
-        Effective("GROUNDSKEEPER_URL", redacted(url or DEFAULT_URL), "environment" if url else "default"),
+        Effective("GROUNDSKEEPER_URL", redacted(context.url if context else url or DEFAULT_URL), source),
         Effective("GROUNDSKEEPER_TOKEN", MASK if token else None, "environment" if token else "default"),
     ]
     if changed:

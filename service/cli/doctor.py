@@ -13,7 +13,7 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import ProblemKind
 from service.cli.check import ABSENT, FAILED, OK, Check
 from service.cli.client.command import AsJson, TokenFile, Url, ended_properly
-from service.cli.client.connection import DEFAULT_URL, Connection, token_of
+from service.cli.client.connection import Connection, connected
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
 from service.model.errors import GroundskeeperError
@@ -29,13 +29,13 @@ _MOST_JOBS = 50
 _STYLES = {OK: "green", FAILED: "red", ABSENT: "yellow"}
 
 
-def doctor(url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+def doctor(url: Url = None, token_file: TokenFile = None, as_json: AsJson = False) -> None:
     """Check Java, Hudi's bundle, storage and database of this machine; and the service, its workers, and the locks and
     last jobs of its tables."""
     with ended_properly(Output(as_json=as_json)) as out:
-        token = token_of(token_file)
+        service = connected(url, token_file)
         checks = []
-        for check in _checks(url, token):
+        for check in _checks(service):
             checks.append(check)
             out.say(f"{check.state:<7} {check.name:<9} {check.detail}", style=_STYLES[check.state])
             if check.hint:
@@ -46,7 +46,7 @@ def doctor(url: Url = DEFAULT_URL, token_file: TokenFile = None, as_json: AsJson
             raise typer.Exit(ExitCode.FAILED)
 
 
-def _checks(url: str, token: str | None) -> Iterator[Check]:
+def _checks(connection: Connection) -> Iterator[Check]:
     # Imported here, so that the other commands start at once.
     from service.cli.lock_check import check_locks
     from service.runtime import settings
@@ -64,7 +64,7 @@ def _checks(url: str, token: str | None) -> Iterator[Check]:
         yield _bundle(chosen)
         yield _storage(chosen)
         yield _database(chosen)
-    with Connection(url, token) as service:
+    with connection as service:
         found = _service(service)
         yield found
         if found.state == OK:

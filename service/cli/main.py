@@ -10,12 +10,28 @@ import typer
 
 # A command imports what it needs itself, so that the others start at once: the service takes seconds.
 from service.cli import backup, config, manifests, tokens
-from service.cli.client import events, incidents, jobs, locks, policies, problems, tables, webhooks, workers
+from service.cli.client import (
+    as_code,
+    contexts,
+    events,
+    freezes,
+    incidents,
+    jobs,
+    locks,
+    notifications,
+    policies,
+    problems,
+    tables,
+    webhooks,
+    workers,
+)
+from service.cli.client.words import PlainGroup
 from service.cli.database import Database, opened, shown
 from service.cli.doctor import doctor
 from service.model.errors import GroundskeeperError, SettingsError
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="A table-service daemon for Apache Hudi tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -26,15 +42,21 @@ _MACHINE = "On this machine"
 app.add_typer(tables.app, name="tables", rich_help_panel=_CLIENT)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_CLIENT)
 app.add_typer(policies.app, name="policy", rich_help_panel=_CLIENT)
+app.add_typer(freezes.app, name="freezes", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(policies.pause)
 app.command(rich_help_panel=_CLIENT)(policies.resume)
 app.add_typer(incidents.app, name="incidents", rich_help_panel=_CLIENT)
 app.add_typer(locks.app, name="lock", rich_help_panel=_CLIENT)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_CLIENT)
+app.add_typer(notifications.app, name="notifications", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(problems.problems)
 app.command(rich_help_panel=_CLIENT)(workers.workers)
 app.command(rich_help_panel=_CLIENT)(events.events)
 app.command(rich_help_panel=_MACHINE)(doctor)
+app.command(rich_help_panel=_CLIENT)(as_code.export)
+app.command(rich_help_panel=_CLIENT)(as_code.diff)
+app.command(rich_help_panel=_CLIENT)(as_code.apply)
+app.add_typer(contexts.app, name="context", rich_help_panel=_CLIENT)
 app.add_typer(config.app, name="config", rich_help_panel=_MACHINE)
 app.add_typer(tokens.app, name="token", rich_help_panel=_MACHINE)
 app.add_typer(manifests.app, name="manifests", rich_help_panel=_MACHINE)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from service.db import audit_record
 from service.db.database_files import DatabaseFiles
+from service.db.turns import Turns
 from service.model import private_file
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
 
@@ -56,9 +56,12 @@ _OPTIONS: dict[str, Any] = {"hide_parameters": True, "json_deserializer": _decod
 _OF_SQLITE = {"pool_size": 10, "max_overflow": 30, "pool_use_lifo": True}
 _CONNECTIONS = 15
 _CACHE_KIB = 16 * 1024
+# Pages of the write-ahead log after which a transaction copies them into the database at its end, while others wait.
+# `checkpoint` does so earlier, beside the writers.
+_LOG_PAGES = 8000
 # Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
-_turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
+_turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
 
@@ -124,10 +127,20 @@ def rewrite(engine: Engine) -> None:
         raise DatabaseUnavailableError(_first_line(error)) from error
 
 
+def checkpoint(engine: Engine) -> None:
+    """Copies what SQLite's write-ahead log has into the database, while others read and write. A disk may take a
+    tenth of a second for it. Raises DatabaseUnavailableError."""
+    try:
+        with _reachable(engine), closing(engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)").close()
+    except sqlite3.OperationalError as error:
+        raise DatabaseUnavailableError(_first_line(error)) from error
+
+
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:
     """Returns a lock by which the threads of one process take turns to write to SQLite, which admits one and makes the
     others retry at growing intervals. PostgreSQL needs no such lock."""
-    return _turns.setdefault(engine, threading.RLock()) if engine.dialect.name == "sqlite" else nullcontext()
+    return _turns.setdefault(engine, Turns()) if engine.dialect.name == "sqlite" else nullcontext()
 
 
 @contextmanager
@@ -196,6 +209,7 @@ def _sqlite(url: sa.URL) -> Engine:
         # Otherwise an insert of several rows makes a file, to undo them if one of them fails.
         cursor.execute("PRAGMA temp_store = MEMORY")
         cursor.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        cursor.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         cursor.execute("PRAGMA foreign_keys = ON")
         # The first to be read; only now all files are open.
         cursor.execute("PRAGMA schema_version")

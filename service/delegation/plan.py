@@ -87,7 +87,7 @@ class ExecutionHints:
     def parse(
         cls, *, queue: str, resource: str, parallelism: str, engine: str, username: str, group_pattern: str
     ) -> ExecutionHints:
-        """Never fails: a writer must not fail for a wish. `default` is what the client sends without a queue."""
+        """Raises nothing: a bad hint must not stop a writer. The client sends the queue `default` if none is set."""
         is_group = re.fullmatch(group_pattern, queue) is not None and queue != "default"
         number = int(parallelism) if parallelism.isascii() and parallelism.isdigit() and len(parallelism) < 10 else 0
         return cls(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import sqlalchemy as sa
 
 from service.db import schema
 from service.db.page import Page, PageRequest, among, seq_of
 from service.delivery.webhook import Delivery, DeliveryAttempt, DeliveryState, SendResult
-from service.events.event import MOST_DISORDER, EventType
+from service.events.event import MOST_DISORDER, TESTS, EventType
 from service.model.errors import DeliveryNotFoundError
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _d = schema.deliveries
 _e = schema.events
 _q = schema.queues
 _a = schema.delivery_attempts
+
+_ALERT_QUEUES = 16
 
 QUERY = sa.select(_d, _e.c.id.label("event_id"), _e.c.type.label("event_type"), _e.c.table_id, _e.c.seq).join(
     _e, _e.c.seq == _d.c.event_seq
@@ -201,9 +204,14 @@ _RESET = {"state": DeliveryState.PENDING.value, "tries": 0, "first_tried_at": No
 
 
 def _key(event: Event) -> str:
-    """Returns the key of an event's delivery queue: the table's id, empty without a table, `test` for webhook tests."""
-    if event.type == EventType.WEBHOOK_TEST:
+    """Returns the key of an event's delivery queue: the table's id, empty without a table, `test` for tests.
+
+    Messages of notifications about one alert share a queue, and a failing one holds up few others.
+    """
+    if event.type in TESTS:
         return "test"
+    if event.type == EventType.NOTIFICATION_SENT:
+        return f"alert-{crc32(event.data['message']['key'].encode()) % _ALERT_QUEUES}"
     return event.table_id or ""
 
 

@@ -12,7 +12,7 @@ import logging
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,12 +21,14 @@ from service.access.errors import SecretUnreadableError
 from service.db.engine import reading, writing
 from service.delivery import cloud_event, open_lineage, queue_store, signing, webhook_store
 from service.delivery.attempt_policy import DeliveryConfig, Done, GiveUp, TryAgain, after_answer, reason_to_disable
+from service.delivery.message import Message
 from service.delivery.open_lineage import Facts
 from service.delivery.queue_store import AttemptRecord
+from service.delivery.targets import registry
 from service.delivery.webhook import DeliveryAttempt, DeliveryState, SendResult
 from service.delivery.webhooks import disable
 from service.events.database import Database
-from service.events.event import EventType
+from service.events.event import TESTS
 from service.model.clock import utc_now
 from service.model.errors import DatabaseUnavailableError, WebhookNotFoundError
 
@@ -202,7 +204,7 @@ class Dispatcher:
             return SendResult(0.0, error=f"it could not be sent: {type(error).__name__}")
 
     async def _sent(self, run: _Run, published: Published, at: datetime) -> SendResult:
-        webhook = run.webhook
+        webhook, event, url = run.webhook, published.event, run.webhook.url
         try:
             own = json.loads(self._cipher.open(webhook.sealed_headers))
             signers = [self._cipher.open(webhook.sealed_secret)]
@@ -210,6 +212,19 @@ class Dispatcher:
                 signers.append(self._cipher.open(webhook.sealed_old_secret))
         except SecretUnreadableError as error:
             return SendResult(0.0, error=error.title)
+        if webhook.target is not None:
+            options = own
+            request = registry.request(
+                webhook.target,
+                options,
+                Message.from_json(event.data["message"]),
+                now=self._wall(),
+                event_id=event.id,
+            )
+            if request is not None:
+                answer = await self._transport.send(request.url, "", request.body, request.headers, request.own)
+                return replace(answer, excerpt=registry.without_secrets(answer.excerpt, options))
+            url, own = options["url"], options.get("headers", {})
         if webhook.is_lineage:
             media_type = open_lineage.MEDIA_TYPE
             body = open_lineage.body(published.event, self._config.namespace, run.facts.get(published.seq, Facts()))
@@ -220,7 +235,7 @@ class Dispatcher:
             "Content-Type": media_type,
             **signing.signed_headers(signers, published.event.id, int(self._wall().timestamp()), body),
         }
-        return await self._transport.send(webhook.url, published.event.table_id or "", body, headers, own)
+        return await self._transport.send(url, published.event.table_id or "", body, headers, own)
 
     def _attempt_record(self, delivery: Delivery, answer: SendResult, at: datetime) -> AttemptRecord:
         now = self._clock()
@@ -234,7 +249,7 @@ class Dispatcher:
             config=self._config.delivery,
             rng=self._rng,
         )
-        if delivery.event_type == EventType.WEBHOOK_TEST and isinstance(outcome, TryAgain):
+        if delivery.event_type in TESTS and isinstance(outcome, TryAgain):
             outcome = GiveUp()  # A person is watching the test and can repeat it.
         delivery = delivery.evolve(tries=tries, first_tried_at=first)
         match outcome:

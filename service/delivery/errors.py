@@ -56,3 +56,22 @@ class KafkaMissingError(ConflictError):
     hint = "An administrator has to run pip install 'groundskeeper[kafka]' and restart the service."
     why = "The URL names a Kafka topic, and the client for Kafka is an extra of the installation."
     example = "kafka+ssl://broker-1:9093/lake-events"
+
+
+class NotificationNeededError(InvalidError):
+    type = "notification-needed"
+    title = "This receiver cannot read the events of a webhook"
+    hint = "Create a notification: PUT /v1/notifications/{name}, or `groundskeeper notifications add`."
+    why = (
+        "The URL belongs to Slack, Microsoft Teams or PagerDuty. A webhook sends CloudEvents, which they refuse. A"
+        " notification sends messages in their own form, grouped and limited in number."
+    )
+    example = "hooks.slack.com belongs to slack."
+
+
+class WebhookOfNotificationError(ConflictError):
+    type = "webhook-of-notification"
+    title = "The webhook belongs to a notification"
+    hint = "Change or delete the notification, at /v1/notifications/{name}."
+    why = "A notification owns the webhook that sends its messages. Both change, and are deleted, together."
+    example = "wh_5d0c9b8a7f6e4d3c sends messages to slack."

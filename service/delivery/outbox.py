@@ -92,6 +92,12 @@ def after(connection: Connection, seq: int, limit: int) -> list[Published]:
     return [published_of(row) for row in connection.execute(query)]
 
 
+def of_type(connection: Connection, type_: str, *, after_seq: int, limit: int) -> list[Published]:
+    """Returns the events of a type after `after_seq`, oldest first."""
+    query = sa.select(_e).where(_e.c.seq > after_seq, _e.c.type == type_).order_by(_e.c.seq).limit(limit)
+    return [published_of(row) for row in connection.execute(query)]
+
+
 def before(connection: Connection, since: datetime) -> int:
     """Returns a `seq` behind which all events from `since` on are."""
     first = sa.select(_e.c.seq).where(_e.c.at >= since - MOST_DISORDER).order_by(_e.c.at, _e.c.seq).limit(1)

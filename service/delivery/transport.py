@@ -1,4 +1,4 @@
-"""Selects the transport of a message by its URL: HTTP, perhaps to an OpenLineage endpoint, or a Kafka topic."""
+"""Selects the transport of a message by its URL: HTTP, perhaps to an OpenLineage endpoint, mail or a Kafka topic."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from service.delivery.guard import Guard
     from service.delivery.http import Sender, SendLimits
     from service.delivery.kafka import KafkaSender
+    from service.delivery.smtp import SmtpSender
     from service.delivery.webhook import SendResult
 
 
@@ -35,9 +36,10 @@ def _is_kafka(url: str) -> bool:
 class Transport:
     """Sends messages. Belongs to the event loop that it is first used in."""
 
-    def __init__(self, http: Sender, kafka: KafkaSender) -> None:
+    def __init__(self, http: Sender, kafka: KafkaSender, smtp: SmtpSender) -> None:
         self._http = http
         self._kafka = kafka
+        self._smtp = smtp
 
     @property
     def limits(self) -> SendLimits:
@@ -49,8 +51,11 @@ class Transport:
         """Sends one message. `own` are the headers that the webhook's owner added. Raises nothing but cancellation."""
         if _is_kafka(url):
             return await self._kafka.produce(url, key, body, headers, own)
+        if url.startswith("smtp://"):
+            return await self._smtp.send(url, body, own)
         return await self._http.post(url.removeprefix(open_lineage.SCHEME), body, headers, own)
 
     async def close(self) -> None:
         await self._http.close()
         await self._kafka.close()
+        await self._smtp.close()

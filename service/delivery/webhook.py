@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.spec import Spec, Told
 from service.delivery import open_lineage
+from service.delivery.targets import registry
+from service.events.event import EventType
 from service.model.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from service.events.event import Event
 
 
@@ -59,18 +63,27 @@ class Webhook(Record):
         """True for an OpenLineage endpoint, which gets run events instead of CloudEvents."""
         return self.url.startswith(open_lineage.SCHEME)
 
+    @property
+    def target(self) -> registry.Target | None:
+        """The target of the notification that owns this webhook. Its `sealed_headers` are the target's options."""
+        return registry.of_url(self.url)
+
     def wants(self, event: Event) -> bool:
+        if self.target is not None:
+            return event.type == EventType.NOTIFICATION_SENT and event.data["notification"]["id"] == self.id
         if self.is_lineage and not open_lineage.concerns(event):
             return False
-        return self._wants_type(event.type) and self._wants_table(event.table_id, event.table_name)
+        return self._wants_type(event.type) and concerns(self.tables, event.table_id, event.table_name)
 
     def _wants_type(self, type_: str) -> bool:
         return any(fnmatchcase(type_, pattern) for pattern in self.types)
 
-    def _wants_table(self, table_id: str | None, name: str | None) -> bool:
-        if not self.tables:
-            return True
-        return any(pattern == table_id or (name is not None and fnmatchcase(name, pattern)) for pattern in self.tables)
+
+def concerns(tables: Collection[str], table_id: str | None, name: str | None) -> bool:
+    """Returns whether one of `tables`, ids or globs of names, is this table. Without any of them everything is."""
+    return not tables or any(
+        pattern == table_id or (name is not None and fnmatchcase(name, pattern)) for pattern in tables
+    )
 
 
 class DeliveryState(StrEnum):
@@ -113,11 +126,13 @@ class SendResult(Told):
     """Result of one attempt."""
 
     seconds: float
-    status: Annotated[int | None, Spec("HTTP status; null without an answer, and for Kafka", examples=(200,))] = None
+    status: Annotated[
+        int | None, Spec("HTTP status; null without an answer, and for Kafka and mail", examples=(200,))
+    ] = None
     error: Annotated[str | None, Spec("Why it failed; null for an answer of HTTP")] = None
     retry_after: str | None = None  # The unparsed header.
     excerpt: str = ""  # The beginning of the body.
-    is_acknowledged: bool = False  # Whether Kafka has accepted it.
+    is_acknowledged: bool = False  # Whether Kafka or a mail server has accepted it.
 
     @property
     def is_accepted(self) -> bool:

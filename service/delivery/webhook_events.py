@@ -9,6 +9,7 @@ from service.events.event import Event, EventType, event_id
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from service.delivery.message import Message
     from service.delivery.webhook import Webhook
 
 
@@ -22,6 +23,12 @@ def webhook_test(webhook: Webhook, at: datetime, nonce: str) -> Event:
     """Returns `webhook.test`. Each test is a separate event, because `nonce` differs every time."""
     type_ = EventType.WEBHOOK_TEST
     return Event(event_id(type_.value, webhook.id, nonce), type_, at, data={"webhook": _webhook(webhook)})
+
+
+def notification(type_: EventType, webhook: Webhook, name: str, message: Message, *, at: datetime, nonce: str) -> Event:
+    """Returns the event that carries one message of a notification to its webhook."""
+    data = {"notification": {"id": webhook.id, "name": name}, "message": message.to_json()}
+    return Event(event_id(type_.value, webhook.id, message.key, nonce), type_, at, data=data)
 
 
 def _webhook(webhook: Webhook) -> dict[str, Any]:

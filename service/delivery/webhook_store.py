@@ -55,6 +55,11 @@ def page(
     return paged(connection, query, Webhook.of_row, *created, asked=asked, ascending=True)
 
 
+def of_ids(connection: Connection, webhook_ids: Iterable[str]) -> dict[str, Webhook]:
+    query = sa.select(_w).where(_w.c.id.in_(list(webhook_ids)))
+    return {row.id: Webhook.of_row(row) for row in connection.execute(query)}
+
+
 def enabled(connection: Connection) -> list[Webhook]:
     return [Webhook.of_row(row) for row in connection.execute(_ENABLED)]
 

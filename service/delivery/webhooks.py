@@ -15,7 +15,13 @@ from service.db import audit_record
 from service.db.engine import writing
 from service.delivery import delivery_store, outbox, signing, transport, webhook_store
 from service.delivery import headers as header_rules
-from service.delivery.errors import DeliveryEndedError, WebhookDisabledError
+from service.delivery.errors import (
+    DeliveryEndedError,
+    NotificationNeededError,
+    WebhookDisabledError,
+    WebhookOfNotificationError,
+)
+from service.delivery.targets.registry import chat_of
 from service.delivery.webhook import Delivery, DeliveryState, Webhook
 from service.delivery.webhook_events import webhook_disabled, webhook_test
 
@@ -64,13 +70,14 @@ def create(
 ) -> Created:
     """Creates a webhook.
 
-    Raises UrlNotAllowedError, KafkaMissingError, HeaderNotAllowedError or SecretKeyMissingError.
+    Raises UrlNotAllowedError, NotificationNeededError, KafkaMissingError, HeaderNotAllowedError or
+    SecretKeyMissingError.
     """
     now = database.clock()
     secret = signing.new_secret()
     webhook = Webhook(
         id=f"wh_{secrets.token_hex(8)}",
-        url=transport.checked(url, guard),
+        url=_checked(url, guard),
         created_at=now,
         updated_at=now,
         sealed_secret=database.cipher.seal(secret),
@@ -79,7 +86,7 @@ def create(
         tables=tables,
         description=description,
     )
-    with _changing(database) as connection:
+    with changing(database) as connection:
         webhook_store.add(connection, webhook)
         audit_record.about("webhook", webhook.id)
     return Created(webhook, secret)
@@ -89,13 +96,13 @@ def change(database: Database, guard: Guard, *, webhook_id: str, changes: Mappin
     """Changes a webhook. `changes` maps fields of Webhook to new values, and `headers` to new headers. Pending
     deliveries go to the new URL.
 
-    Raises WebhookNotFoundError, SecretUnreadableError and what `create` raises.
+    Raises WebhookNotFoundError, WebhookOfNotificationError, SecretUnreadableError and what `create` raises.
     """
     changes = dict(changes)
     if "url" in changes:
-        transport.checked(changes["url"], guard)
-    with _changing(database) as connection:
-        webhook = webhook_store.get(connection, webhook_id, for_update=True)
+        _checked(changes["url"], guard)
+    with changing(database) as connection:
+        webhook = _plain(webhook_store.get(connection, webhook_id, for_update=True))
         if (headers := changes.pop("headers", None)) is not None:
             # A caller that was shown masked values sends them back to keep the stored ones.
             stored = json.loads(database.cipher.open(webhook.sealed_headers)) if MASK in headers.values() else {}
@@ -107,9 +114,9 @@ def change(database: Database, guard: Guard, *, webhook_id: str, changes: Mappin
 
 
 def remove(database: Database, webhook_id: str) -> None:
-    """Removes a webhook with all its deliveries. Raises WebhookNotFoundError."""
-    with _changing(database) as connection:
-        webhook_store.get(connection, webhook_id)
+    """Removes a webhook with all its deliveries. Raises WebhookNotFoundError, WebhookOfNotificationError."""
+    with changing(database) as connection:
+        _plain(webhook_store.get(connection, webhook_id))
         webhook_store.remove(connection, webhook_id)
 
 
@@ -118,7 +125,7 @@ def rotate_secret(database: Database, webhook_id: str) -> Created:
     now = database.clock()
     secret = signing.new_secret()
     sealed_secret = database.cipher.seal(secret)
-    with _changing(database) as connection:
+    with changing(database) as connection:
         webhook = webhook_store.get(connection, webhook_id, for_update=True)
         webhook = webhook.evolve(
             sealed_secret=sealed_secret,
@@ -136,7 +143,7 @@ def enable(database: Database, webhook_id: str) -> Webhook:
     Raises WebhookNotFoundError.
     """
     now = database.clock()
-    with _changing(database) as connection:
+    with changing(database) as connection:
         webhook = webhook_store.get(connection, webhook_id, for_update=True).evolve(
             disabled_because=None, disabled_at=None, failing_since=None, updated_at=now
         )
@@ -150,7 +157,7 @@ def disable(database: Database, webhook_id: str, *, because: str) -> Webhook:
 
     Raises WebhookNotFoundError.
     """
-    with _changing(database) as connection:
+    with changing(database) as connection:
         webhook = webhook_store.get(connection, webhook_id, for_update=True)
         if not webhook.is_enabled:
             return webhook
@@ -165,7 +172,7 @@ def disable(database: Database, webhook_id: str, *, because: str) -> Webhook:
 def test(database: Database, webhook_id: str) -> Delivery:
     """Sends a test event to this webhook, without retries. Raises WebhookNotFoundError or WebhookDisabledError."""
     now = database.clock()
-    with _changing(database) as connection:
+    with changing(database) as connection:
         webhook = _enabled(connection, webhook_id)
         new = outbox.write(connection, [webhook_test(webhook, now, secrets.token_hex(8))])
         [delivery_id] = delivery_store.enqueue(connection, [(webhook_id, each) for each in new], now=now)
@@ -174,7 +181,7 @@ def test(database: Database, webhook_id: str) -> Delivery:
 
 def replay_one(database: Database, delivery_id: str) -> Delivery:
     """Sends a delivery again, with the same event id. Raises DeliveryNotFoundError or WebhookDisabledError."""
-    with _changing(database) as connection:
+    with changing(database) as connection:
         _enabled(connection, delivery_store.get(connection, delivery_id).webhook_id)
         delivery_store.send_again(connection, [delivery_id], now=database.clock())
         return delivery_store.get(connection, delivery_id)
@@ -184,7 +191,7 @@ def skip(database: Database, delivery_id: str) -> Delivery:
     """Gives up a pending delivery, so that those behind it are sent. Raises DeliveryNotFoundError, or
     DeliveryEndedError if it is not pending."""
     now = database.clock()
-    with _changing(database) as connection:
+    with changing(database) as connection:
         delivery = delivery_store.get(connection, delivery_id)
         if not delivery_store.give_up(connection, delivery, now=now):
             raise DeliveryEndedError(f"Delivery {delivery_id} is {delivery.state.value}.")
@@ -201,7 +208,7 @@ def replay(
     WebhookDisabledError.
     """
     now = database.clock()
-    with _changing(database) as connection:
+    with changing(database) as connection:
         webhook = _enabled(connection, webhook_id)
         count, seq = 0, 0
         while count < MOST_REPLAYED:
@@ -215,12 +222,24 @@ def replay(
 
 
 @contextmanager
-def _changing(database: Database) -> Iterator[Connection]:
+def changing(database: Database) -> Iterator[Connection]:
     """Opens a transaction during which no event is published, and afterwards wakes the dispatcher."""
     with writing(database.engine) as connection:
         outbox.lock(connection)
         yield connection
     database.notifier.notify()
+
+
+def _checked(url: str, guard: Guard) -> str:
+    if chat := chat_of(url):
+        raise NotificationNeededError(f"Its host belongs to {chat.value}.")
+    return transport.checked(url, guard)
+
+
+def _plain(webhook: Webhook) -> Webhook:
+    if webhook.target is not None:
+        raise WebhookOfNotificationError(f"{webhook.id} sends messages to {webhook.target.value}.")
+    return webhook
 
 
 def _sealed(database: Database, headers: Mapping[str, str]) -> str:

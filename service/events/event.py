@@ -38,6 +38,12 @@ class EventType(StrEnum):
     PROBLEM_RESOLVED = "problem.resolved"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
+    NOTIFICATION_SENT = "notification.sent"
+    NOTIFICATION_TEST = "notification.test"
+
+
+TESTS = frozenset({EventType.WEBHOOK_TEST, EventType.NOTIFICATION_TEST})
+"""Types of events that a person has asked for. They are sent once."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import base64
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from operator import itemgetter
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from service.catalog.ownership import TableSelection
 from service.db.page import not_a_cursor
 from service.health.problem import RANKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from service.health.known_problems import Known
@@ -45,13 +46,15 @@ class TableState(StrEnum):
 
 
 class Order(StrEnum):
-    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`: the
+    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `RATIO`: the
+    most logs beside their base files first. `COMMIT`: the
     last commit first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal
     rank go by name."""
 
     PROBLEMS = "problems"
     NAME = "name"
     BACKLOG = "backlog"
+    RATIO = "ratio"
     COMMIT = "commit"
     SILENT = "silent"
     REGISTERED = "registered"
@@ -67,6 +70,8 @@ class ListedTable:
     registered_at: datetime
     state: TableState
     type: TableType | None = None  # None unless it was asked for.
+    owner: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +90,12 @@ class Filter:
     kinds: Collection[ProblemKind] = ()
     types: Collection[TableType] = ()
     states: Collection[TableState] = ()
+    selection: TableSelection = field(default_factory=TableSelection)
 
     @property
     def is_open(self) -> bool:
-        return not (self.text.strip() or self.health or self.kinds or self.types or self.states)
+        others = self.health or self.kinds or self.types or self.states
+        return not (self.text.strip() or others) and self.selection.is_open
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,7 @@ def _matching(known: Known, wanted: Filter) -> Callable[[ListedTable], bool]:
         (not text or text in table.name.casefold() or text in table.base_path.casefold())
         and (not wanted.states or table.state in wanted.states)
         and (not wanted.types or table.type in wanted.types)
+        and wanted.selection.selects(table.owner, table.tags)
         and (not wanted.health or health(table.id, known) in wanted.health)
         and (not kinds or any(each.kind in kinds for each in known.of_tables.get(table.id, ())))
     )
@@ -168,6 +176,8 @@ def _number(table: ListedTable, known: Known, order: Order) -> float:
             return _rank(known.of_tables.get(table.id, ()))
         case Order.BACKLOG:
             return -float(backlog.log_bytes) if backlog else _LAST
+        case Order.RATIO:
+            return _LAST if backlog is None or backlog.log_ratio is None else -backlog.log_ratio
         case Order.COMMIT:
             return -backlog.last_commit_at.timestamp() if backlog and backlog.last_commit_at else _LAST
         case Order.SILENT:

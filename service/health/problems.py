@@ -88,10 +88,12 @@ class Wanted:
     severities: Collection[Severity] = ()
     since: datetime | None = None  # The problem began then or later.
     until: datetime | None = None  # The problem began before.
+    tables: Collection[str] | None = None  # The problem is about one of these; None selects everything.
 
     def selects(self, problem: HealthProblem) -> bool:
         return (
             (self.table_id is None or problem.table_id == self.table_id)
+            and (self.tables is None or problem.table_id in self.tables)
             and (not self.kinds or problem.kind in self.kinds)
             and (not self.severities or problem.severity in self.severities)
             and (self.since is None or problem.since >= self.since)

@@ -66,6 +66,14 @@ class WebhookNotFoundError(NotFoundError):
     example = "There is no webhook wh_5d0c9b8a7f6e4d3c."
 
 
+class NotificationNotFoundError(NotFoundError):
+    type = "notification-not-found"
+    title = "No notification has this name"
+    hint = "GET /v1/notifications lists the notifications."
+    why = "The name is not that of a notification. Perhaps it was mistyped, or the notification has been deleted."
+    example = "There is no notification on-call."
+
+
 class DeliveryNotFoundError(NotFoundError):
     type = "delivery-not-found"
     title = "No delivery with this id is known"
@@ -135,6 +143,21 @@ class ParamsInvalidError(InvalidError):
     def of(cls, field: str, message: str) -> Self:
         """Returns the error of one value."""
         return cls(f"{field}: {message}", extensions={"errors": [{"field": field, "message": message}]})
+
+
+class BodyNotJsonError(InvalidError):
+    """`extensions["errors"]` has one problem, without a field."""
+
+    type = "body-not-json"
+    title = "The body of this request is not JSON"
+    hint = "Look at the character that the detail names; a comma, a quote or a bracket is often missing just before it."
+    why = (
+        "The body has to be one JSON document (RFC 8259): without comments, and without a comma after the last member."
+    )
+    example = "the body of the request is not JSON: Expecting value, at character 18"
+    example_members: ClassVar[Mapping[str, Any]] = {
+        "errors": [{"field": "", "message": "is not JSON: Expecting value, at character 18"}]
+    }
 
 
 class ConflictError(GroundskeeperError):

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from service.policies import pause_store, windows
+from service.policies import freeze_store, pause_store, windows
+from service.policies.freeze import lasting
 from service.policies.policy_registry import effective_of
+from service.policies.precedence import Subject
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from service.catalog.registration import Registration
+    from service.policies.freeze import Freeze
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
 
@@ -35,14 +38,17 @@ def held_back(connection: Connection, job: Job, table: Registration, now: dateti
     job for which writers were stopped."""
     if job.reason is None or job.attempt == 0 or job.hand_over is not None:
         return None
-    return standstill(pause_store.pause_of(connection), effective_of(connection, table).policy, now)
+    frozen = lasting(freeze_store.not_ended(connection, now), Subject.of(table), now)
+    return standstill(pause_store.pause_of(connection), effective_of(connection, table).policy, now, frozen)
 
 
-def standstill(pause: Pause | None, policy: Policy, now: datetime) -> HeldBack | None:
+def standstill(pause: Pause | None, policy: Policy, now: datetime, frozen: Freeze | None = None) -> HeldBack | None:
     if pause:
         return HeldBack(now + LOOK_AGAIN, f"the end of the pause of all upkeep, since {_at(pause.since)} by {pause.by}")
     if policy.paused:
         return HeldBack(now + LOOK_AGAIN, "the end of the pause of this table's upkeep, by its policy")
+    if frozen:
+        return HeldBack(min(frozen.ends_at, now + LOOK_AGAIN), f"the end of a freeze: {frozen}")
     if policy.windows and windows.closes_at(policy.windows, policy.time_zone, now) is None:
         opens_at = windows.opens_at(policy.windows, policy.time_zone, now)
         until = now + LOOK_AGAIN if opens_at is None else min(opens_at, now + LOOK_AGAIN)

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from jobs.contract import TABLE_LOCKED, JobKind
 from jobs.kinds.registry import KINDS
+from service.catalog import table_store
 from service.db import schema
 from service.db.page import Page, PageRequest, behind, page_of
 from service.db.violation import FOREIGN_KEY, violated
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from jobs.contract import Problem
+    from service.catalog.ownership import TableSelection
 
 _j = schema.jobs
 _a = schema.job_attempts
@@ -103,9 +105,11 @@ def page(
     table_id: str | None = None,
     kinds: Collection[JobKind] = (),
     states: Collection[JobState] = (),
+    selection: TableSelection | None = None,
 ) -> Page[Job]:
     """Returns a page of jobs, newest first. Empty `kinds` and `states` select all; the times are those of creation."""
     conditions = asked.within(_j.c.created_at) + behind(asked.cursor, _j.c.created_at, _j.c.id)
+    conditions += table_store.is_selected(_j.c.table_id, selection)
     if table_id is not None:
         conditions.append(_j.c.table_id == table_id)
     newest = (_j.c.created_at.desc(), _j.c.id.desc())

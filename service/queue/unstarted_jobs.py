@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from service.events.event import Event
 
 WITHDRAWN_BY_PAUSE = WITHDRAWN.because("Upkeep was paused.")
+WITHDRAWN_BY_FREEZE = WITHDRAWN.because(
+    "A freeze of the table began before a worker was free.", hint="It is decided again when the freeze ends."
+)
 WITHDRAWN_BY_WINDOW = WITHDRAWN.because(
     "The maintenance window closed before a worker was free.",
     hint="It is decided again when the next window opens. Longer windows or more workers help.",

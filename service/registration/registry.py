@@ -46,6 +46,8 @@ class Declarations:
     writers: Writers
     readers: Readers
     hudi_options: Mapping[str, str]
+    owner: str | None
+    tags: Mapping[str, str]
 
 
 def register(
@@ -73,6 +75,8 @@ def register(
         writers=declared.writers,
         readers=declared.readers,
         hudi_options=table_secrets.sealed(database.cipher, declared.hudi_options),
+        owner=declared.owner,
+        tags=declared.tags,
         profile=found.profile.to_json(),
     )
     with writing(database.engine) as connection:

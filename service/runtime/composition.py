@@ -19,6 +19,7 @@ from service.access.token import Role, issued
 from service.api.app import complete_routes, create_app
 from service.api.dependencies import AppContext
 from service.api.discovery import DiscoverIn
+from service.db.engine import checkpoint
 from service.db.timekeeping import Timekeeping
 from service.delivery import lineage_webhook
 from service.delivery.attempt_policy import DeliveryConfig
@@ -26,6 +27,7 @@ from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits, trusted
 from service.delivery.kafka import KafkaSender
+from service.delivery.smtp import SmtpSender
 from service.delivery.transport import Transport
 from service.events.database import Database
 from service.events.notifier import Notifier
@@ -36,6 +38,7 @@ from service.locks.lock_watch import LockWatch, LockWatchConfig
 from service.metrics.monitoring import Monitoring
 from service.metrics.process_metrics import ProcessMetrics
 from service.model.task_health import TaskHealth
+from service.notifications import rounds
 from service.observation.glance import Glance
 from service.observation.lake_access import LakeAccess
 from service.observation.observer import Observer, ObserverConfig
@@ -67,8 +70,10 @@ if TYPE_CHECKING:
 _OBSERVE_SECONDS = 1.0
 _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
+_NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
 _CLOCK_SECONDS = 10.0
+_CHECKPOINT_SECONDS = 2.0
 # Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
@@ -216,9 +221,12 @@ class Composition:
                     cache=context.monitoring.problems,
                 ),
             ),
+            Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database)),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]
+        if engine.dialect.name == "sqlite":
+            ticks.append(Tick("checkpoint", _CHECKPOINT_SECONDS, partial(checkpoint, engine)))
         if chosen.discover:
             wanted = [DiscoverIn.model_validate({**each, "register": True}) for each in chosen.discover]
             discover = partial(discovery_round.run_once, context.database, context.lake, wanted)
@@ -298,6 +306,7 @@ class Composition:
             transport=Transport(
                 Sender(self._guard, limits, user_agent=agent, tls=tls),
                 KafkaSender(self._guard, limits, client_id=agent, tls=tls),
+                SmtpSender(self._guard, limits, tls=tls),
             ),
             config=DispatcherConfig(delivery, chosen.event_source, chosen.openlineage_namespace),
             wake=wake,

@@ -117,6 +117,7 @@ class Situation:
     active: Sequence[Job] = ()  # Active jobs without dry runs.
     group: str = DEFAULT_GROUP  # The worker group that runs them.
     paused: str | None = None  # Why nothing may start, as a sentence without a full stop.
+    frozen: Wait | None = None  # The freeze that lasts.
     misplaced_rows: str | None = None  # The stale writes that are not repaired, as a sentence without a full stop.
     closed_until: datetime | None = None  # When the next maintenance window opens; None while one is open.
     history: Mapping[JobKind, JobHistory] = field(default_factory=dict)
@@ -153,6 +154,8 @@ def _obstacle(kind: JobKind, situation: Situation) -> Wait | None:
     rested_at = history.ended_at + timedelta(seconds=situation.rest.get(kind, 0)) if history.ended_at else None
     if situation.paused:
         return Wait("paused", situation.paused)
+    if situation.frozen:
+        return situation.frozen
     # Jobs that do not write, such as a diagnosis, exclude only another one of their kind.
     busy = (job for job in situation.active if job.kind is kind or mutates(job.kind, dry_run=job.dry_run))
     if obstacle := next(busy, None):

@@ -13,16 +13,18 @@ from service.delegation import plan_store
 from service.incidents import store
 from service.incidents.incident import with_misplaced_rows
 from service.model.formatting import count
-from service.policies import pause_store, windows
+from service.policies import freeze_store, pause_store, windows
+from service.policies.freeze import lasting, next_start
 from service.policies.policy_registry import effective_of
+from service.policies.precedence import Subject
 from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
-from service.queue.unstarted_jobs import WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
+from service.queue.unstarted_jobs import WITHDRAWN_BY_FREEZE, WITHDRAWN_BY_PAUSE, WITHDRAWN_BY_WINDOW
 from service.scheduling import decision_store, delegated
 from service.scheduling.admission import Situation
 from service.scheduling.cron import next_after
-from service.scheduling.decision import DECIDED, Run, Verdict
+from service.scheduling.decision import DECIDED, Run, Verdict, Wait
 from service.scheduling.job_history import JobHistory, history_of, withheld_plans
 from service.scheduling.policy_inputs import PolicyInputs
 from service.scheduling.trigger_context import Calendar, TriggerContext
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from service.incidents.incident import Incident
     from service.lake.engine_sighting import Sightings
     from service.lake.snapshot import TableSnapshot
+    from service.policies.freeze import Freeze
     from service.policies.policy import Pause, Policy
     from service.queue.job import Job
     from service.scheduling.decision import Decision, Proposal
@@ -55,12 +58,13 @@ _REMEMBERED = 60
 class DecisionInputs:
     """Everything that a decision about one table depends on."""
 
+    subject: Subject
     policy: Policy
     proposals: Mapping[JobKind, Proposal]
     situation: Situation
     before: Mapping[JobKind, Decision]  # The last decisions.
     calendars: Mapping[JobKind, Calendar]
-    closes_at: datetime | None  # When the open maintenance window ends; None without windows.
+    closes_at: datetime | None  # When the open maintenance window ends, or a freeze begins; None without both.
     withdrawal: Problem | None  # Why queued jobs should not start any more; None if they may.
     snapshot: TableSnapshot
     plans: Sequence[DelegatedPlan] = ()  # The open plans that writers delegate, without `ended_plans`.
@@ -100,6 +104,9 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     history = {kind: history_of(recent, kind, forgive_before=max(changes, default=None)) for kind in DECIDED}
     calendars = _calendars(policy, before, now)
     pause = paused(pause_store.pause_of(connection), policy)
+    freezes = freeze_store.not_ended(connection, now)
+    subject = Subject.of(table)
+    frozen = frozen_by(freezes, subject, now)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
     contexts = _trigger_contexts(now, calendars, history, recent)
@@ -115,6 +122,7 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         active=[job for job in recent if job.state.is_active],
         group=policy.worker_group,
         paused=pause,
+        frozen=frozen,
         misplaced_rows=_misplaced_rows(unresolved),
         closed_until=windows.opens_at(policy.windows, policy.time_zone, now) if is_closed else None,
         history=history,
@@ -137,13 +145,14 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in _POLICIES.items()
     }
     return DecisionInputs(
+        subject=subject,
         policy=policy,
         proposals=proposals,
         situation=situation,
         before=before,
         calendars=calendars,
-        closes_at=closes_at,
-        withdrawal=WITHDRAWN_BY_PAUSE if pause else WITHDRAWN_BY_WINDOW if is_closed else None,
+        closes_at=min((at for at in (closes_at, next_start(freezes, subject, now)) if at), default=None),
+        withdrawal=_withdrawal(pause, frozen, is_closed=is_closed),
         snapshot=snapshot,
         plans=plans,
         ended_plans=ended,
@@ -179,6 +188,20 @@ def paused(pause: Pause | None, policy: Policy) -> str | None:
         why = f" ({pause.reason})" if pause.reason else ""
         return f"{pause.by} paused all upkeep on {pause.since:%Y-%m-%d %H:%M} UTC{why}"
     return "the table's policy has paused it" if policy.paused else None
+
+
+def frozen_by(freezes: Sequence[Freeze], table: Subject, now: datetime) -> Wait | None:
+    """Returns the wait for the end of a freeze of the table; None if none lasts."""
+    found = lasting(freezes, table, now)
+    return Wait("frozen", str(found), found.ends_at) if found else None
+
+
+def _withdrawal(pause: str | None, frozen: Wait | None, *, is_closed: bool) -> Problem | None:
+    if pause:
+        return WITHDRAWN_BY_PAUSE
+    if frozen:
+        return WITHDRAWN_BY_FREEZE
+    return WITHDRAWN_BY_WINDOW if is_closed else None
 
 
 def _misplaced_rows(unresolved: Sequence[Incident]) -> str | None:

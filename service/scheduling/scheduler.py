@@ -20,7 +20,7 @@ from service.delegation.plan import PlanState
 from service.delivery import outbox
 from service.model.errors import DatabaseUnavailableError
 from service.model.job_errors import FenceLosesFlinkError, JobConflictError
-from service.policies import pause_store
+from service.policies import freeze_store, pause_store
 from service.queue import breaker_store, job_changes, job_store
 from service.queue.hand_over import wait_for_writers
 from service.queue.hand_over.policy import loses_batches
@@ -29,7 +29,7 @@ from service.queue.job_events import job_ended, job_queued
 from service.scheduling import decision_store, delegated
 from service.scheduling.admission import ANY_CAPACITY, Limits, Load, admit, capacity_wanted
 from service.scheduling.decision import DECIDED, Decision, Run, Skip, Suggest, Verdict, Wait
-from service.scheduling.decision_inputs import inputs_of, paused
+from service.scheduling.decision_inputs import frozen_by, inputs_of, paused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,10 +121,15 @@ def run_once(database: Database, config: SchedulerConfig) -> SchedulerResult:
 def evaluate(database: Database, table_id: str, config: SchedulerConfig) -> Evaluation:
     """Returns the decisions that would be made about a table now. Writes nothing. Raises TableNotFoundError."""
     with reading(database.engine) as connection:
-        inputs = inputs_of(connection, table_id, database.clock())
-        if inputs is None:
-            return Evaluation()
-        admissions = admit(inputs.proposals, inputs.situation, config.limits, Load(job_store.count_active(connection)))
+        return evaluated(connection, table_id, database.clock(), config)
+
+
+def evaluated(connection: Connection, table_id: str, now: datetime, config: SchedulerConfig) -> Evaluation:
+    """Does the same in a transaction of the caller."""
+    inputs = inputs_of(connection, table_id, now)
+    if inputs is None:
+        return Evaluation()
+    admissions = admit(inputs.proposals, inputs.situation, config.limits, Load(job_store.count_active(connection)))
     found = tuple(_decision(kind, admissions[kind], inputs) for kind in DECIDED)
     return Evaluation(found, inputs.situation.polled_at)
 
@@ -222,7 +227,9 @@ def _admit(connection: Connection, inputs: DecisionInputs, limits: Limits, start
         return admit(inputs.proposals, inputs.situation, limits, Load())
     # Until the transaction ends no other replica starts jobs by policy or pauses them, so these values stay valid.
     pause = pause_store.pause_of(connection, for_update=True)
-    situation = replace(inputs.situation, paused=paused(pause, inputs.policy))
+    now = inputs.situation.now
+    frozen = frozen_by(freeze_store.not_ended(connection, now), inputs.subject, now)
+    situation = replace(inputs.situation, paused=paused(pause, inputs.policy), frozen=frozen)
     return admit(inputs.proposals, situation, limits, Load(job_store.count_active(connection), started))
 
 

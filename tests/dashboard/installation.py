@@ -83,7 +83,10 @@ class Installation:
         self._add_tables(folder)
         self.api = httpx.Client(base_url=f"{self.url}/v1", headers={"Content-Type": "application/json"}, timeout=30)
         assert eventually(lambda: self.api.get(f"/tables/{TRIPS}/snapshot").status_code == 200, 20)
-        self.pages = {"overview": "", "table": f"#/tables/{TRIPS}"}
+        table = f"#/tables/{TRIPS}"
+        self.pages = {"overview": "", "table": table, "jobs of a table": f"{table}?tab=jobs"}
+        self.pages |= {"decisions": f"{table}?tab=policy"}
+        self.pages |= {tab: f"{table}?tab={tab}" for tab in ("writers", "timeline", "files")}
         self._add_jobs()
         wanted = {"url": "https://hooks.example/", "types": ["table.*"], "description": "chat alerts"}
         hook = self.post("/webhooks", wanted)
@@ -105,7 +108,7 @@ class Installation:
         return f"{self.url}/{self.pages[name]}"
 
     def add(self, names: Iterable[str]) -> None:
-        """Registers tables that are not polled, so that nothing is wrong with them."""
+        """Registers tables. They are not polled, so they have no problems."""
         now = utc_now()
         with writing(self.service.engine) as connection:
             for name in names:

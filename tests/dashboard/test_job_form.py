@@ -58,7 +58,7 @@ def fill(form: Locator, kind: JobKind) -> None:
 def test_each_kind_can_be_planned_with_what_the_api_takes(page: Page, installation: Installation) -> None:
     sent = taken(page, installation)
     for kind in JobKind:
-        page.goto(installation.address("table"))
+        page.goto(installation.address("jobs of a table"))
         form = page.get_by_role("region", name="Start a job")
         fill(form, kind)
         form.locator("button.primary").click()
@@ -82,7 +82,7 @@ def test_partitions_are_paths_or_prefixes_and_numbers_are_numbers(page: Page, in
         route.fulfill(json={**table, "profile": {**table["profile"], "partition_fields": ["dt"]}})
 
     page.route(f"**/v1/tables/{TRIPS}", partitioned)
-    page.goto(installation.address("table"))
+    page.goto(installation.address("jobs of a table"))
     form = page.get_by_role("region", name="Start a job")
     form.locator("[name=partitions]").fill("dt=2026-01-01\ndt=2025-*")
     form.locator("[name=limit_bytes]").fill("1000")

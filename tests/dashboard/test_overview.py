@@ -102,6 +102,7 @@ def test_a_dry_run_that_found_nothing_to_start_is_not_green(page: Page, installa
         expect(fields[name]).to_have_attribute("aria-label", words)
     colours = {name: each.evaluate("each => getComputedStyle(each).backgroundColor") for name, each in fields.items()}
     assert len(set(colours.values())) == 3
+    page.get_by_text("Letters and colours").click()
     legend = {
         words: page.locator(".legend .field-of", has_text=words).evaluate(
             "each => getComputedStyle(each).backgroundColor"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the_keyboard(
     page: Page, installation: Installation
 ) -> None:
-    page.goto(installation.address("table"))
+    page.goto(installation.address("timeline"))
     timeline = page.get_by_role("region", name="Timeline")
     expect(timeline.get_by_role("img", name="Deltacommit: 2 completed")).to_be_visible()
     expect(timeline.get_by_role("img", name="Compaction: 0 completed, 1 pending")).to_be_visible()
@@ -46,7 +46,7 @@ def test_the_timeline_has_a_lane_for_each_action_and_its_figures_are_open_to_the
 
 
 def test_what_writers_need_is_copied_from_the_page_of_their_table(page: Page, installation: Installation) -> None:
-    page.goto(installation.address("table"))
+    page.goto(installation.address("writers"))
     page.locator("summary", has_text="What its writers need").focus()
     page.keyboard.press("Enter")
     page.get_by_label("Engine of the writer").select_option("flink")
@@ -65,7 +65,7 @@ def test_what_is_declared_about_a_table_is_changed_on_its_page(
     faults.allow("404|412|422")  # There is no such table in the storage, and somebody else changes it.
     installation.add(["declared"])
     url = "/tables/tbl_declared"
-    page.goto(f"{installation.url}/#{url}")
+    page.goto(f"{installation.url}/#{url}?tab=writers")
     page.locator("summary", has_text="Change what is declared").click()
     page.locator("select[name=writers]").select_option("they run")
     page.get_by_label("Hudi version of the writers").fill("1.1.0")
@@ -99,10 +99,11 @@ def test_the_log_of_a_job_is_downloaded(page: Page, installation: Installation) 
 def test_the_files_are_shown_by_size_and_by_bucket_and_the_backlog_over_time(
     page: Page, installation: Installation
 ) -> None:
-    page.goto(installation.address("table"))
+    page.goto(installation.address("files"))
     files = page.get_by_role("region", name="Files")
     expect(files.get_by_role("img", name="below 1.0 MiB: 2 base files")).to_be_visible()
     expect(files.get_by_role("img", name="p: 4 buckets, 7.0 KiB; the largest is 2.857 times the mean")).to_be_visible()
+    page.get_by_role("tab", name="Health").click()
     backlog = page.get_by_role("region", name="Backlog over time")
     expect(backlog.locator("figure", has_text="Logs that wait for a compaction")).to_contain_text("1.0 KiB")
     expect(backlog.get_by_role("img", name="Commits since the last compaction: now 2, at most 2")).to_be_visible()
@@ -112,7 +113,7 @@ def test_the_files_are_shown_by_size_and_by_bucket_and_the_backlog_over_time(
 
 def test_a_setting_is_changed_and_reset_and_its_source_is_shown(page: Page, installation: Installation) -> None:
     installation.api.put("/policies/tri*", json={"compaction": {"commits": 8, "seconds": 7200}}).raise_for_status()
-    page.goto(installation.address("table"))
+    page.goto(installation.address("decisions"))
     page.get_by_role("link", name="Edit the policy").click()
     page.locator("details[data-key=compaction] > summary").click()
     row = page.locator("tr[data-key='compaction.commits']")
@@ -147,7 +148,7 @@ def test_what_the_service_refuses_is_said_and_nothing_is_lost(
 
 
 def test_a_table_is_paused_and_goes_on(page: Page, installation: Installation) -> None:
-    page.goto(installation.address("table"))
+    page.goto(installation.address("decisions"))
     upkeep = page.get_by_role("region", name="Automatic jobs")
     upkeep.get_by_role("button", name="Pause automatic jobs").click()
     page.get_by_role("button", name="Pause it").click()
@@ -351,7 +352,7 @@ def test_an_operator_runs_jobs_and_has_no_form_for_what_only_an_admin_may_do(
         expect(page.get_by_role("button", name="Delete")).to_have_count(0)
         page.goto(made.address("workers"))
         expect(page.get_by_role("button", name="Pause automatic jobs")).to_have_count(1)
-        page.goto(made.address("table"))
+        page.goto(made.address("jobs of a table"))
         expect(page.locator("main form").first).to_be_visible()
 
 
@@ -365,7 +366,7 @@ def test_earlier_decisions_are_loaded_page_by_page(page: Page, faults: Faults, i
             at = began + timedelta(hours=number)
             decision = Decision(JobKind.CLEANING, Verdict.WAIT, f"code{number}", f"reason {number}", at, at)
             decision_store.record(connection, "tbl_decided", [decision], {})
-    page.goto(f"{installation.url}/#/tables/tbl_decided")
+    page.goto(f"{installation.url}/#/tables/tbl_decided?tab=policy")
     page.get_by_label("Earlier decisions about cleaning").click()
     earlier = page.locator(".earlier > li")
     expect(earlier.first).to_contain_text("Reason 44")

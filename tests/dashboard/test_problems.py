@@ -60,7 +60,7 @@ def test_everything_that_is_wrong_is_on_the_page_until_it_is_put_right(fleet: Fl
         if found["action"]:
             role: Literal["link", "button"] = "link" if found["action"]["method"] == "GET" else "button"
             expect(shown.locator(".actions").get_by_role(role, name=found["action"]["label"])).to_be_visible()
-    ranks = [each for each in page.locator("li.problem").all_inner_texts() if each]
+    ranks = [each for each in page.locator("details.group > summary").all_inner_texts() if each]
     order = [re.match(r"\s*(critical|warning|notice)", each) for each in ranks]
     severities = [found.group(1) for found in order if found]
     assert severities == sorted(severities, key=["critical", "warning", "notice"].index)
@@ -107,6 +107,10 @@ def open_overview(page: Page, fleet: Fleet) -> None:
     every = page.get_by_role("button", name=re.compile("Show all"))
     if every.count():
         every.first.click()
+    for group in page.locator("details.group > summary").all():
+        group.click()
+    for group in page.locator("details.group").all():
+        expect(group.locator("li.problem").first).to_be_visible()
 
 
 def notice(page: Page, name: str, title: str) -> Any:

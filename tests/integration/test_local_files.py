@@ -1,4 +1,4 @@
-"""Local files are created without a child process for each of them."""
+"""Local files are created and listed without a child process for each of them."""
 
 from __future__ import annotations
 
@@ -52,3 +52,37 @@ def test_a_file_is_still_not_renamed_onto_another(files: Any, shared: Any, tmp_p
         (tmp_path / name).write_text(name)
     assert not shared.rename(files.Path(f"{tmp_path}/one"), files.Path(f"{tmp_path}/other"))
     assert (tmp_path / "other").read_text() == "other"
+
+
+def test_a_status_is_hadoops(files: Any, shared: Any, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir(mode=0o750)
+    (tmp_path / "folder" / "a file: 1%").write_text("four")
+    (tmp_path / "folder" / "link").symlink_to("a file: 1%")
+    (tmp_path / "folder" / "lost").symlink_to("nowhere")
+    (tmp_path / "folder").chmod(0o1750)
+    ours, hadoops = shared.getRawFileSystem(), files.RawLocalFileSystem()
+    hadoops.initialize(ours.getUri(), ours.getConf())
+    root = files.Path(str(tmp_path))
+
+    def read(status: Any) -> list[str]:
+        # The time of the last access changes with each listing.
+        names = ("Path", "Len", "Replication", "BlockSize", "ModificationTime", "Permission", "Owner", "Group")
+        return [str(getattr(status, f"get{name}")()) for name in names] + [str(status.isDirectory())]
+
+    def listed(each: Any) -> list[list[str]]:
+        folder = files.Path(root, "folder")
+        return [read(each.getFileStatus(folder)), *sorted(read(item) for item in each.listStatus(folder))]
+
+    assert listed(ours) == listed(hadoops)
+    (tmp_path / "folder" / ".link.crc").touch()
+    assert len(listed(ours)) == 4
+    names = sorted(each.getPath().getName() for each in shared.listStatus(files.Path(root, "folder")))
+    assert names == ["a file: 1%", "link"]
+    assert "rwxr-x--T" in listed(ours)[0]
+    for name in ("none", "folder/lost", "folder/link/none"):
+        errors = []
+        for each in (ours, hadoops):
+            with pytest.raises(Py4JJavaError) as error:
+                each.getFileStatus(files.Path(root, name))
+            errors.append(error.value.java_exception.toString())
+        assert errors[0] == errors[1]

@@ -96,3 +96,15 @@ def test_a_footer_is_read_only_if_the_encodings_leave_doubts(
     assert columns_with_small_ones(source, metadata) == ["city"]
     monkeypatch.setattr(dictionaries, "_MOST_FOOTER_BYTES", 0)
     assert columns_with_small_ones(source, metadata) == ([] if footer_is_read else ["city"])
+
+
+def test_a_large_entry_of_the_footer_leaves_the_encodings_readable(tmp_path: Path) -> None:
+    """Each file of Hudi with more than some ten thousand keys has such an entry: its Bloom filter."""
+    path = tmp_path / "file.parquet"
+    table = pa.table({"city": ["Ulm", "Bern"] * 50})
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.add_key_value_metadata({"filter": "x" * (1024 * 1024)})
+        writer.write_table(table)
+    metadata = pq.read_metadata(path)
+    assert metadata.serialized_size > dictionaries._MOST_FOOTER_BYTES
+    assert columns_with_small_ones(pa.OSFile(str(path)), metadata) == ["city"]

@@ -72,6 +72,7 @@ def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def test_every_pattern_has_words_for_texts_that_do_not_match(document: dict[str, Any]) -> None:
     patterns = {each["pattern"] for _, each in schemas(document) if isinstance(each.get("pattern"), str)}
+    patterns |= {pattern for _, each in schemas(document) for pattern in each.get("patternProperties", ())}
 
     assert patterns == OTHERWISE.keys()
 

@@ -13,6 +13,7 @@ import typer
 
 from groundskeeper_client import calls
 from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.words import guess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,14 @@ Until = Annotated[
     typer.Option("--until", parser=moment, metavar="TIME", help="Before this time, or this age, such as 1h"),
 ]
 
+OwnerOption = Annotated[
+    list[str] | None, typer.Option("--owner", help="Only tables of this owner; repeat it for one of several")
+]
+TagOption = Annotated[
+    list[str] | None,
+    typer.Option("--tag", help="Only tables with this tag, KEY or KEY=VALUE; repeat it for tables with all of several"),
+]
+
 _EVERY = 10**9
 
 
@@ -63,9 +72,13 @@ def table_of(service: Connection, wanted: str) -> Json:
         table for table in every if table["name"] == wanted
     ]
     if not found:
+        names = (str(table["name"]) for table in every)
         hint = "`groundskeeper tables list` shows them; `groundskeeper tables add` registers one."
         raise CommandError.of(
-            ExitCode.NOT_FOUND, "No such table is registered", f"No table has the id, name or path {wanted}.", hint
+            ExitCode.NOT_FOUND,
+            "No such table is registered",
+            f"No table has the id, name or path {wanted}.{guess(wanted, names)}",
+            hint,
         )
     if len(found) > 1:
         named = ", ".join(f"{table['id']} ({table['base_path']})" for table in found)

@@ -6,15 +6,16 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from groundskeeper_client import ApiError, Call, Client, ClientError, Retries, UnreachableError, problems
+from service.cli.client import stored_contexts
 from service.cli.client.failure import CommandError, ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from types import TracebackType
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -91,6 +92,16 @@ class Connection:
         with _failing():
             for event in self._client.events(types, table_id=table_id, after=after, retries=retries):
                 yield dict(event.document)
+
+
+def connected(url: str | None, token_file: Path | None) -> Connection:
+    """Returns the connection to the service of these options or variables, else to that of the context in use. The
+    token of a context goes to no other address."""
+    context = None if url else stored_contexts.read().in_use
+    token = token_of(token_file)
+    if token is None and context is not None and context.token_file is not None:
+        token = token_of(Path(context.token_file))
+    return Connection(url or (context.url if context else DEFAULT_URL), token)
 
 
 def token_of(file: Path | None) -> str | None:

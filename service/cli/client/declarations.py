@@ -1,8 +1,13 @@
-"""The options by which commands declare what a table is: its index, its lock, its writers and readers."""
+"""The options by which commands declare what a table is: its index, its lock, its writers and readers, its owner."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -13,52 +18,111 @@ from service.cli.client.failure import CommandError
 if TYPE_CHECKING:
     from service.cli.client.connection import Json
 
-Buckets = Annotated[int | None, typer.Option(min=1, help="Buckets of the bucket index")]
-HashField = Annotated[list[str] | None, typer.Option(help="Field that the bucket index hashes; repeat it for several")]
-Lock = Annotated[str | None, typer.Option(help="filesystem, zookeeper, or the class of a Hudi LockProvider")]
-LockOption = Annotated[
-    list[str] | None, typer.Option(help="Option of the lock, hoodie.write.lock.NAME=VALUE; repeat it for several")
-]
-LockWait = Annotated[
-    float | None,
-    typer.Option(min=1, max=86_400, help="How long a job waits for the lock. Default: GROUNDSKEEPER_LOCK_WAIT_SECONDS"),
-]
-Engines = Annotated[list[WriterEngine] | None, typer.Option(help="Engine that writes the table; repeat it for several")]
-WritersVersion = Annotated[str | None, typer.Option(help="Hudi version of the writers, such as 1.2.0")]
-ReadersVersion = Annotated[str | None, typer.Option(help="Hudi version of the oldest reader, such as 0.15.0")]
-WritersStopped = Annotated[bool, typer.Option("--writers-stopped", help="No writer is running")]
+
+@dataclass(frozen=True, kw_only=True)
+class OfTables:
+    """What one command may declare about many tables."""
+
+    lock: Annotated[str | None, typer.Option(help="filesystem, zookeeper, or the class of a Hudi LockProvider")] = None
+    lock_option: Annotated[
+        list[str] | None, typer.Option(help="Option of the lock, hoodie.write.lock.NAME=VALUE; repeat it for several")
+    ] = None
+    lock_wait_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=1, max=86_400, help="How long a job waits for the lock. Default: GROUNDSKEEPER_LOCK_WAIT_SECONDS"
+        ),
+    ] = None
+    engine: Annotated[
+        list[WriterEngine] | None, typer.Option(help="Engine that writes the table; repeat it for several")
+    ] = None
+    hudi_version: Annotated[str | None, typer.Option(help="Hudi version of the writers, such as 1.2.0")] = None
+    readers_hudi_version: Annotated[
+        str | None, typer.Option(help="Hudi version of the oldest reader, such as 0.15.0")
+    ] = None
+    writers_stopped: Annotated[bool, typer.Option("--writers-stopped", help="No writer is running")] = False
+    owner: Annotated[
+        str | None, typer.Option(help="Who is responsible: a team, a person, an address; '' for nobody")
+    ] = None
+    tag: Annotated[list[str] | None, typer.Option(help="Tag, KEY=VALUE or KEY; repeat it for several")] = None
+
+    def declared(self, before: Json, **of_writers: bool | None) -> Json:
+        """Returns the members of a table that the options set. What they say nothing about, of a lock with the same
+        provider, of writers and of tags, is as in `before`. `of_writers` are members of the writers; None is not said.
+        Raises CommandError."""
+        found: Json = {}
+        if self.lock is not None or self.lock_option or self.lock_wait_seconds is not None:
+            options = arguments.pairs(self.lock_option, "--lock-option")
+            found["lock"] = _lock(before.get("lock") or {}, self.lock, options)
+            if self.lock_wait_seconds is not None:
+                found["lock"]["wait_seconds"] = self.lock_wait_seconds
+        said = {name: value for name, value in of_writers.items() if value is not None}
+        if writers := {**self._writers(), **said}:
+            found["writers"] = {**(before.get("writers") or {}), **writers}
+        if self.readers_hudi_version:
+            found["readers"] = {"hudi_version": self.readers_hudi_version}
+        if self.owner is not None:
+            found["owner"] = self.owner or None
+        if self.tag:
+            found["tags"] = {**(before.get("tags") or {}), **tags(self.tag)}
+        return found
+
+    def _writers(self) -> dict[str, Any]:
+        return {
+            **({"engines": [each.value for each in self.engine]} if self.engine else {}),
+            **({"hudi_version": self.hudi_version} if self.hudi_version else {}),
+            **({"stopped": True} if self.writers_stopped else {}),
+        }
 
 
-def declared(
-    before: Json,
-    *,
-    name: str | None = None,
-    buckets: int | None = None,
-    hash_field: list[str] | None = None,
-    lock: str | None,
-    lock_option: list[str] | None,
-    lock_wait_seconds: float | None,
-    readers_hudi_version: str | None,
-    writers: Json,
-) -> Json:
-    """Returns the members of a table that the options set. What they say nothing about, of a lock with the same
-    provider and of writers, is as in `before`. Raises CommandError."""
-    if (buckets is None) != (not hash_field):
-        raise CommandError.usage("A bucket index needs both --buckets and --hash-field.")
-    found: Json = {}
-    if name is not None:
-        found["name"] = name
-    if buckets is not None:
-        found["index"] = {"type": "bucket", "num_buckets": buckets, "hash_fields": hash_field}
-    if lock is not None or lock_option or lock_wait_seconds is not None:
-        found["lock"] = _lock(before.get("lock") or {}, lock, arguments.pairs(lock_option, "--lock-option"))
-        if lock_wait_seconds is not None:
-            found["lock"]["wait_seconds"] = lock_wait_seconds
-    if writers:
-        found["writers"] = {**(before.get("writers") or {}), **writers}
-    if readers_hudi_version:
-        found["readers"] = {"hudi_version": readers_hudi_version}
-    return found
+@dataclass(frozen=True, kw_only=True)
+class OfTable(OfTables):
+    """What a command may declare about one table."""
+
+    name: Annotated[
+        str | None, typer.Option(help="Name. A registration takes that in hoodie.properties by default")
+    ] = None
+    buckets: Annotated[int | None, typer.Option(min=1, help="Buckets of the bucket index")] = None
+    hash_field: Annotated[
+        list[str] | None, typer.Option(help="Field that the bucket index hashes; repeat it for several")
+    ] = None
+
+    def declared(self, before: Json, **of_writers: bool | None) -> Json:
+        if (self.buckets is None) != (not self.hash_field):
+            raise CommandError.usage("A bucket index needs both --buckets and --hash-field.")
+        found: Json = {} if self.name is None else {"name": self.name}
+        if self.buckets is not None:
+            found["index"] = {"type": "bucket", "num_buckets": self.buckets, "hash_fields": self.hash_field}
+        return {**found, **super().declared(before, **of_writers)}
+
+
+def with_declarations(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options of the class that its parameter `declares` is annotated with, and calls it with an
+    instance of that class."""
+    signature = inspect.signature(command, eval_str=True)
+    declares: type[OfTables] = signature.parameters["declares"].annotation
+    hints = get_type_hints(declares, include_extras=True)
+    names = [each.name for each in dataclasses.fields(declares)]
+    options = [
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
+        for each in dataclasses.fields(declares)
+    ]
+
+    @functools.wraps(command)
+    def run(*given: Any, **options: Any) -> None:
+        command(*given, declares=declares(**{name: options.pop(name) for name in names}), **options)
+
+    own = [each for name, each in signature.parameters.items() if name != "declares"]
+    run.__signature__ = signature.replace(  # type: ignore[attr-defined]  # this is what `of_service` reads
+        parameters=[*(each for each in own if each.kind is not inspect.Parameter.KEYWORD_ONLY), *options]
+        + [each for each in own if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    )
+    return run
+
+
+def tags(given: list[str] | None) -> dict[str, str]:
+    """Parses tags, `key=value` or `key`."""
+    return {key: value for key, _, value in (each.partition("=") for each in given or ())}
 
 
 def _lock(before: Json, provider: str | None, options: dict[str, str]) -> Json:
@@ -66,12 +130,3 @@ def _lock(before: Json, provider: str | None, options: dict[str, str]) -> Json:
     # Another provider has other options.
     kept = (before.get("options") or {}) if chosen == before.get("provider", chosen) else {}
     return {**before, "provider": chosen, "options": {**kept, **options}}
-
-
-def writers_of(engine: list[WriterEngine] | None, hudi_version: str | None, *, stopped: bool) -> dict[str, Any]:
-    """Returns the members of the writers that the options set."""
-    return {
-        **({"engines": [each.value for each in engine]} if engine else {}),
-        **({"hudi_version": hudi_version} if hudi_version else {}),
-        **({"stopped": True} if stopped else {}),
-    }

@@ -16,6 +16,7 @@ from service.cli.client.output import Output
 
 
 @of_service
+@declarations.with_declarations
 def discover(
     service: Connection,
     out: Output,
@@ -24,13 +25,7 @@ def discover(
     pattern: Annotated[str, typer.Option(help="Glob for the paths of tables relative to ROOT")] = "*",
     register: Annotated[bool, typer.Option("--register", help="Register all that can be registered")] = False,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most tables to look at or to register")] = 100,
-    lock: declarations.Lock = None,
-    lock_option: declarations.LockOption = None,
-    lock_wait_seconds: declarations.LockWait = None,
-    engine: declarations.Engines = None,
-    hudi_version: declarations.WritersVersion = None,
-    readers_hudi_version: declarations.ReadersVersion = None,
-    writers_stopped: declarations.WritersStopped = False,
+    declares: declarations.OfTables,
     file: Annotated[
         Path | None,
         typer.Option(help="JSON object with lock, writers, readers, hudi_options of all of them; - is standard input"),
@@ -43,14 +38,7 @@ def discover(
     given = arguments.from_file(file, "--file")
     body: Any = {
         **given,
-        **declarations.declared(
-            given,
-            lock=lock,
-            lock_option=lock_option,
-            lock_wait_seconds=lock_wait_seconds,
-            readers_hudi_version=readers_hudi_version,
-            writers=declarations.writers_of(engine, hudi_version, stopped=writers_stopped),
-        ),
+        **declares.declared(given),
         "root": arguments.absolute(root),
         "pattern": pattern,
         "register": register,

@@ -11,8 +11,8 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import JobKind, JobState, LogLevel
 from jobs import contract
 from jobs.kinds.registry import KINDS
-from service.cli.client import arguments, job_log, job_watch
-from service.cli.client.arguments import Since, TableName, TableOption, Until
+from service.cli.client import arguments, bulk, job_log, job_watch
+from service.cli.client.arguments import OwnerOption, Since, TableName, TableOption, TagOption, Until
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
@@ -67,6 +67,26 @@ def run(
     _submitted(service, out, job, f"{kind.value} of {found['name']}{' (dry run)' if dry_run else ''}", watch=watch)
 
 
+@app.command("run-many")
+@of_service
+def run_many(
+    service: Connection,
+    out: Output,
+    kind: Annotated[JobKind, typer.Argument(help="Kind of the jobs")],
+    tables: bulk.Names = None,
+    *,
+    pattern: bulk.Pattern = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", help="Parameter, name=value, of each job", autocompletion=complete_param),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plans, and change nothing")] = False,
+) -> None:
+    """Submit the same job on many tables. A refusal on one keeps no other from its job."""
+    job = {"kind": kind.value, "params": arguments.values(param, "--param"), "dry_run": dry_run}
+    bulk.change(service, out, tables, pattern, action="run", job=job)
+
+
 @app.command("kinds")
 def kinds(kind: Annotated[JobKind | None, typer.Argument(help="Kind of job. Default: all")] = None) -> None:
     """List the kinds of jobs; or the parameters of one, each with its default."""
@@ -102,13 +122,16 @@ def list_jobs(
     state: Annotated[
         list[JobState] | None, typer.Option(help="Only jobs in this state; repeat it for several. Default: any")
     ] = None,
+    owner: OwnerOption = None,
+    tag: TagOption = None,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
 ) -> None:
     """List the jobs, newest first. --since and --until are times of submission."""
     table_id = arguments.id_of(service, table)
-    page = service.items(calls.list_jobs(table_id=table_id, kind=kind, state=state, since=since, until=until), limit)
+    wanted = calls.list_jobs(table_id=table_id, kind=kind, state=state, owner=owner, tag=tag, since=since, until=until)
+    page = service.items(wanted, limit)
     out.document(page)
     if out.as_json:
         return

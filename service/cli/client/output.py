@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -35,20 +36,36 @@ _STYLES = {
 }
 
 
+class Form(StrEnum):
+    """A form of output. `TABLE` is for people, all others for programs."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
 class Output:
     """On a terminal, tables fit its width and states have colours, unless NO_COLOR is set. Elsewhere the columns are
-    plain and complete, so that other programs can read them. `as_json` prints only documents, lines and the failure,
-    and nothing that is for people."""
+    plain and complete, so that other programs can read them. `as_json`, or any other form for programs, prints only
+    documents, lines and the failure, and nothing that is for people."""
 
-    def __init__(self, *, as_json: bool = False) -> None:
-        self.as_json = as_json
+    def __init__(self, *, as_json: bool = False, form: Form = Form.TABLE) -> None:
+        self.form = Form.JSON if as_json else form
+        self.as_json = self.form is not Form.TABLE
         self.console = Console(highlight=False, markup=False, emoji=False)
         self._errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def document(self, document: Any) -> None:
-        """Prints JSON if `--json` is given."""
-        if self.as_json:
-            self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
+        """Prints the document in the chosen form, unless that is for people."""
+        match self.form:
+            case Form.JSON:
+                self.line(json.dumps(document, indent=2, ensure_ascii=not self.console.is_terminal))
+            case Form.YAML:
+                self.line(as_yaml(document).rstrip("\n"))
+            case Form.NAME:
+                for each in document.get("items", [document]):
+                    self.line(clean(_name_of(each)))
 
     def answer(self, document: Any, text: str) -> None:
         """Prints the API's answer, or for people what it means."""
@@ -114,6 +131,19 @@ class Output:
         for text in (detail if detail != title else "", hint):
             if text:
                 self._errors.print(Text(f"  {text}"), soft_wrap=True)
+
+
+def as_yaml(document: Any) -> str:
+    # The import takes as long as a whole command.
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def _name_of(item: Any) -> str:
+    """Returns the word by which commands take an object."""
+    return next((str(item[each]) for each in ("id", "pattern", "name", "base_path") if item.get(each)), "")
 
 
 def clean(text: str) -> str:

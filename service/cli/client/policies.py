@@ -19,7 +19,11 @@ from service.cli.client.output import Output, ago, compact
 app = typer.Typer(help="See and set which jobs start automatically, and when.", no_args_is_help=True)
 
 AsPattern = Annotated[
-    bool, typer.Option("--pattern", help="TARGET is a pattern of table names, such as 'orders_*', not a table")
+    bool,
+    typer.Option(
+        "--pattern",
+        help="TARGET is a pattern of table names, such as 'orders_*', or 'tag:team=shop' or 'owner:shop', not a table",
+    ),
 ]
 
 

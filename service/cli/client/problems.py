@@ -9,7 +9,7 @@ import typer
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import ProblemKind, Severity
 from service.cli.client import arguments
-from service.cli.client.arguments import TableOption
+from service.cli.client.arguments import OwnerOption, TableOption, TagOption
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import ExitCode
@@ -31,11 +31,14 @@ def problems(
     severity: Annotated[
         list[Severity] | None, typer.Option(help="Only of this severity; repeat it for several. Default: any")
     ] = None,
+    owner: OwnerOption = None,
+    tag: TagOption = None,
     limit: Limit = 100,
 ) -> None:
     """List what is wrong now, the most serious first, with the command that helps. Words in <> are yours to replace.
     Exit code 1 if a problem is critical, or a job failed for good; 0 if that is so of none of those listed."""
-    listed = calls.list_problems(table_id=arguments.id_of(service, table), kind=kind, severity=severity)
+    table_id = arguments.id_of(service, table)
+    listed = calls.list_problems(table_id=table_id, kind=kind, severity=severity, owner=owner, tag=tag)
     # The counts are those of the last page.
     page = service.items(listed, limit)
     out.document(page)

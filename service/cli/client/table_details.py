@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from jobs.format.clock_frame import spoken
+from service.catalog.ownership import tag_words
 from service.cli.client.output import ago, compact
 from service.model.formatting import count, duration, size
 
@@ -23,6 +24,8 @@ def show(out: Output, table: Json) -> None:
             ("id", table["id"]),
             ("name", table["name"]),
             ("path", table["base_path"]),
+            ("owner", table["owner"]),
+            ("tags", ", ".join(tag_words(table["tags"])) or None),
             ("type", profile.get("table_type")),
             ("version", profile.get("table_version")),
             ("index", _index(table["index"])),

@@ -8,13 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from groundskeeper_client import calls
-from service.cli.client import arguments, declarations, table_details
+from service.catalog.ownership import tag_words
+from service.cli.client import arguments, bulk, declarations, table_details
 from service.cli.client.arguments import TableName
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection
 from service.cli.client.discovery import discover
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
+from service.cli.client.poll import poll
 from service.cli.client.writer_options import writer_options
 
 app = typer.Typer(help="Register tables, and see their state.", no_args_is_help=True)
@@ -22,21 +24,13 @@ app = typer.Typer(help="Register tables, and see their state.", no_args_is_help=
 
 @app.command("add")
 @of_service
+@declarations.with_declarations
 def add(
     service: Connection,
     out: Output,
     path: Annotated[str, typer.Argument(help="Path or URI (s3a://...) of the table; a local one may be relative")],
     *,
-    name: Annotated[str | None, typer.Option(help="Default: the name in hoodie.properties")] = None,
-    buckets: declarations.Buckets = None,
-    hash_field: declarations.HashField = None,
-    lock: declarations.Lock = None,
-    lock_option: declarations.LockOption = None,
-    lock_wait_seconds: declarations.LockWait = None,
-    engine: declarations.Engines = None,
-    hudi_version: declarations.WritersVersion = None,
-    readers_hudi_version: declarations.ReadersVersion = None,
-    writers_stopped: declarations.WritersStopped = False,
+    declares: declarations.OfTable,
     file: Annotated[
         Path | None, typer.Option(help="JSON object as for POST /v1/tables, for all else; - is standard input")
     ] = None,
@@ -46,17 +40,7 @@ def add(
     body: Any = {
         **given,
         "base_path": arguments.absolute(path),
-        **declarations.declared(
-            given,
-            name=name,
-            buckets=buckets,
-            hash_field=hash_field,
-            lock=lock,
-            lock_option=lock_option,
-            lock_wait_seconds=lock_wait_seconds,
-            readers_hudi_version=readers_hudi_version,
-            writers=declarations.writers_of(engine, hudi_version, stopped=writers_stopped),
-        ),
+        **declares.declared(given),
     }
     table = service.send(calls.register_table(body))
     out.document(table)
@@ -66,6 +50,8 @@ def add(
 
 
 app.command("discover")(discover)
+for command in (bulk.pause, bulk.resume, bulk.acknowledge, bulk.unacknowledge):
+    app.command(command.__name__)(command)
 
 
 @app.command("list")
@@ -78,23 +64,27 @@ def list_tables(
         str | None, typer.Option(help="Only those of this pattern of names, such as 'orders_*'; upper or lower case")
     ] = None,
     path: Annotated[str | None, typer.Option(help="Only the table of this path, or those below this folder")] = None,
+    owner: arguments.OwnerOption = None,
+    tag: arguments.TagOption = None,
     limit: Limit = 1000,
 ) -> None:
     """List the registered tables."""
-    page = service.items(calls.list_tables(name=name, path=None if path is None else arguments.absolute(path)), limit)
+    below = None if path is None else arguments.absolute(path)
+    page = service.items(calls.list_tables(name=name, path=below, owner=owner, tag=tag), limit)
     out.document(page)
     rows = [
         (
             *(table["id"], table["name"], table_details.type_of(table)),
-            *(table_details.short_index(table), table_details.incidents(table), table["base_path"]),
+            *(table_details.short_index(table), table_details.incidents(table)),
+            *(table["owner"] or "", " ".join(tag_words(table["tags"])), table["base_path"]),
         )
         for table in page["items"]
     ]
     out.table(
-        ("ID", "NAME", "TYPE", "INDEX", "INCIDENTS", "PATH"),
+        ("ID", "NAME", "TYPE", "INDEX", "INCIDENTS", "OWNER", "TAGS", "PATH"),
         rows,
         empty="No tables are registered. `groundskeeper tables add PATH` registers one."
-        if name is None and path is None
+        if name is None and path is None and not owner and not tag
         else "There are no such tables.",
     )
     if page["next_cursor"]:
@@ -128,21 +118,14 @@ def show(service: Connection, out: Output, table: TableName) -> None:
 
 @app.command("set")
 @of_service
+@declarations.with_declarations
 def set_table(
     service: Connection,
     out: Output,
     table: TableName,
     *,
-    name: Annotated[str | None, typer.Option(help="Another name")] = None,
-    buckets: declarations.Buckets = None,
-    hash_field: declarations.HashField = None,
-    lock: declarations.Lock = None,
-    lock_option: declarations.LockOption = None,
-    lock_wait_seconds: declarations.LockWait = None,
-    engine: declarations.Engines = None,
-    hudi_version: declarations.WritersVersion = None,
-    readers_hudi_version: declarations.ReadersVersion = None,
-    writers_stopped: declarations.WritersStopped = False,
+    declares: declarations.OfTable,
+    untag: Annotated[list[str] | None, typer.Option(help="Key of a tag to remove; repeat it for several")] = None,
     retry_conflicts: Annotated[
         bool | None, typer.Option(help="Every writer writes a batch again that conflicts. Needs --hudi-version")
     ] = None,
@@ -158,31 +141,21 @@ def set_table(
 
     A new index is verified on sampled record keys. Engines that were detected before --engine count no longer.
     """
-    if retry_conflicts is not None and hudi_version is None:
+    if retry_conflicts is not None and declares.hudi_version is None:
         raise CommandError.usage("--retry-conflicts needs --hudi-version: the versions that write again.")
     stored, tag = service.tagged(calls.get_table(arguments.table_of(service, table)["id"]))
-    writers = {
-        **declarations.writers_of(engine, hudi_version, stopped=writers_stopped),
-        **({} if retry_conflicts is None else {"retry_conflicts": retry_conflicts}),
-        **({} if query_pruning_off is None else {"query_pruning_off": query_pruning_off}),
+    before = {
+        "lock": {each: stored["lock"][each] for each in ("provider", "options", "wait_seconds")},
+        "tags": {key: value for key, value in stored["tags"].items() if key not in (untag or ())},
     }
-    before = {"lock": {each: stored["lock"][each] for each in ("provider", "options", "wait_seconds")}}
-    if hudi_version is not None:
+    if declares.hudi_version is not None:
         before["writers"] = {"retry_conflicts": stored["writers"]["retry_conflicts"]}
     change: Any = {
         **arguments.from_file(file, "--file"),
-        **declarations.declared(
-            before,
-            name=name,
-            buckets=buckets,
-            hash_field=hash_field,
-            lock=lock,
-            lock_option=lock_option,
-            lock_wait_seconds=lock_wait_seconds,
-            readers_hudi_version=readers_hudi_version,
-            writers=writers,
-        ),
+        **declares.declared(before, retry_conflicts=retry_conflicts, query_pruning_off=query_pruning_off),
     }
+    if untag and "tags" not in change:
+        change["tags"] = before["tags"]
     if not change:
         raise CommandError.usage("There is nothing to change.", "`groundskeeper tables set --help` lists the options.")
     changed = service.send(calls.change_table(stored["id"], change, if_match=tag))
@@ -195,13 +168,7 @@ def set_table(
 app.command("writer-options")(writer_options)
 
 
-@app.command("poll")
-@of_service
-def poll(service: Connection, out: Output, table: TableName) -> None:
-    """Have a table polled now: one that could not be read, and is well again, shows so at once."""
-    found = arguments.table_of(service, table)
-    answer = service.send(calls.poll_table(found["id"]))
-    out.answer(answer, f"{found['name']} is polled within moments: groundskeeper problems --table {found['id']}")
+app.command("poll")(poll)
 
 
 @app.command("remove")

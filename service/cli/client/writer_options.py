@@ -44,7 +44,7 @@ def writer_options(
         ),
     ] = None,
 ) -> None:
-    """Show the options that a writer of a table needs. What else to see to goes to standard error."""
+    """Show the options that a writer of a table needs. Further advice goes to standard error."""
     table_id = arguments.table_of(service, table)["id"]
     found = service.send(calls.get_writer_options(table_id, engine=engine, hudi_version=hudi_version))
     out.document(found)

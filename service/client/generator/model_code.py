@@ -96,7 +96,19 @@ def code(schemas: Mapping[str, Schema], requests: set[str]) -> str:
             parts.append(_struct(name, schema, types, is_request=name in requests))
         else:
             aliases.append(f"{name} = {types.annotation(schema, is_request=name in requests)}\n")
-    return "\n\n".join([*parts, *aliases])
+    return "\n\n".join([*parts, *aliases, _defaults(schemas, requests)])
+
+
+def _defaults(schemas: Mapping[str, Schema], requests: set[str]) -> str:
+    """Code of the values that members of requests have if they are left out; none for a member without a value."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in sorted(requests & schemas.keys()):
+        members = schemas[name].get("properties", {})
+        if given := {member: each["default"] for member, each in members.items() if each.get("default")}:
+            found[name] = given
+    lines = [f"    {name!r}: {given!r}," for name, given in found.items()]
+    text = '"""Values of members that are left out of a request, by the name of its model."""'
+    return "\n".join(["DEFAULTS: dict[str, dict[str, Any]] = {", *lines, "}", text]) + "\n"
 
 
 def _enum(name: str, schema: Schema) -> str:

@@ -29,8 +29,11 @@ from service.db.schema.delivery import QUEUE_OF_WEBHOOK as QUEUE_OF_WEBHOOK
 from service.db.schema.delivery import deliveries as deliveries
 from service.db.schema.delivery import delivery_attempts as delivery_attempts
 from service.db.schema.delivery import events as events
+from service.db.schema.delivery import notifications as notifications
 from service.db.schema.delivery import queues as queues
+from service.db.schema.delivery import told_problems as told_problems
 from service.db.schema.delivery import webhooks as webhooks
+from service.db.schema.health import acknowledgements as acknowledgements
 from service.db.schema.health import problem_rounds as problem_rounds
 from service.db.schema.health import standing_problems as standing_problems
 from service.db.schema.incidents import INCIDENT_INSTANT as INCIDENT_INSTANT
@@ -49,6 +52,7 @@ from service.db.schema.queue import workers as workers
 from service.db.schema.revisions import schema_revisions as schema_revisions
 from service.db.schema.scheduling import automation as automation
 from service.db.schema.scheduling import decisions as decisions
+from service.db.schema.scheduling import freezes as freezes
 from service.db.schema.scheduling import planning as planning
 from service.db.schema.scheduling import policies as policies
 from service.db.schema.scheduling import table_policies as table_policies

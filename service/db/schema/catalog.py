@@ -22,6 +22,8 @@ tables = sa.Table(
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("updated_at", UtcDateTime, nullable=False),
     sa.Column("readers", sa.JSON(none_as_null=True)),
+    sa.Column("owner", sa.Text),
+    sa.Column("tags", sa.JSON, nullable=False, server_default="{}"),
     sa.UniqueConstraint("base_path", name=TABLE_BASE_PATH),
     sa.Index("ix_tables_created_at", "created_at", "id"),
 )

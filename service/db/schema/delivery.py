@@ -119,3 +119,45 @@ delivery_attempts = sa.Table(
     sa.Column("retry_at", UtcDateTime),
     sa.Index("ix_delivery_attempts_delivery", "delivery_id", "id"),
 )
+
+# What people are told. Each notification owns the webhook that sends its messages.
+notifications = sa.Table(
+    "notifications",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("webhook_id", sa.String(64), sa.ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("events", sa.JSON, nullable=False),
+    sa.Column("least_severity", sa.String(16), nullable=False),
+    sa.Column("kinds", sa.JSON, nullable=False),
+    sa.Column("tables", sa.JSON, nullable=False),
+    sa.Column("most_per_hour", sa.Integer, nullable=False),
+    sa.Column("quiet_hours", sa.JSON, nullable=False),
+    sa.Column("time_zone", sa.Text, nullable=False),
+    sa.Column("link", sa.Text, nullable=False),
+    sa.Column("snoozed_until", UtcDateTime),
+    sa.Column("snoozed_because", sa.Text),
+    # The `seq` of the last event that was looked at for failed jobs.
+    sa.Column("read_to", Serial, nullable=False),
+    # Times of the messages of the last hour.
+    sa.Column("sent", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+)
+
+# The open problems that a notification has told, each with the alert whose message named it.
+told_problems = sa.Table(
+    "told_problems",
+    metadata,
+    sa.Column("notification", sa.String(64), sa.ForeignKey("notifications.name", ondelete="CASCADE"), primary_key=True),
+    sa.Column("problem_id", sa.String(32), primary_key=True),
+    sa.Column("alert", sa.String(64), nullable=False),
+    sa.Column("cause", sa.Text, nullable=False),
+    sa.Column("kind", sa.String(64), nullable=False),
+    sa.Column("severity", sa.String(16), nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("about_type", sa.String(16), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("began_at", UtcDateTime, nullable=False),
+    # Null if the problem has joined an alert without another message.
+    sa.Column("told_at", UtcDateTime),
+)

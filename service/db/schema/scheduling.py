@@ -57,6 +57,19 @@ decisions = sa.Table(
     sa.Index("ix_decisions_last_at", "last_at"),
 )
 
+freezes = sa.Table(
+    "freezes",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("starts_at", UtcDateTime, nullable=False),
+    sa.Column("ends_at", UtcDateTime, nullable=False),
+    sa.Column("tables", sa.JSON, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("set_by", sa.Text, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+)
+
 # The one row that each automatic start of jobs locks first, so that limits hold and a pause takes effect at once.
 automation = sa.Table(
     "automation",

@@ -19,6 +19,7 @@ from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.guard import Guard
 from service.delivery.http import Sender, SendLimits
 from service.delivery.kafka import KafkaSender
+from service.delivery.smtp import SmtpSender
 from service.delivery.transport import Transport
 from service.events.database import Database
 from service.events.notifier import Notifier
@@ -28,6 +29,7 @@ from service.observation.poll_events import commit_published
 
 if TYPE_CHECKING:
     import asyncio
+    import ssl
 
     import sqlalchemy as sa
 
@@ -83,6 +85,7 @@ class Post:
     notifier: Notifier = field(default_factory=Notifier)
     config: DispatcherConfig = field(default_factory=lambda: DispatcherConfig(DeliveryConfig(jitter=0.0)))
     limits: SendLimits = PATIENT
+    tls: ssl.SSLContext | None = None  # For mail.
     made: list[Dispatcher] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -95,7 +98,9 @@ class Post:
 
         async def make() -> Dispatcher:
             limits = changes.get("limits", self.limits)
-            transport = Transport(Sender(LOCAL, limits), KafkaSender(LOCAL, limits))
+            transport = Transport(
+                Sender(LOCAL, limits), KafkaSender(LOCAL, limits), SmtpSender(LOCAL, limits, tls=self.tls)
+            )
             config = changes.get("config", self.config)
             return Dispatcher(
                 self.engine,

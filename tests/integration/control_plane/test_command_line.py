@@ -116,7 +116,7 @@ def test_a_table_is_shown_by_id_name_and_path_as_the_api_shows_it(cli: CommandLi
     assert "spark" in shown
     assert cli.json("tables", "list")["items"] == [by_path]
     heading, row = cli.run("tables", "list").stdout.splitlines()
-    assert heading.split() == ["ID", "NAME", "TYPE", "INDEX", "INCIDENTS", "PATH"]
+    assert heading.split() == ["ID", "NAME", "TYPE", "INDEX", "INCIDENTS", "OWNER", "TAGS", "PATH"]
     assert row.split() == [table_id, "orders", "MOR", "-", "none", str(cli.folder / "orders")]
 
 
@@ -559,7 +559,7 @@ def test_a_table_that_is_mended_is_well_again_a_moment_after_it_is_asked_for(cli
         wait_for(["table-unreadable"], 60)
     away.rename(base)
     # A poll takes less than a second; the rest of the time is for a busy machine.
-    assert "polled within moments" in cli.run("tables", "poll", table_id).stdout
+    assert "the poll found changes" in cli.run("tables", "poll", table_id).stdout
     wait_for([], 20)
     cli.run("tables", "remove", table_id, "--yes")
     cli.refused("tables", "poll", table_id, code=3)

@@ -13,6 +13,7 @@ import pytest
 from service.delivery.dispatcher import Dispatcher, DispatcherConfig
 from service.delivery.http import Sender
 from service.delivery.kafka import KafkaSender
+from service.delivery.smtp import SmtpSender
 from service.delivery.transport import Transport
 from service.events.notifier import Notifier
 from service.model.clock import utc_now
@@ -58,7 +59,9 @@ def _run(
                 Random(1),
                 notifier,
                 app_context.database.cipher,
-                transport=Transport(Sender(app_context.guard), KafkaSender(app_context.guard)),
+                transport=Transport(
+                    Sender(app_context.guard), KafkaSender(app_context.guard), SmtpSender(app_context.guard)
+                ),
                 config=DispatcherConfig(),
                 wake=wake,
             ),

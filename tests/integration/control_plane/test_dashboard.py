@@ -204,16 +204,15 @@ def test_a_browser_shows_first_what_is_wrong_then_the_tables_and_the_jobs(dom: C
     words = _words(dom(f"{url}/"))
     first, _, rest = words.partition("Active jobs")
     assert re.search(
-        r"1 critical 1 warning 1 notice 0 incidents 2 tables .* Problems \(3\) critical &lt;b&gt;orders&lt;/b&gt; :"
-        " The table cannot be read since",
+        r"1 critical 1 warning 1 notice 0 incidents .* Problems \(3\) critical The table cannot be read"
+        " &lt;b&gt;orders&lt;/b&gt; ",
         first,
     )
-    assert "/lake/orders does not exist" in first
-    assert re.search(r"warning trips : The policy asks for something that can never happen since", first)
-    assert "The table cannot be read A policy warns 1 note Something is dangling." in rest
-    assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders MOR v9" in words
+    assert "warning The policy asks for something that can never happen trips" in first
+    assert "critical The table cannot be read +1 1 note" in rest
+    assert "&lt;b&gt;orders&lt;/b&gt; /lake/orders · MOR v9" in words
     assert re.search(
-        r"Active jobs 1 queued, about .{1,60} Audit on &lt;b&gt;orders&lt;/b&gt; queued Cancel waits", words
+        r"Active jobs 1 queued, about .{1,60} Audit on &lt;b&gt;orders&lt;/b&gt; queued waits .* Cancel", words
     )
     assert "Au Cl" in words
     assert "live" in words
@@ -227,7 +226,7 @@ def test_a_browser_shows_why_a_job_was_refused_and_a_form_for_the_next(dom: Call
     assert "It was refused, for 1 reason: The table has no such column nope Its columns are id and city." in job
     assert "Run time 1.3 s" in job
     assert "Sort by nope Layout linear" in job
-    table = _words(dom(f"{url}/#/tables/tbl_1"))
+    table = _words(dom(f"{url}/#/tables/tbl_1?tab=jobs"))
     assert "Start a job" in table
     assert "Dry run: show the plan, change nothing" in table
 
@@ -238,25 +237,28 @@ def test_a_browser_shows_how_a_table_stands_and_what_was_committed(dom: Callable
     assert "Rows in base files 14" in table
     assert "Since compaction 2 commits, 7.0 KiB" in table
     assert "Pending instants 005 compaction, planned" in table
+    table = _words(dom(f"{url}/#/tables/tbl_2?tab=timeline"))
     assert re.search(
         r"Timeline Period .* Deltacommit 003 UPSERT, completed .* 2 completed Compaction 005 planned", table
     )
+    assert re.search(r"Last commits .* Upsert 003 .* 1.0 KiB 1 Upsert 001 .* 6.0 KiB 1", table)
+    table = _words(dom(f"{url}/#/tables/tbl_2?tab=files"))
     assert "Base files by size below 1.0 MiB below 1.0 MiB: 2 base files 2" in table
     assert "Buckets of each partition p Bucket 0: 5.0 KiB Bucket 1: 2.0 KiB empty empty 7.0 KiB, 2.9 \u00d7" in table
-    assert re.search(r"Last commits .* Upsert 003 .* 1.0 KiB 1 Upsert 001 .* 6.0 KiB 1", table)
     other = _words(dom(f"{url}/#/tables/tbl_1"))
     assert "No poll of the table has succeeded yet" in other
     assert "/lake/orders does not exist" in other
 
 
 def test_a_browser_shows_what_was_decided_and_the_policy_behind_it(dom: Callable[[str], str], url: str) -> None:
-    words = _words(dom(f"{url}/#/tables/tbl_1"))
+    words = _words(dom(f"{url}/#/tables/tbl_1?tab=policy"))
     assert re.search(
         r"Automatic jobs A plan is old\. Compaction waits .{3,20} 7 commits since the last compaction, threshold 5",
         words,
     )
-    assert "Policy Compaction after 5 commits Cleaning at 0 3 * * 6 (UTC); keeps 4 commits Clustering off" in words
+    assert "Policy Compaction after 5 commits Cleaning at 0 3 * * 6 (UTC); keeps 4 commits Bucket expansion" in words
     assert "Bucket expansion suggested above 3.0 GiB in a bucket" in words
+    assert re.search(r"Off [^.]*Clustering", words)
     assert (
         '2 settings other than the default cleaning.cron "0 3 * * 6" from table cleaning.retain 4 from table' in words
     )
@@ -293,14 +295,13 @@ def test_a_browser_shows_which_commit_went_astray_and_offers_to_repair_it(
         "A commit wrote to file groups that had been replaced No reader sees the 7 rows that 009 (DELETE_PREPPED) wrote"
     )
     overview = _words(dom(f"{url}/"))
-    detail = re.escape(told.replace("replaced No", "replaced: No"))
-    assert re.search(rf"trips : Rows are astray, or may be since .{{3,20}} {detail}", overview)
+    assert "critical Rows are astray, or may be trips Start a repair" in overview
     remedy = "Start a repair: it moves the rows to where they belong. Until then nothing is cleaned."
     command = """groundskeeper jobs run repair tbl_2 --param 'instants=["009"]'"""
-    assert f"{remedy} {command} Copy Repair trips" in overview
     table = _words(dom(f"{url}/#/tables/tbl_2"))
+    assert f"{remedy} {command} Copy Repair" in table
     assert told in table
-    assert re.search(r"Repair suggested .{3,20} 1 commit wrote to file groups that had been replaced", table)
+    assert re.search(r"Next: Repair suggested 1 commit wrote to file groups that had been replaced", table)
 
 
 @pytest.mark.exhaustive
@@ -330,7 +331,7 @@ def test_a_browser_shows_that_a_job_waits_for_the_writers_and_how_to_say_that_th
         assert "Hand-over by the writers State draining" in shown
         assert "Flink writes this table, and somebody has to stop it. The writers were stopped" in shown
         assert "waits for the writers to stop" in shown
-        assert "Engines flink, spark" in _words(dom(f"{url}/#/tables/tbl_2"))
+        assert "Engines flink, spark" in _words(dom(f"{url}/#/tables/tbl_2?tab=writers"))
         api.post(f"/jobs/{job}/writers-stopped", json={"savepoint": "s3://sp/1"})
         shown = _words(dom(f"{url}/#/jobs/{job}"))
         assert "State stopped" in shown

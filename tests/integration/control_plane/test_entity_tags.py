@@ -32,6 +32,7 @@ def api(app_context: AppContext, engine: sa.Engine) -> Iterator[TestClient]:
         yield client
 
 
+_FREEZE = {"starts_at": "2026-01-01T00:00:00Z", "ends_at": "2026-01-02T00:00:00Z"}
 UPDATES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("PATCH", "/v1/tables/{table_id}", {"name": "a"}, {"name": "b"}),
     ("PUT", "/v1/tables/{table_id}/policy", {"cleaning": {"retain": 7}}, {"cleaning": {"retain": 8}}),
@@ -44,11 +45,13 @@ UPDATES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("PATCH", "/v1/webhooks/{webhook_id}", {"types": ["job.*"]}, {"types": ["table.*"]}),
     ("PUT", "/v1/pause", {"reason": "a move"}, {"reason": "another"}),
+    ("PUT", "/v1/freezes/{freeze}", {**_FREEZE, "reason": "a move"}, {**_FREEZE, "reason": "another"}),
 ]
 DELETIONS = (
     "/v1/tables/{table_id}/consumers/{name}",
     "/v1/policies/{pattern}",
     "/v1/webhooks/{webhook_id}",
+    "/v1/freezes/{freeze}",
     "/v1/tables/{table_id}",
 )
 RESETS: list[tuple[str, dict[str, Any]]] = [

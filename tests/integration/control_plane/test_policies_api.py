@@ -49,7 +49,7 @@ def test_the_policy_of_a_pattern_is_set_shown_replaced_and_deleted(client: TestC
     replaced = answer.json()
     assert (replaced["settings"], replaced["precedence"]) == ({"paused": True}, 0)
     assert replaced["created_at"] == created["created_at"] < replaced["updated_at"]
-    assert client.get("/v1/policies").json() == {"items": [replaced]}
+    assert client.get("/v1/policies").json() == {"items": [{**replaced, "tables": 0, "table_names": []}]}
     assert client.delete("/v1/policies/orders_*").status_code == 204
     assert client.get("/v1/policies").json() == {"items": []}
 
@@ -89,6 +89,20 @@ def test_the_policy_that_counts_for_a_table_says_where_each_value_comes_from(cli
     assert client.delete(f"/v1/tables/{table_id}/policy").status_code == 204
     found = client.get(f"/v1/tables/{table_id}/policy").json()
     assert (found["policy"]["compaction"]["commits"], found["sources"]["compaction.commits"]) == (9, "pattern ord*")
+
+
+def test_a_policy_applies_to_the_tables_with_a_tag_as_soon_as_they_have_it(client: TestClient, table_id: str) -> None:
+    client.put("/v1/policies/tag:team=shop", json={"compaction": {"commits": 9}})
+
+    def source() -> Any:
+        return client.get(f"/v1/tables/{table_id}/policy").json()["sources"]["compaction.commits"]
+
+    assert source() == "default"
+    client.patch(f"/v1/tables/{table_id}", json={"tags": {"team": "shop"}})
+    assert source() == "pattern tag:team=shop"
+    client.put("/v1/policies/owner:ada", json={"compaction": {"commits": 9}, "precedence": 1})
+    client.patch(f"/v1/tables/{table_id}", json={"owner": "ada"})
+    assert source() == "pattern owner:ada"
 
 
 def test_every_setting_can_be_set_and_is_shown(client: TestClient, table_id: str) -> None:
@@ -207,6 +221,35 @@ def test_before_the_first_look_nothing_is_decided(client: TestClient, table_id: 
     assert client.get(f"/v1/tables/{table_id}/decisions").json() == {"items": [], "next_cursor": None}
     assert client.post("/v1/tables/tbl_none/evaluate").status_code == 404
     assert client.get("/v1/tables/tbl_none/decisions").status_code == 404
+
+
+def test_a_preview_shows_what_an_edit_would_change_and_start_and_stores_nothing(
+    client: TestClient, table_id: str, look: Callable[[int], None]
+) -> None:
+    look(3)
+    client.put("/v1/policies/ord*", json={"compaction": {"commits": 9}, "priority": 1})
+    client.put("/v1/policies/clicks", json={"priority": 2})
+    listed = client.get("/v1/policies").json()["items"]
+    assert [(each["pattern"], each["tables"], each["table_names"]) for each in listed] == [
+        ("clicks", 0, []),
+        ("ord*", 1, ["orders"]),
+    ]
+    edit = {"pattern": "ord*", "policy": {"compaction": {"commits": 2}, "priority": 1}}
+    answer = client.post("/v1/policy-preview", json=edit)
+    assert answer.status_code == 200, answer.text
+    (table,) = answer.json()["items"]
+    assert (answer.json()["tables"], table["id"], table["name"]) == (1, table_id, "orders")
+    assert table["settings"] == [{"setting": "compaction.commits", "before": 9, "after": 2, "source": "pattern ord*"}]
+    assert [each["kind"] for each in table["starts"]] == ["compaction"]
+    assert client.get("/v1/policies/ord*").json()["settings"]["compaction"] == {"commits": 9}
+    assert client.post("/v1/policy-preview", json={**edit, "pattern": "clicks*"}).json() == {"tables": 0, "items": []}
+    (table,) = client.post("/v1/policy-preview", json={"pattern": "ord*", "policy": None}).json()["items"]
+    assert {each["setting"]: each["source"] for each in table["settings"]} == {
+        "compaction.commits": "default",
+        "priority": "default",
+    }
+    answer = client.post("/v1/policy-preview", json={"pattern": "none", "policy": None})
+    assert answer.json()["type"] == "/problems/policy-not-found"
 
 
 def test_decisions_are_listed_with_their_job_and_collapsed(

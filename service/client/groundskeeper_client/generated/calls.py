@@ -15,6 +15,7 @@ from groundskeeper_client.generated.models import (
     BucketContractionIn,
     BucketExpansionIn,
     BucketsOut,
+    BulkOut,
     CallbackIn,
     CallbackOut,
     CleaningIn,
@@ -38,6 +39,9 @@ from groundskeeper_client.generated.models import (
     EvaluationOut,
     EventTypeList,
     FinishExpansionIn,
+    FreezeIn,
+    FreezeList,
+    FreezeOut,
     Health,
     HealthOut,
     HealthProblemPage,
@@ -53,22 +57,30 @@ from groundskeeper_client.generated.models import (
     JobLog,
     JobOut,
     JobPage,
+    JobsOfTables,
     JobState,
     LogLevel,
     MetadataTableIn,
+    NotificationDetail,
+    NotificationIn,
+    NotificationList,
+    NotificationOut,
+    NotificationPut,
     Order,
     Outcome,
     Overview,
     PartitionTtlIn,
     PatternPolicyIn,
-    PatternPolicyList,
     PatternPolicyOut,
+    PatternPolicyRowList,
     PauseIn,
     PauseOut,
     PlanPage,
     PlanState,
     PolicyIn,
     PollOut,
+    PreviewIn,
+    PreviewOut,
     ProblemKind,
     ProblemType,
     ProblemTypeList,
@@ -80,8 +92,10 @@ from groundskeeper_client.generated.models import (
     RollbackIn,
     SavepointIn,
     SessionOut,
+    SetOfTables,
     Severity,
     SnapshotOut,
+    SnoozeIn,
     SyncIn,
     TableChange,
     TableDetected,
@@ -166,12 +180,24 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, OptionNotAllowedError,
     ParamsInvalidError, PathNotAllowedError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
     StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("PATCH", f"/v1/tables/{segment(table_id)}", TableOut, headers={"If-Match": if_match}, body=body)
+
+
+def change_tables(body: SetOfTables | JobsOfTables) -> Call[BulkOut]:
+    """Do the same with many tables.
+
+    Each table is a transaction of its own, so that a refusal of one changes nothing for the others. Repeating
+    the call changes nothing more; a job that is active is refused as `job-conflict`.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/tables/bulk", BulkOut, body=body)
 
 
 def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None = None) -> Call[WebhookOut]:
@@ -182,9 +208,10 @@ def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError,
-    JsonRequiredError, KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
-    ServiceBusyError, UnauthenticatedError, UrlNotAllowedError, WebhookNotFoundError.
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
+    HeaderNotAllowedError, JsonRequiredError, KafkaNotInstalledError, NotificationNeededError,
+    ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError, UnauthenticatedError,
+    UrlNotAllowedError, WebhookNotFoundError, WebhookOfNotificationError.
     """
     return Call("PATCH", f"/v1/webhooks/{segment(webhook_id)}", WebhookOut, headers={"If-Match": if_match}, body=body)
 
@@ -195,8 +222,9 @@ def close_incident(incident_id: str, body: IncidentCloseIn) -> Call[IncidentOut]
     Sets the state to `cleared`. The incident is no longer repaired, and cleaning resumes, which may delete the
     files that a repair needs. `because` keeps the caller and the reason.
 
-    Raises DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError, IncidentNotFoundError,
-    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, IncidentAlreadyClosedError,
+    IncidentNotFoundError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
+    UnauthenticatedError.
     """
     return Call("POST", f"/v1/incidents/{segment(incident_id)}/close", IncidentOut, body=body)
 
@@ -207,7 +235,7 @@ def confirm_writers_stopped(job_id: str, body: WritersStopped | None = None) -> 
     Lets the job go on. Confirm only when every Flink job that writes the table has ended. A repeated call
     changes nothing.
 
-    Raises DatabaseUnavailableError, FlinkStateReturnsError, ForbiddenError, JobNotFoundError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, FlinkStateReturnsError, ForbiddenError, JobNotFoundError,
     JobNotWaitingError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError,
     UnauthenticatedError.
     """
@@ -220,9 +248,9 @@ def create_webhook(body: WebhookIn) -> Call[WebhookCreated]:
     Sends CloudEvents 1.0, signed as in Standard Webhooks with `secret`, which only this answer shows. Delivery
     is at least once, with the same `webhook-id` in every attempt, and in the order of events for each table.
 
-    Raises DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
-    KafkaNotInstalledError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    UnauthenticatedError, UrlNotAllowedError.
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, HeaderNotAllowedError, JsonRequiredError,
+    KafkaNotInstalledError, NotificationNeededError, ParamsInvalidError, RequestTooLargeError,
+    SecretKeyMissingError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError.
     """
     return Call("POST", "/v1/webhooks", WebhookCreated, body=body)
 
@@ -299,6 +327,30 @@ def delete_consumer(table_id: str, name: str, *, if_match: str | None = None) ->
     )
 
 
+def delete_freeze(name: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete a freeze, which ends it.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, FreezeNotFoundError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/freezes/{segment(name)}", NoneType, headers={"If-Match": if_match})
+
+
+def delete_notification(name: str, *, if_match: str | None = None) -> Call[None]:
+    """Delete a notification and its messages.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    NotificationNotFoundError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/notifications/{segment(name)}", NoneType, headers={"If-Match": if_match})
+
+
 def delete_policy(pattern: str, *, if_match: str | None = None) -> Call[None]:
     """Delete the policy of a pattern.
 
@@ -331,7 +383,8 @@ def delete_webhook(webhook_id: str, *, if_match: str | None = None) -> Call[None
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
     Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError.
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookNotFoundError,
+    WebhookOfNotificationError.
     """
     return Call("DELETE", f"/v1/webhooks/{segment(webhook_id)}", NoneType, headers={"If-Match": if_match})
 
@@ -341,10 +394,10 @@ def detect_table(body: TableIn) -> Call[TableDetected]:
 
     Reads the table as a registration does, with the same refusals, and stores nothing.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError, StorageError,
-    StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, ServiceBusyError,
+    StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("POST", "/v1/tables/detect", TableDetected, body=body)
 
@@ -364,10 +417,11 @@ def discover_tables(body: DiscoverIn) -> Call[DiscoveryOut]:
     Without `register` it only reads. A table that cannot be registered is listed with the reason, and stops
     none of the others. Policies act on each registered table at once: see that its writers take the given lock.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError, TooManyReadsError,
+    UnauthenticatedError.
     """
     return Call("POST", "/v1/discover", DiscoveryOut, body=body)
 
@@ -461,6 +515,15 @@ def get_demand(*, group: list[str] | None = None) -> Call[DemandByGroup]:
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
     return Call("GET", "/v1/workers/demand", DemandByGroup, query={"group": group})
+
+
+def get_freeze(name: str) -> Call[FreezeOut]:
+    """Show a freeze.
+
+    Raises DatabaseUnavailableError, ForbiddenError, FreezeNotFoundError, ParamsInvalidError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/freezes/{segment(name)}", FreezeOut)
 
 
 def get_history(
@@ -567,6 +630,18 @@ def get_metrics() -> Call[str]:
     return Call("GET", "/metrics", str)
 
 
+def get_notification(name: str) -> Call[NotificationDetail]:
+    """Show a notification, and what it has told.
+
+    `GET /v1/webhooks/{id}/deliveries` lists its messages with the answers, and `GET
+    /v1/events?types=notification.*` what they say.
+
+    Raises DatabaseUnavailableError, ForbiddenError, NotificationNotFoundError, ParamsInvalidError,
+    UnauthenticatedError.
+    """
+    return Call("GET", f"/v1/notifications/{segment(name)}", NotificationDetail)
+
+
 def get_overview(
     *,
     q: str | None = None,
@@ -577,6 +652,8 @@ def get_overview(
     sort: Order | None = None,
     limit: int | None = None,
     cursor: str | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
 ) -> Call[Overview]:
     """Show the state of everything, and a page of tables with their last jobs.
 
@@ -594,12 +671,17 @@ def get_overview(
 
     `state`: May be repeated. Default: any
 
-    `sort`: `problems`: the most serious first; `backlog`: the most bytes of logs first; `commit`: the last
-    commit first; `silent`: the longest without a commit first; `registered`: the newest first
+    `sort`: `problems`: the most serious first; `backlog`: the most bytes of logs first; `ratio`: the most logs
+    beside their base files first; `commit`: the last commit first; `silent`: the longest without a commit
+    first; `registered`: the newest first
 
     `limit`: Maximum number of tables on a page
 
     `cursor`: `next_cursor` of the previous page
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
@@ -616,6 +698,8 @@ def get_overview(
             "sort": sort,
             "limit": limit,
             "cursor": cursor,
+            "owner": owner,
+            "tag": tag,
         },
     )
 
@@ -804,8 +888,8 @@ def hudi_callback(body: CallbackIn, *, hudi_callback_key: str | None = None) -> 
 
     `hudi_callback_key`: Required if the service has a callback key
 
-    Raises CallbackUnknownTableError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
-    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    Raises BodyNotJsonError, CallbackUnknownTableError, DatabaseUnavailableError, ForbiddenError,
+    JsonRequiredError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("POST", "/v1/callbacks/hudi", CallbackOut, headers={"hudi-callback-key": hudi_callback_key}, body=body)
 
@@ -1070,6 +1154,14 @@ def list_event_types() -> Call[EventTypeList]:
     return Call("GET", "/v1/event-types", EventTypeList)
 
 
+def list_freezes() -> Call[FreezeList]:
+    """List the freezes, the ended ones too.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/freezes", FreezeList)
+
+
 def list_incidents(
     *,
     table_id: str | None = None,
@@ -1156,6 +1248,8 @@ def list_jobs(
     table_id: str | None = None,
     kind: list[JobKind] | None = None,
     state: list[JobState] | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1170,6 +1264,10 @@ def list_jobs(
     `kind`: May be repeated. Default: any
 
     `state`: May be repeated. Default: any
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1189,6 +1287,8 @@ def list_jobs(
             "table_id": table_id,
             "kind": kind,
             "state": state,
+            "owner": owner,
+            "tag": tag,
             "since": since,
             "until": until,
             "limit": limit,
@@ -1197,12 +1297,23 @@ def list_jobs(
     )
 
 
-def list_policies() -> Call[PatternPolicyList]:
-    """List the policies of patterns.
+def list_notifications() -> Call[NotificationList]:
+    """List the notifications.
 
     Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
     """
-    return Call("GET", "/v1/policies", PatternPolicyList)
+    return Call("GET", "/v1/notifications", NotificationList)
+
+
+def list_policies() -> Call[PatternPolicyRowList]:
+    """List the policies of patterns.
+
+    Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
+    them.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/policies", PatternPolicyRowList)
 
 
 def list_problem_types() -> Call[ProblemTypeList]:
@@ -1218,6 +1329,8 @@ def list_problems(
     table_id: str | None = None,
     kind: list[ProblemKind] | None = None,
     severity: list[Severity] | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1235,6 +1348,10 @@ def list_problems(
     `kind`: May be repeated. Default: any
 
     `severity`: May be repeated. Default: any
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1254,6 +1371,8 @@ def list_problems(
             "table_id": table_id,
             "kind": kind,
             "severity": severity,
+            "owner": owner,
+            "tag": tag,
             "since": since,
             "until": until,
             "limit": limit,
@@ -1266,6 +1385,8 @@ def list_tables(
     *,
     name: str | None = None,
     path: str | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int | None = None,
@@ -1278,6 +1399,10 @@ def list_tables(
     `name`: A pattern of names with `*` and `?`, in upper or lower case
 
     `path`: A base path, or a folder: lists the tables below it
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
 
     `since`: At this time or later
 
@@ -1293,7 +1418,16 @@ def list_tables(
         "GET",
         "/v1/tables",
         TablePage,
-        query={"name": name, "path": path, "since": since, "until": until, "limit": limit, "cursor": cursor},
+        query={
+            "name": name,
+            "path": path,
+            "owner": owner,
+            "tag": tag,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "cursor": cursor,
+        },
     )
 
 
@@ -1402,7 +1536,7 @@ def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[P
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", "/v1/pause", PauseOut, headers={"If-Match": if_match}, body=body)
@@ -1421,6 +1555,18 @@ def poll_table(table_id: str) -> Call[PollOut]:
     return Call("POST", f"/v1/tables/{segment(table_id)}/poll", PollOut)
 
 
+def preview_policy(body: PreviewIn) -> Call[PreviewOut]:
+    """Show what the edit of a pattern's policy would change.
+
+    Shows the tables whose policy would change, and the jobs that would start there now. Starts nothing and
+    stores nothing.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    PolicyNotFoundError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/policy-preview", PreviewOut, body=body)
+
+
 def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | None = None) -> Call[ConsumerOut]:
     """Report how far a consumer has come.
 
@@ -1429,7 +1575,7 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
@@ -1441,15 +1587,46 @@ def put_consumer(table_id: str, name: str, body: ConsumerIn, *, if_match: str | 
     )
 
 
+def put_freeze(name: str, body: FreezeIn, *, if_match: str | None = None) -> Call[FreezeOut]:
+    """Start no automatic jobs on some tables from one time to another.
+
+    Jobs that have begun go on, and posting still works, as in a pause. The decisions have the reason.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TooManyFreezesError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/freezes/{segment(name)}", FreezeOut, headers={"If-Match": if_match}, body=body)
+
+
+def put_notification(name: str, body: NotificationIn, *, if_match: str | None = None) -> Call[NotificationPut]:
+    """Create or replace a notification.
+
+    Sends messages about problems and failed jobs, one for each cause, in the form of the target. What is open
+    already is told within seconds. Messages link to this service by GROUNDSKEEPER_PUBLIC_URL, or else by the
+    address of this request.
+
+    `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
+    `changed-meanwhile` if it has changed. Without this header the last update wins
+
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError,
+    HeaderNotAllowedError, JsonRequiredError, ParamsInvalidError, RequestTooLargeError, SecretKeyMissingError,
+    SecretUnreadableError, ServiceBusyError, UnauthenticatedError, UrlNotAllowedError.
+    """
+    return Call("PUT", f"/v1/notifications/{segment(name)}", NotificationPut, headers={"If-Match": if_match}, body=body)
+
+
 def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
-    """Set the policy of all tables whose name matches.
+    """Set the policy of all tables that match.
 
     Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults.
 
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, RouteNotFoundError, ServiceBusyError, UnauthenticatedError.
     """
     return Call("PUT", f"/v1/policies/{segment(pattern)}", PatternPolicyOut, headers={"If-Match": if_match}, body=body)
@@ -1465,7 +1642,7 @@ def put_table_by_path(body: TableIn, *, if_match: str | None = None) -> Call[Tab
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
+    Raises BodyNotJsonError, BucketIndexContradictedError, ChangedMeanwhileError, DatabaseUnavailableError,
     FlinkHostNotAllowedError, ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError,
     OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError,
     SecretKeyMissingError, ServiceBusyError, StorageError, StorageNotSupportedError, TableNotSupportedError,
@@ -1482,7 +1659,7 @@ def put_table_policy(table_id: str, body: PolicyIn, *, if_match: str | None = No
     `if_match`: The `ETag` of the state that you have seen, several of them, or `*` for any: refused with
     `changed-meanwhile` if it has changed. Without this header the last update wins
 
-    Raises ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    Raises BodyNotJsonError, ChangedMeanwhileError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
     ParamsInvalidError, RequestTooLargeError, ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
@@ -1495,11 +1672,11 @@ def register_table(body: TableIn) -> Call[TableOut]:
 
     Detects the table's properties, and verifies its bucket index on sampled record keys. Only reads the table.
 
-    Raises BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError, ForbiddenError,
-    JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError, ParamsInvalidError,
-    PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError, ServiceBusyError,
-    StorageError, StorageNotSupportedError, TableAlreadyRegisteredError, TableNotSupportedError,
-    TooManyReadsError, UnauthenticatedError.
+    Raises BodyNotJsonError, BucketIndexContradictedError, DatabaseUnavailableError, FlinkHostNotAllowedError,
+    ForbiddenError, JsonRequiredError, LockUnavailableError, NotAHudiTableError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PathNotFoundError, RequestTooLargeError, SecretKeyMissingError,
+    ServiceBusyError, StorageError, StorageNotSupportedError, TableAlreadyRegisteredError,
+    TableNotSupportedError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("POST", "/v1/tables", TableOut, body=body)
 
@@ -1521,7 +1698,7 @@ def replay_webhook(webhook_id: str, body: ReplayIn) -> Call[ReplayOut]:
     Sends events that were given up, and those from before the webhook was created or while it was disabled.
     Does not touch pending deliveries, so a repeated call sends nothing twice.
 
-    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/replay", ReplayOut, body=body)
@@ -1582,6 +1759,17 @@ def skip_delivery(delivery_id: str) -> Call[DeliveryOut]:
     return Call("POST", f"/v1/deliveries/{segment(delivery_id)}/skip", DeliveryOut)
 
 
+def snooze_notification(name: str, body: SnoozeIn) -> Call[NotificationOut]:
+    """Send nothing for a time.
+
+    Tells afterwards what is then still open, and the jobs that have failed meanwhile.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError,
+    NotificationNotFoundError, ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/notifications/{segment(name)}/snooze", NotificationOut, body=body)
+
+
 def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | None = None) -> Call[JobOut]:
     """Submit a job.
 
@@ -1589,15 +1777,27 @@ def submit_job(table_id: str, body: SubmitJobBody, *, idempotency_key: str | Non
 
     `idempotency_key`: The same key on the same table returns the same job
 
-    Raises BucketFilesNotMergeableError, DatabaseUnavailableError, ExpansionFactorWithoutBucketsError,
-    FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError, IncidentOpenError, JobConflictError,
-    JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError, ParamsInvalidError, PathNotAllowedError,
-    PlanUnusableError, RequestTooLargeError, SecretUnreadableError, ServiceBusyError, TableNotFoundError,
-    UnauthenticatedError.
+    Raises BodyNotJsonError, BucketFilesNotMergeableError, DatabaseUnavailableError,
+    ExpansionFactorWithoutBucketsError, FenceLosesFlinkBatchesError, ForbiddenError, IdempotencyKeyReusedError,
+    IncidentOpenError, JobConflictError, JsonRequiredError, MetastoreNotAllowedError, OptionNotAllowedError,
+    ParamsInvalidError, PathNotAllowedError, PlanUnusableError, RequestTooLargeError, SecretUnreadableError,
+    ServiceBusyError, TableNotFoundError, UnauthenticatedError.
     """
     return Call(
         "POST", f"/v1/tables/{segment(table_id)}/jobs", JobOut, headers={"idempotency-key": idempotency_key}, body=body
     )
+
+
+def test_notification(name: str) -> Call[DeliveryOut]:
+    """Send a test message.
+
+    Sends one message once; GET /v1/deliveries/{id} shows the outcome. In PagerDuty and Alertmanager the alert
+    is resolved at once.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError.
+    """
+    return Call("POST", f"/v1/notifications/{segment(name)}/test", DeliveryOut)
 
 
 def test_webhook(webhook_id: str) -> Call[DeliveryOut]:
@@ -1624,3 +1824,12 @@ def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None
     UnauthenticatedError.
     """
     return Call("DELETE", f"/v1/tables/{segment(table_id)}", NoneType, headers={"If-Match": if_match})
+
+
+def wake_notification(name: str) -> Call[None]:
+    """End the snooze.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, NotificationNotFoundError,
+    ParamsInvalidError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/notifications/{segment(name)}/snooze", NoneType)

@@ -21,6 +21,15 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """Its name"""
 
 
+class AcknowledgementOut(Model, frozen=True, kw_only=True):
+    """Somebody knows of the problem."""
+
+    by: str
+    """Name of the caller"""
+    at: datetime
+    """Since when"""
+
+
 class ActionOut(Model, frozen=True, kw_only=True):
     """A call that helps. It needs the role that the call itself needs."""
 
@@ -34,77 +43,6 @@ class ActionOut(Model, frozen=True, kw_only=True):
     """The JSON to send; null for none"""
 
 
-class ActiveJob(Model, frozen=True, kw_only=True):
-    id: str
-    """Id of the job"""
-    not_before: datetime
-    """No worker gets it earlier"""
-    params: dict[str, Any]
-    """Parameters of the kind, with all defaults"""
-    state: JobState
-    """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
-    attempt: int
-    """Number of leases so far"""
-    max_attempts: int
-    """Attempts after which the job fails"""
-    lease_deadline: datetime | None
-    """When the lease expires without a heartbeat"""
-    instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
-    result: dict[str, Any] | None
-    """Measured values; for a dry run, the plan"""
-    cancel_requested: bool
-    """Whether somebody has asked to cancel it"""
-    priority: int
-    """Jobs with a higher one start first"""
-    worker_group: str
-    """Only workers of this group get the job"""
-    timeout_seconds: int | None
-    """Time limit of one attempt; null: the service's setting"""
-    requested_by: str | None
-    """The caller that submitted it, or `policy`"""
-    retry_of: str | None
-    """The job that it repeats; that may have been deleted"""
-    reason: str | None
-    """The reason, if a policy submitted it"""
-    leased_at: datetime | None
-    """When a worker last took it; null before"""
-    table_id: str
-    """Id of the table"""
-    kind: JobKind
-    """Kind of job"""
-    dry_run: bool
-    """Whether the job only plans, and changes nothing"""
-    worker_id: str | None
-    """Id by which the worker calls itself; null if no worker has it"""
-    progress: ProgressOut | None
-    """What it does now; null before it runs"""
-    verdict: JobVerdict | None
-    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
-    job has a verdict only if it was refused, or had nothing to do
-    """
-    error: JobProblem | None
-    """Error of the last attempt"""
-    created_at: datetime
-    """When it was created"""
-    started_at: datetime | None
-    """When it started; null before"""
-    finished_at: datetime | None
-    """When it ended, in whatever way; null until then"""
-    hand_over: HandOverOut | None
-    """Set if the job waits, or has waited, until the writers are stopped"""
-    waits_for: str | UnsetType | None = UNSET
-    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
-    `waits for`. Null if the job waits for nothing
-    """
-    forecast: ForecastOut | UnsetType | None = UNSET
-    """Null for one that has ended, or changed a moment ago"""
-    breaker: BreakerOut | UnsetType | None = UNSET
-    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
-    table_name: str
-    """Name of the table"""
-
-
 class ActiveJobs(Model, frozen=True, kw_only=True):
     queued: int
     """Jobs that no worker has"""
@@ -114,8 +52,27 @@ class ActiveJobs(Model, frozen=True, kw_only=True):
     """Jobs that a worker runs"""
     forecast: dict[str, str]
     """How long the queue of each worker group is, in words; without those that have no jobs"""
-    items: list[ActiveJob]
+    items: list[JobOut]
     """At most 50: those that workers hold first, then the oldest"""
+
+
+class AlertOut(Model, frozen=True, kw_only=True):
+    """Problems that were told together, and end together."""
+
+    key: str
+    """PagerDuty's `dedup_key`"""
+    kind: str
+    """Kind of problem"""
+    severity: Severity
+    """That of the most serious one"""
+    title: str
+    """What is wrong"""
+    began_at: datetime
+    """When it was told first"""
+    problems: int
+    """Problems in it"""
+    names: list[str]
+    """Objects that have the problem, at most 20"""
 
 
 class ArchivalIn(Model, frozen=True, kw_only=True):
@@ -468,6 +425,10 @@ class BriefProblem(Model, frozen=True, kw_only=True):
     """What it is, the same for every case"""
     since: datetime
     """When it began, as exactly as the data tells"""
+    is_acknowledged: bool
+    """Whether somebody knows of it"""
+    remedy: str
+    """What to do"""
 
 
 class BrokenLockOut(Model, frozen=True, kw_only=True):
@@ -836,6 +797,49 @@ class BucketsOut(Model, frozen=True, kw_only=True):
     """The largest ones"""
 
 
+class BulkItem(Model, frozen=True, kw_only=True):
+    table_id: str
+    """As in the request"""
+    table_name: str | None
+    """Null if there is no such table"""
+    outcome: BulkOutcome
+    """`unchanged`: it was so already, such as paused; `refused`: see `problem`. A refusal keeps no other table
+    from its turn
+    """
+    job_id: str | None
+    """The job that was submitted; null without one"""
+    problem: BulkProblem | None
+    """Why it was refused; null otherwise"""
+
+
+class BulkOut(Model, frozen=True, kw_only=True):
+    items: list[BulkItem]
+    """In the order of the request, each table once"""
+    done: int
+    """Number of tables by outcome, here and below"""
+    unchanged: int
+    refused: int
+
+
+class BulkOutcome(Word):
+    """What a call has done to one table."""
+
+    DONE = "done"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+
+
+class BulkProblem(Model, frozen=True, kw_only=True):
+    type: str
+    """The type of the problem"""
+    title: str
+    """What it is, the same for every case"""
+    detail: str
+    """This case"""
+    hint: str | None
+    """What to do about it"""
+
+
 class CallbackIn(Model, frozen=True, kw_only=True):
     """Hudi's `HoodieWriteCommitCallbackMessage`, 0.6 to 1.2. Only these two members are needed. The others differ
     between versions, so unknown members are ignored.
@@ -852,6 +856,17 @@ class CallbackOut(Model, frozen=True, kw_only=True):
     """Id of the table"""
     is_new: bool
     """False if the commit is known, or a poll of the table is already requested"""
+
+
+class ChangedSettingOut(Model, frozen=True, kw_only=True):
+    setting: str
+    """Name of the setting"""
+    before: Any
+    """Its value now"""
+    after: Any
+    """Its value after the edit"""
+    source: str
+    """The level that it would come from"""
 
 
 class Check(Model, frozen=True, kw_only=True):
@@ -1608,7 +1623,7 @@ class DelegationOut(Model, frozen=True, kw_only=True):
 
 class DeliveryAttemptOut(Model, frozen=True, kw_only=True):
     status: int | None
-    """HTTP status; null without an answer, and for Kafka"""
+    """HTTP status; null without an answer, and for Kafka and mail"""
     error: str | None
     """Why it failed; null for an answer of HTTP"""
     at: datetime
@@ -1798,6 +1813,10 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     """What is known about the readers of all of them"""
     hudi_options: dict[str, str] | UnsetType = UNSET
     """Added to the Hudi client's options in every job"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
+    tags: dict[str, str] | UnsetType = UNSET
+    """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
 
 
 class DiscoveryOut(Model, frozen=True, kw_only=True):
@@ -1873,6 +1892,8 @@ class EventType(Word):
     PROBLEM_RESOLVED = "problem.resolved"
     WEBHOOK_DISABLED = "webhook.disabled"
     WEBHOOK_TEST = "webhook.test"
+    NOTIFICATION_SENT = "notification.sent"
+    NOTIFICATION_TEST = "notification.test"
 
 
 class EventTypeList(Model, frozen=True, kw_only=True):
@@ -2153,6 +2174,41 @@ class FoundTable(Model, frozen=True, kw_only=True):
     """Why it is refused, else null"""
 
 
+class FreezeIn(Model, frozen=True, kw_only=True):
+    starts_at: datetime
+    """When it begins"""
+    ends_at: datetime
+    """When it ends, later than it begins"""
+    tables: list[str] | UnsetType = UNSET
+    """Patterns of the names of tables; all by default"""
+    reason: str | UnsetType = UNSET
+    """Shown to other users"""
+
+
+class FreezeList(Model, frozen=True, kw_only=True):
+    items: list[FreezeOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class FreezeOut(Model, frozen=True, kw_only=True):
+    name: str
+    """Name of the freeze"""
+    starts_at: datetime
+    """When it begins"""
+    ends_at: datetime
+    """When it ends"""
+    tables: list[str]
+    """Patterns of the names of tables"""
+    reason: str
+    """Why, for other users"""
+    set_by: str
+    """Who has set it"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+
+
 class GivenClusteringParams(Model, frozen=True, kw_only=True):
     """Executes Hudi's own plans; refused on a table with a bucket index, whose layout they would break."""
 
@@ -2261,6 +2317,8 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     """Null unless it is about a table"""
     action: ActionOut | None
     """The call that does it, where there is one"""
+    acknowledged: AcknowledgementOut | UnsetType | None = UNSET
+    """Set from when somebody acknowledged it until it ends or becomes more serious"""
 
 
 class HealthProblemPage(Model, frozen=True, kw_only=True):
@@ -2486,6 +2544,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """When a worker last took it; null before"""
     table_id: str
     """Id of the table"""
+    table_name: str
+    """The name of the table"""
     kind: JobKind
     """Kind of job"""
     dry_run: bool
@@ -2591,6 +2651,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """When a worker last took it; null before"""
     table_id: str
     """Id of the table"""
+    table_name: str
+    """The name of the table"""
     kind: JobKind
     """Kind of job"""
     dry_run: bool
@@ -2667,6 +2729,33 @@ class JobVerdict(Word):
     READY = "ready"
     REFUSED = "refused"
     NOTHING_TO_DO = "nothing_to_do"
+
+
+class JobsOfTables(Model, frozen=True, kw_only=True):
+    """Submits the same job on each table."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["run"] = "run"
+    """Action of the instant on the table's timeline"""
+    job: (
+        CompactionIn
+        | CleaningIn
+        | ClusteringIn
+        | BucketExpansionIn
+        | BucketContractionIn
+        | FinishExpansionIn
+        | RepairIn
+        | ArchivalIn
+        | PartitionTtlIn
+        | SavepointIn
+        | RestoreIn
+        | RollbackIn
+        | MetadataTableIn
+        | SyncIn
+        | AuditIn
+        | DiagnosisIn
+    )
 
 
 class KeyProof(Model, frozen=True, kw_only=True):
@@ -2836,12 +2925,213 @@ class Mode(Word):
     OFF = "off"
 
 
+class NextJobOut(Model, frozen=True, kw_only=True):
+    """What comes next on a table."""
+
+    kind: JobKind
+    """Kind of job"""
+    state: NextState
+    """`running`, or `queued`; `waits`: it is due, but something blocks it; `suggested`: a person has to start it"""
+    because: str | None
+    """The decision behind it; null for a job that exists"""
+    job_id: str | None
+    """Null if it does not exist yet"""
+
+
+class NextState(Word):
+    """`RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but something blocks it.
+    `SUGGESTED`: it is due, and a person has to start it.
+    """
+
+    RUNNING = "running"
+    QUEUED = "queued"
+    WAITS = "waits"
+    SUGGESTED = "suggested"
+
+
+class NotificationDetail(Model, frozen=True, kw_only=True):
+    name: str
+    """Its name"""
+    webhook_id: str
+    """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
+    snoozed_until: datetime | None
+    """Until then it sends nothing; null if it is not snoozed"""
+    snoozed_because: str | None
+    """Who has snoozed it, and why"""
+    target: TargetOut
+    """Where messages go"""
+    events: list[Occasion]
+    """What it tells"""
+    least_severity: Severity
+    """Problems that are less serious are not told"""
+    kinds: list[ProblemKind]
+    """Kinds of problems; empty for all"""
+    tables: list[str]
+    """Ids of tables or patterns of names; empty for all"""
+    most_per_hour: int
+    """Most messages in an hour"""
+    quiet_hours: list[WindowIn]
+    """When only critical problems are told"""
+    time_zone: str
+    """That of the quiet hours"""
+    enabled: bool
+    """False if its webhook is disabled, so that nothing is sent"""
+    disabled_because: str | None
+    """Why nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Messages that wait for an attempt or a retry"""
+    dead: int
+    """Messages that were given up"""
+    sent_last_hour: int
+    """Messages that count towards the limit"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    told: int
+    """Open problems that it has told"""
+    waiting: int
+    """Open problems that it will tell: it is snoozed or quiet, the limit is reached, or they are new"""
+    alerts: list[AlertOut]
+    """What it has told and is open; at most 100"""
+
+
+class NotificationIn(Model, frozen=True, kw_only=True):
+    target: TargetIn
+    """Where messages go"""
+    events: list[Occasion] | UnsetType = UNSET
+    """`opened` and `resolved` are about problems, `failed` about jobs that have failed for good"""
+    least_severity: Severity | UnsetType = UNSET
+    """Problems that are less serious are not told. A failed job counts as a warning"""
+    kinds: list[ProblemKind] | UnsetType = UNSET
+    """Kinds of problems. Default: all"""
+    tables: list[str] | UnsetType = UNSET
+    """Ids of tables, or patterns of their names. Default: all, and what is about no table"""
+    most_per_hour: int | UnsetType = UNSET
+    """Most messages in an hour; the last one tells all the others. Ends of alerts in PagerDuty and Alertmanager do
+    not count
+    """
+    quiet_hours: list[WindowIn] | UnsetType = UNSET
+    """Then only critical problems are told; the others afterwards, if they are still open"""
+    time_zone: str | UnsetType = UNSET
+    """That of the quiet hours"""
+
+
+class NotificationList(Model, frozen=True, kw_only=True):
+    items: list[NotificationOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class NotificationOut(Model, frozen=True, kw_only=True):
+    name: str
+    """Its name"""
+    webhook_id: str
+    """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
+    snoozed_until: datetime | None
+    """Until then it sends nothing; null if it is not snoozed"""
+    snoozed_because: str | None
+    """Who has snoozed it, and why"""
+    target: TargetOut
+    """Where messages go"""
+    events: list[Occasion]
+    """What it tells"""
+    least_severity: Severity
+    """Problems that are less serious are not told"""
+    kinds: list[ProblemKind]
+    """Kinds of problems; empty for all"""
+    tables: list[str]
+    """Ids of tables or patterns of names; empty for all"""
+    most_per_hour: int
+    """Most messages in an hour"""
+    quiet_hours: list[WindowIn]
+    """When only critical problems are told"""
+    time_zone: str
+    """That of the quiet hours"""
+    enabled: bool
+    """False if its webhook is disabled, so that nothing is sent"""
+    disabled_because: str | None
+    """Why nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Messages that wait for an attempt or a retry"""
+    dead: int
+    """Messages that were given up"""
+    sent_last_hour: int
+    """Messages that count towards the limit"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+
+
+class NotificationPut(Model, frozen=True, kw_only=True):
+    name: str
+    """Its name"""
+    webhook_id: str
+    """The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them"""
+    snoozed_until: datetime | None
+    """Until then it sends nothing; null if it is not snoozed"""
+    snoozed_because: str | None
+    """Who has snoozed it, and why"""
+    target: TargetOut
+    """Where messages go"""
+    events: list[Occasion]
+    """What it tells"""
+    least_severity: Severity
+    """Problems that are less serious are not told"""
+    kinds: list[ProblemKind]
+    """Kinds of problems; empty for all"""
+    tables: list[str]
+    """Ids of tables or patterns of names; empty for all"""
+    most_per_hour: int
+    """Most messages in an hour"""
+    quiet_hours: list[WindowIn]
+    """When only critical problems are told"""
+    time_zone: str
+    """That of the quiet hours"""
+    enabled: bool
+    """False if its webhook is disabled, so that nothing is sent"""
+    disabled_because: str | None
+    """Why nothing is sent"""
+    failing_since: datetime | None
+    """The first failure after the last success"""
+    last_success_at: datetime | None
+    """When a message was last delivered"""
+    pending: int
+    """Messages that wait for an attempt or a retry"""
+    dead: int
+    """Messages that were given up"""
+    sent_last_hour: int
+    """Messages that count towards the limit"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    secret: str | None
+    """Secret for checking the signatures of a webhook. Only in the answer that creates it"""
+
+
 class ObjectType(Word):
     TABLE = "table"
     GROUP = "group"
     WORKER = "worker"
     WEBHOOK = "webhook"
     SERVICE = "service"
+
+
+class Occasion(Word):
+    """What a message is about."""
+
+    OPENED = "opened"
+    RESOLVED = "resolved"
+    FAILED = "failed"
 
 
 class OnActiveWriters(Word):
@@ -2856,14 +3146,15 @@ class OnActiveWriters(Word):
 
 
 class Order(Word):
-    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`:
-    the last commit first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables
-    of equal rank go by name.
+    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `RATIO`:
+    the most logs beside their base files first. `COMMIT`: the last commit first. `SILENT`: the longest without
+    a commit first. `REGISTERED`: the newest first. Tables of equal rank go by name.
     """
 
     PROBLEMS = "problems"
     NAME = "name"
     BACKLOG = "backlog"
+    RATIO = "ratio"
     COMMIT = "commit"
     SILENT = "silent"
     REGISTERED = "registered"
@@ -3128,14 +3419,9 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
     """If several patterns match, the higher value wins (default 0), then the more exact pattern"""
 
 
-class PatternPolicyList(Model, frozen=True, kw_only=True):
-    items: list[PatternPolicyOut]
-    """The items of this page, or all if there are no pages"""
-
-
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
-    """Glob for names of tables"""
+    """Glob for names of tables, or for `tag:` or `owner:`"""
     settings: PolicyIn
     """The members that were sent"""
     precedence: int
@@ -3144,6 +3430,30 @@ class PatternPolicyOut(Model, frozen=True, kw_only=True):
     """When it was created"""
     updated_at: datetime
     """When it was last changed by a call"""
+
+
+class PatternPolicyRowList(Model, frozen=True, kw_only=True):
+    items: list[PatternPolicyRowOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class PatternPolicyRowOut(Model, frozen=True, kw_only=True):
+    """A policy in the list, with the tables that have a setting from it."""
+
+    pattern: str
+    """Glob for names of tables, or for `tag:` or `owner:`"""
+    settings: dict[str, Any]
+    """The members that were sent"""
+    precedence: int
+    """If two patterns match, the higher value wins"""
+    created_at: datetime
+    """When it was created"""
+    updated_at: datetime
+    """When it was last changed by a call"""
+    tables: int
+    """Number of tables that have a setting from it"""
+    table_names: list[str]
+    """Names of the first of them"""
 
 
 class PauseIn(Model, frozen=True, kw_only=True):
@@ -3300,6 +3610,31 @@ class PrefixOfPolicy(Model, frozen=True, kw_only=True):
     """Beginning of paths of partitions"""
 
 
+class PreviewIn(Model, frozen=True, kw_only=True):
+    pattern: str
+    """A glob for names of tables"""
+    policy: PatternPolicyIn | None
+    """The policy that the pattern would have; null for its deletion"""
+
+
+class PreviewOut(Model, frozen=True, kw_only=True):
+    tables: int
+    """Number of tables whose policy would change"""
+    items: list[PreviewTableOut]
+    """The first of them"""
+
+
+class PreviewTableOut(Model, frozen=True, kw_only=True):
+    id: str
+    """Id of the table"""
+    name: str
+    """Name"""
+    settings: list[ChangedSettingOut]
+    """The settings that change"""
+    starts: list[StartOut]
+    """The jobs that would start now"""
+
+
 class ProblemExample(Model, frozen=True, kw_only=True):
     """A problem document; that of the error of a job has no `status`."""
 
@@ -3321,6 +3656,29 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     """Each value that is wrong"""
     checks: Checks | UnsetType | None = UNSET
     """What `/readyz` has checked"""
+
+
+class ProblemGroupOut(Model, frozen=True, kw_only=True):
+    """Problems of several objects with one cause."""
+
+    kinds: list[ProblemKind]
+    """`GET /v1/problems` lists the group by them"""
+    severity: Severity
+    """That of the most serious one"""
+    title: str
+    """What is wrong"""
+    remedy: str
+    """What to do about the most serious one"""
+    problems: int
+    """Number of problems"""
+    objects: int
+    """Number of tables, workers or webhooks that have them"""
+    names: list[str]
+    """Names of the first of these, at most 5"""
+    acknowledged: int
+    """Number of these problems that somebody has acknowledged"""
+    since: datetime
+    """When the oldest one began"""
 
 
 class ProblemKind(Word):
@@ -3390,6 +3748,8 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     """
     counts: SeverityCounts
     """Counts of all problems, whatever the filter of the tables"""
+    groups: list[ProblemGroupOut]
+    """All problems, those with one cause in one group"""
     items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
 
@@ -3878,6 +4238,18 @@ class SessionOut(Model, frozen=True, kw_only=True):
     """When the session ends, or the token; null: never"""
 
 
+class SetOfTables(Model, frozen=True, kw_only=True):
+    """`pause` and `resume` set `paused` of each table's own policy. `acknowledge` marks its present problems as
+    known until they end or become more serious, and `unacknowledge` takes that back. `poll` reads its timeline
+    now.
+    """
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["pause", "resume", "acknowledge", "unacknowledge", "poll"]
+    """Action of the instant on the table's timeline"""
+
+
 class Severity(Word):
     """The severity of a problem. `CRITICAL`: readers get wrong rows or none, or no work is done any more.
     `WARNING`: the problem becomes worse by itself. `NOTICE`: the problem costs something, and can wait.
@@ -3995,6 +4367,13 @@ class SnapshotOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table"""
 
 
+class SnoozeIn(Model, frozen=True, kw_only=True):
+    until: datetime
+    """When it ends"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+
+
 class SpentOut(Model, frozen=True, kw_only=True):
     """Seconds from the submission of the job to its end, or until now."""
 
@@ -4019,6 +4398,15 @@ class StaleWrite(Model, frozen=True, kw_only=True):
     """Why this is not certain: `overwritten`: the owner's overwrite or deletion replaced the file groups; `order`:
     the order of completion is unknown; `clocks`: the writers' clocks disagree
     """
+
+
+class StartOut(Model, frozen=True, kw_only=True):
+    """A job that would start now."""
+
+    kind: JobKind
+    """Kind of job"""
+    because: str
+    """Why"""
 
 
 class SuggestionOut(Model, frozen=True, kw_only=True):
@@ -4186,8 +4574,8 @@ class SyncedTable(Model, frozen=True, kw_only=True):
 
 
 class TableChange(Model, frozen=True, kw_only=True):
-    """Members that are left out do not change. `null` sets `index`, `writers` and `readers` to unknown, others to
-    default.
+    """Members that are left out do not change. `null` sets `index`, `writers`, `readers` and `owner` to unknown,
+    others to default.
     """
 
     name: str | UnsetType | None = UNSET
@@ -4202,6 +4590,10 @@ class TableChange(Model, frozen=True, kw_only=True):
     """What is declared about the table's readers"""
     hudi_options: dict[str, str] | UnsetType | None = UNSET
     """Replaces all options; a masked value stands for the stored one"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
+    tags: dict[str, str] | UnsetType | None = UNSET
+    """Replaces all tags"""
 
 
 class TableDetected(Model, frozen=True, kw_only=True):
@@ -4234,6 +4626,10 @@ class TableIn(Model, frozen=True, kw_only=True):
     """What is known about the table's readers"""
     hudi_options: dict[str, str] | UnsetType = UNSET
     """Added to the Hudi client's options in every job"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
+    tags: dict[str, str] | UnsetType = UNSET
+    """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
 
 
 class TableOut(Model, frozen=True, kw_only=True):
@@ -4255,6 +4651,10 @@ class TableOut(Model, frozen=True, kw_only=True):
     """What is declared about the table's readers"""
     hudi_options: dict[str, str]
     """Options added to those of the Hudi client in every job"""
+    owner: str | None
+    """Who is responsible for the table; null if nobody was named"""
+    tags: dict[str, str]
+    """The table's tags"""
     profile: TableProfile
     """Detected when the table was last examined"""
     incidents: IncidentCounts
@@ -4328,6 +4728,10 @@ class TableRow(Model, frozen=True, kw_only=True):
     """Name"""
     base_path: str
     """Canonical: absolute, links and `..` resolved"""
+    owner: str | None
+    """Who is responsible for the table; null if nobody was named"""
+    tags: dict[str, str]
+    """The table's tags"""
     table_type: str | None
     """Null if it was not detected"""
     table_version: int | None
@@ -4352,6 +4756,12 @@ class TableRow(Model, frozen=True, kw_only=True):
     """Null before the first poll"""
     last_commit_at: datetime | None
     """Null if there is none, or before the first poll"""
+    log_ratio: float | None
+    """Log bytes divided by base bytes; null without base files"""
+    log_ratios: list[float]
+    """The same at 24 equidistant moments of the last day, or since the first poll; empty without polls"""
+    next_job: NextJobOut | None
+    """The first job that waits or is suggested; null for none"""
     jobs: list[PastJobOut]
     """The last 20, the newest first, dry runs included"""
 
@@ -4385,6 +4795,79 @@ class TableType(Word):
 
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class Target(Word):
+    """The kinds of targets. `WEBHOOK` gets the event itself, signed."""
+
+    SLACK = "slack"
+    TEAMS = "teams"
+    PAGERDUTY = "pagerduty"
+    ALERTMANAGER = "alertmanager"
+    EMAIL = "email"
+    WEBHOOK = "webhook"
+
+
+class TargetIn(Model, frozen=True, kw_only=True):
+    """Where messages go. `GET` shows secrets masked; a masked value that is sent back keeps the stored one."""
+
+    type: Target
+    """What receives the messages"""
+    url: str | UnsetType | None = UNSET
+    """Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as
+    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region
+    """
+    routing_key: str | UnsetType | None = UNSET
+    """PagerDuty: the integration key of the service"""
+    authorization: str | UnsetType | None = UNSET
+    """Alertmanager: the header of this name"""
+    headers: dict[str, str] | UnsetType | None = UNSET
+    """Webhook: sent with every message"""
+    host: str | UnsetType | None = UNSET
+    """Mail: the SMTP server"""
+    port: int | UnsetType | None = UNSET
+    """Mail: its port. Default: 587"""
+    starttls: bool | UnsetType | None = UNSET
+    """Mail: false only for an allowed host. Default: true"""
+    user: str | UnsetType | None = UNSET
+    """Mail: logs in with the password"""
+    password: str | UnsetType | None = UNSET
+    """Mail: its password"""
+    sender: str | UnsetType | None = UNSET
+    """Mail: address of the sender"""
+    to: list[str] | UnsetType | None = UNSET
+    """Mail: addresses of the recipients"""
+
+
+class TargetOut(Model, frozen=True, kw_only=True):
+    """Where messages go. Secrets are masked."""
+
+    type: Target
+    """What receives the messages"""
+    url: str | UnsetType | None = UNSET
+    """Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as
+    https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region
+    """
+    routing_key: str | UnsetType | None = UNSET
+    """PagerDuty: the integration key of the service"""
+    authorization: str | UnsetType | None = UNSET
+    """Alertmanager: the header of this name"""
+    headers: dict[str, str] | UnsetType | None = UNSET
+    """Webhook: sent with every message"""
+    host: str | UnsetType | None = UNSET
+    """Mail: the SMTP server"""
+    port: int | UnsetType | None = UNSET
+    """Mail: its port. Default: 587"""
+    starttls: bool | UnsetType | None = UNSET
+    """Mail: false only for an allowed host. Default: true"""
+    user: str | UnsetType | None = UNSET
+    """Mail: logs in with the password"""
+    password: str | UnsetType | None = UNSET
+    """Mail: its password"""
+    sender: str | UnsetType | None = UNSET
+    """Mail: address of the sender"""
+    to: list[str] | UnsetType | None = UNSET
+    """Mail: addresses of the recipients"""
 
 
 class TimelineOut(Model, frozen=True, kw_only=True):
@@ -4822,3 +5305,15 @@ class WritersStopped(Model, frozen=True, kw_only=True):
     """The savepoint with which the Flink job was stopped"""
     restart: FlinkRestart | UnsetType = UNSET
     """How the Flink job will be started again. Without a declared bucket index it must be `without-state`"""
+
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "DiscoverIn": {"pattern": "*", "limit": 100},
+    "FlinkIn": {"restart": "from-savepoint"},
+    "FreezeIn": {"tables": ["*"]},
+    "LockIn": {"provider": "filesystem"},
+    "NotificationIn": {"least_severity": "warning", "most_per_hour": 20, "time_zone": "UTC"},
+    "WebhookIn": {"types": ["*"]},
+    "WritersStopped": {"restart": "from-savepoint"},
+}
+"""Values of members that are left out of a request, by the name of its model."""

@@ -4,6 +4,12 @@
 from groundskeeper_client.errors import ApiError
 
 
+class BodyNotJsonError(ApiError):
+    """The body of this request is not JSON"""
+
+    type = "body-not-json"
+
+
 class BucketFilesNotMergeableError(ApiError):
     """The files of a table with a bucket index cannot be merged"""
 
@@ -86,6 +92,12 @@ class ForbiddenError(ApiError):
     """The token's role does not allow this call"""
 
     type = "forbidden"
+
+
+class FreezeNotFoundError(ApiError):
+    """No freeze has this name"""
+
+    type = "freeze-not-found"
 
 
 class HeaderNotAllowedError(ApiError):
@@ -232,6 +244,18 @@ class NotReadyError(ApiError):
     type = "not-ready"
 
 
+class NotificationNeededError(ApiError):
+    """This receiver cannot read the events of a webhook"""
+
+    type = "notification-needed"
+
+
+class NotificationNotFoundError(ApiError):
+    """No notification has this name"""
+
+    type = "notification-not-found"
+
+
 class OptionNotAllowedError(ApiError):
     """An option of the table is not allowed"""
 
@@ -340,6 +364,12 @@ class TableNotSupportedError(ApiError):
     type = "table-not-supported"
 
 
+class TooManyFreezesError(ApiError):
+    """There are too many freezes"""
+
+    type = "too-many-freezes"
+
+
 class TooManyReadsError(ApiError):
     """Too many tables are being read at this moment"""
 
@@ -376,6 +406,12 @@ class WebhookNotFoundError(ApiError):
     type = "webhook-not-found"
 
 
+class WebhookOfNotificationError(ApiError):
+    """The webhook belongs to a notification"""
+
+    type = "webhook-of-notification"
+
+
 class WritersAliveError(ApiError):
     """A writer of the table is alive, and may be the one that holds the lock"""
 
@@ -385,6 +421,7 @@ class WritersAliveError(ApiError):
 BY_TYPE: dict[str, type[ApiError]] = {
     each.type: each
     for each in (
+        BodyNotJsonError,
         BucketFilesNotMergeableError,
         BucketIndexContradictedError,
         CallbackUnknownTableError,
@@ -399,6 +436,7 @@ BY_TYPE: dict[str, type[ApiError]] = {
         FlinkHostNotAllowedError,
         FlinkStateReturnsError,
         ForbiddenError,
+        FreezeNotFoundError,
         HeaderNotAllowedError,
         IdempotencyKeyReusedError,
         IncidentAlreadyClosedError,
@@ -423,6 +461,8 @@ BY_TYPE: dict[str, type[ApiError]] = {
         NoLoginError,
         NotAHudiTableError,
         NotReadyError,
+        NotificationNeededError,
+        NotificationNotFoundError,
         OptionNotAllowedError,
         ParamsInvalidError,
         PathNotAllowedError,
@@ -441,12 +481,14 @@ BY_TYPE: dict[str, type[ApiError]] = {
         TableBusyError,
         TableNotFoundError,
         TableNotSupportedError,
+        TooManyFreezesError,
         TooManyReadsError,
         TooManyWaitsError,
         UnauthenticatedError,
         UrlNotAllowedError,
         WebhookDisabledError,
         WebhookNotFoundError,
+        WebhookOfNotificationError,
         WritersAliveError,
     )
 }

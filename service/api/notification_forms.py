@@ -1,0 +1,227 @@
+"""Request and response models of /v1/notifications."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, Field, StringConstraints, model_validator
+
+from jobs.kinds.words import NO_NUL
+from service.access.errors import SecretUnreadableError
+from service.access.secret_cipher import SecretCipher
+from service.api.answers import Declared, made
+from service.api.policy_models import TimeZone, WindowIn
+from service.api.requests import A_REASON, HOST_NAME, MAIL_ADDRESS, Moment, Request, Word
+from service.delivery.targets import registry
+from service.delivery.targets.registry import Target
+from service.delivery.webhook import DeliveryState, Webhook
+from service.health.problem import ProblemKind, Severity
+from service.notifications.messages import by_alert
+from service.notifications.notification import Notification, Occasion, Told
+from service.policies.policy import Window
+
+_MOST_ALERTS = 100
+
+_Secret = Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=NO_NUL)]
+_Mail = Annotated[str, StringConstraints(max_length=254, pattern=MAIL_ADDRESS)]
+_Host = Annotated[str, StringConstraints(max_length=253, pattern=HOST_NAME)]
+
+_TARGET = {"type": "slack", "url": "https://hooks.slack.com/services/T0/B0/XXXX"}
+
+
+class TargetIn(Request, json_schema_extra={"examples": [_TARGET]}):
+    """Where messages go. `GET` shows secrets masked; a masked value that is sent back keeps the stored one."""
+
+    type: Target = Field(description="What receives the messages", examples=["slack"])
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None = Field(
+        None,
+        description="Slack: the incoming webhook. Teams: the webhook of a workflow. Alertmanager: its address, such as"
+        " https://alertmanager.example.com. Webhook: any https URL. PagerDuty: only for another region",
+        examples=["https://hooks.slack.com/services/T0/B0/XXXX"],
+    )
+    routing_key: _Secret | None = Field(None, description="PagerDuty: the integration key of the service")
+    authorization: _Secret | None = Field(None, description="Alertmanager: the header of this name")
+    headers: Annotated[dict[str, str], Field(max_length=100)] | None = Field(
+        None, description="Webhook: sent with every message"
+    )
+    host: _Host | None = Field(None, description="Mail: the SMTP server", examples=["smtp.example.com"])
+    port: int | None = Field(None, ge=1, le=65_535, description="Mail: its port. Default: 587")
+    starttls: bool | None = Field(None, description="Mail: false only for an allowed host. Default: true")
+    user: _Secret | None = Field(None, description="Mail: logs in with the password")
+    password: _Secret | None = Field(None, description="Mail: its password")
+    sender: _Mail | None = Field(None, description="Mail: address of the sender", examples=["lake@example.com"])
+    to: Annotated[list[_Mail], Field(min_length=1, max_length=50)] | None = Field(
+        None, description="Mail: addresses of the recipients", examples=[["on-call@example.com"]]
+    )
+
+    @model_validator(mode="after")
+    def _fits_its_type(self) -> TargetIn:
+        members = registry.MEMBERS[self.type]
+        given = self.options
+        if missing := sorted(name for name, needed in members.items() if needed and name not in given):
+            raise ValueError(f"a target of the type {self.type} needs: {', '.join(missing)}")
+        if unknown := sorted(set(given) - set(members)):
+            raise ValueError(f"a target of the type {self.type} does not have: {', '.join(unknown)}")
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.model_dump(exclude={"type"}, exclude_none=True)
+
+
+class TargetOut(TargetIn):
+    """Where messages go. Secrets are masked."""
+
+    @model_validator(mode="after")
+    def _fits_its_type(self) -> TargetOut:
+        """Secrets that cannot be read are left out."""
+        return self
+
+
+class NotificationIn(
+    Request, json_schema_extra={"examples": [{"target": _TARGET, "tables": ["orders*"], "least_severity": "critical"}]}
+):
+    target: TargetIn = Field(description="Where messages go")
+    events: Annotated[list[Occasion], Field(min_length=1, max_length=3)] = Field(
+        default_factory=lambda: list(Occasion),
+        description="`opened` and `resolved` are about problems, `failed` about jobs that have failed for good",
+    )
+    least_severity: Severity = Field(
+        Severity.WARNING, description="Problems that are less serious are not told. A failed job counts as a warning"
+    )
+    kinds: Annotated[list[ProblemKind], Field(max_length=100)] = Field(
+        default_factory=list, description="Kinds of problems. Default: all", examples=[["lock-awaited"]]
+    )
+    tables: Annotated[list[Word], Field(max_length=1000)] = Field(
+        default_factory=list,
+        description="Ids of tables, or patterns of their names. Default: all, and what is about no table",
+        examples=[["orders*"]],
+    )
+    most_per_hour: int = Field(
+        20,
+        ge=1,
+        le=500,
+        description="Most messages in an hour; the last one tells all the others. Ends of alerts in PagerDuty and"
+        " Alertmanager do not count",
+    )
+    quiet_hours: Annotated[list[WindowIn], Field(max_length=50)] = Field(
+        default_factory=list,
+        description="Then only critical problems are told; the others afterwards, if they are still open",
+    )
+    time_zone: TimeZone = Field("UTC", description="That of the quiet hours", examples=["Europe/Berlin"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The fields of a notification."""
+        given = self.model_dump(exclude={"target"})
+        lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return {**given, **lists, "quiet_hours": tuple(map(Window.from_json, given["quiet_hours"]))}
+
+
+class SnoozeIn(Request, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z"}]}):
+    until: Moment = Field(description="When it ends", examples=["2026-01-02T07:00:00Z"])
+    reason: Annotated[str, StringConstraints(max_length=1000, pattern=A_REASON)] | None = Field(
+        None, description="For others", examples=["planned work on the storage"]
+    )
+
+
+class NotificationOut(Declared, declared=Notification):
+    target: TargetOut = Field(description="Where messages go")
+    events: list[Occasion] = Field(description="What it tells")
+    least_severity: Severity = Field(description="Problems that are less serious are not told")
+    kinds: list[ProblemKind] = Field(description="Kinds of problems; empty for all")
+    tables: list[str] = Field(description="Ids of tables or patterns of names; empty for all")
+    most_per_hour: int = Field(description="Most messages in an hour", examples=[20])
+    quiet_hours: list[WindowIn] = Field(description="When only critical problems are told")
+    time_zone: str = Field(description="That of the quiet hours", examples=["UTC"])
+    enabled: bool = Field(description="False if its webhook is disabled, so that nothing is sent", examples=[True])
+    disabled_because: str | None = Field(description="Why nothing is sent")
+    failing_since: datetime | None = Field(description="The first failure after the last success")
+    last_success_at: datetime | None = Field(description="When a message was last delivered")
+    pending: int = Field(description="Messages that wait for an attempt or a retry", examples=[0])
+    dead: int = Field(description="Messages that were given up", examples=[0])
+    sent_last_hour: int = Field(description="Messages that count towards the limit", examples=[3])
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(
+        cls,
+        notification: Notification,
+        webhook: Webhook,
+        cipher: SecretCipher,
+        counts: Mapping[DeliveryState, int],
+        now: datetime,
+        **more: Any,
+    ) -> Self:
+        return made(
+            cls,
+            notification,
+            target=shown_target(webhook, cipher),
+            quiet_hours=[
+                {"start": f"{each.start:%H:%M}", "end": f"{each.end:%H:%M}", "days": list(each.days)}
+                for each in notification.quiet_hours
+            ],
+            enabled=webhook.is_enabled,
+            disabled_because=webhook.disabled_because,
+            failing_since=webhook.failing_since,
+            last_success_at=webhook.last_success_at,
+            pending=counts.get(DeliveryState.PENDING, 0),
+            dead=counts.get(DeliveryState.DEAD, 0),
+            sent_last_hour=len(notification.sent_lately(now)),
+            **more,
+        )
+
+
+class NotificationPut(NotificationOut):
+    secret: str | None = Field(
+        description="Secret for checking the signatures of a webhook. Only in the answer that creates it"
+    )
+
+
+class AlertOut(BaseModel):
+    """Problems that were told together, and end together."""
+
+    key: str = Field(description="PagerDuty's `dedup_key`", examples=["groundskeeper-3b0f2a9d5e7b1c44"])
+    kind: str = Field(description="Kind of problem", examples=["lock-awaited"])
+    severity: Severity = Field(description="That of the most serious one")
+    title: str = Field(description="What is wrong", examples=["The table's lock has been held for long"])
+    began_at: datetime = Field(description="When it was told first")
+    problems: int = Field(description="Problems in it", examples=[40])
+    names: list[str] = Field(description="Objects that have the problem, at most 20", examples=[["orders"]])
+
+
+class NotificationDetail(NotificationOut):
+    told: int = Field(description="Open problems that it has told", examples=[40])
+    waiting: int = Field(
+        description="Open problems that it will tell: it is snoozed or quiet, the limit is reached, or they are new",
+        examples=[0],
+    )
+    alerts: list[AlertOut] = Field(description="What it has told and is open; at most 100")
+
+
+def alerts_of(told: list[Told]) -> list[AlertOut]:
+    return [
+        AlertOut(
+            key=alert,
+            kind=members[0].kind,
+            severity=min((each.severity for each in members), key=list(Severity).index),
+            title=members[0].title,
+            began_at=members[0].began_at,
+            problems=len(members),
+            names=[each.name for each in members[:20]],
+        )
+        for alert, members in list(by_alert(told).items())[:_MOST_ALERTS]
+    ]
+
+
+def shown_target(webhook: Webhook, cipher: SecretCipher) -> TargetOut:
+    assert webhook.target is not None
+    try:
+        options = registry.masked(webhook.target, json.loads(cipher.open(webhook.sealed_headers)))
+    except SecretUnreadableError:
+        options = {}
+    return TargetOut.model_validate({"type": webhook.target, **options})

@@ -1,0 +1,47 @@
+"""The owner and the tags of a table: the words that are allowed for both, and filters by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+_KEY = r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?"
+_TEXT = r"[^\x00-\x1f\x7f]"
+
+TAG_KEY = rf"^{_KEY}$"
+TAG_VALUE = rf"^{_TEXT}{{0,128}}$"
+TAG = rf"^{_KEY}(?:={_TEXT}{{0,128}})?$"
+"""A tag as a filter names it: a key, or a key with its value."""
+OWNER = rf"^{_TEXT}{{1,200}}$"
+MOST_TAGS = 32
+MOST_NAMED = 20
+"""The most owners, and the most tags, that a filter names."""
+
+
+@dataclass(frozen=True)
+class TableSelection:
+    """A filter of tables. Empty collections select all tables."""
+
+    owners: Collection[str] = ()  # The table has one of them.
+    tags: Collection[str] = ()  # The table has all of them, each `key` or `key=value`.
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.owners or self.tags)
+
+    def selects(self, owner: str | None, tags: Mapping[str, str]) -> bool:
+        return (not self.owners or owner in self.owners) and all(has_tag(tags, each) for each in self.tags)
+
+
+def has_tag(tags: Mapping[str, str], wanted: str) -> bool:
+    """Returns whether a table has the tag `key`, whatever its value, or `key=value`."""
+    key, equals, value = wanted.partition("=")
+    return key in tags and (not equals or tags[key] == value)
+
+
+def tag_words(tags: Mapping[str, str]) -> list[str]:
+    """Returns the tags as people write them: `key=value`, or `key` where the value is empty."""
+    return [f"{key}={value}" if value else key for key, value in sorted(tags.items())]

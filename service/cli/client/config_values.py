@@ -1,0 +1,164 @@
+"""Values of configuration files: their members by the models of the API, references to variables of the environment,
+and differences."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from groundskeeper_client.generated.models import DEFAULTS
+from groundskeeper_client.model import Model, described
+from jobs.redaction import MASK
+from service.cli.client.connection import Json
+from service.cli.client.words import guess
+from service.cli.client.yaml_file import Way, YamlFile, spoken
+
+_REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]{0,127})\}")
+_PLACE = re.compile(r" - at `\$(?P<way>.*)`$")
+_STEP = re.compile(r"\[(\d+)\]|\[\.\.\.\]|\.?([^.\[\]]+)")
+
+
+def projected(value: Any, type_: Any) -> Any:
+    """Returns what a request of this type would have of an answer: its members, without those with their default."""
+    model = _of(type_, Model)
+    if isinstance(value, dict) and model is not None:
+        members = {each.encode_name: each for each in msgspec.structs.fields(model) if each.encode_name in value}
+        found = {name: projected(value[name], each.type) for name, each in members.items()}
+        return {name: each for name, each in found.items() if not _is_default(each, _default(members[name], model))}
+    if isinstance(value, list):
+        return [projected(each, _item(type_)) for each in value]
+    if isinstance(value, str) and _of(type_, datetime) is not None:
+        with suppress(ValueError):
+            # One moment may be written in several ways.
+            return datetime.fromisoformat(value).astimezone(UTC).isoformat()
+    return value
+
+
+def changed_members(wanted: Json, live: Json, model: type[Model]) -> Json:
+    """Returns the members that differ; one that is left out has its default, or else nothing in it."""
+    defaults = DEFAULTS.get(model.__name__, {})
+    names = [name for name in {**live, **wanted} if wanted.get(name) != live.get(name)]
+    return {name: wanted[name] if name in wanted else defaults.get(name, type(live[name])()) for name in names}
+
+
+def check(file: YamlFile, way: Way, value: Any, model: type[Model], *, more: str) -> None:
+    """Raises CommandError for a member that the model does not have, or whose type is another one. `more` is the name
+    of a further member."""
+    if not isinstance(value, dict):
+        raise file.wrong(way, "must be an object.")
+    if not isinstance(value.get(more), str) or not value[more]:
+        raise file.wrong((*way, more), "is missing, or is not a text.")
+    _check_names(file, way, value, model, more)
+    try:
+        msgspec.convert({name: each for name, each in value.items() if name in _names(model)}, described(model))
+    except msgspec.ValidationError as error:
+        text = str(error)
+        place = _PLACE.search(text)
+        found = (*way, *parsed(place["way"])) if place else way
+        said = _PLACE.sub("", text).replace("`", "")
+        raise file.wrong(found, f"{said[:1].lower()}{said[1:]}.") from error
+
+
+def parsed(field: str) -> Way:
+    """Returns the way that a text such as `lock.options` or `types[0]` means."""
+    return tuple(int(each[1]) if each[1] else each[2] for each in _STEP.finditer(field) if each[1] or each[2])
+
+
+def resolved(value: Any, file: YamlFile, way: Way, unset: dict[Way, str]) -> Any:
+    """Returns the value with the variables of the environment that it refers to. A value with one that is not set
+    becomes the mask of a stored secret, and `unset` has its name."""
+    if isinstance(value, dict):
+        return {name: resolved(each, file, (*way, name), unset) for name, each in value.items()}
+    if isinstance(value, list):
+        return [resolved(each, file, (*way, number), unset) for number, each in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    missing = [each[2] for each in _REFERENCE.finditer(value) if each[2] and each[2] not in os.environ]
+    if missing:
+        unset[way] = missing[0]
+        return MASK
+    return _REFERENCE.sub(lambda each: each[1] or os.environ[each[2]], value)
+
+
+def check_masks(file: YamlFile, way: Way, wanted: Any, live: Any, unset: dict[Way, str]) -> None:
+    """Raises CommandError for a mask that stands for no stored secret."""
+    if isinstance(wanted, dict):
+        for name, each in wanted.items():
+            check_masks(file, (*way, name), each, live.get(name) if isinstance(live, dict) else None, unset)
+    elif isinstance(wanted, list):
+        for number, each in enumerate(wanted):
+            check_masks(file, (*way, number), each, None, unset)
+    elif isinstance(wanted, str) and MASK in wanted and live != MASK:
+        why = f"the variable {unset[way]} is not set." if way in unset else "this is a mask, and not a secret."
+        raise file.wrong(way, why)
+
+
+def escaped(text: str) -> str:
+    """Returns a text so that nothing in it refers to a variable."""
+    return text.replace("${", "$${")
+
+
+def with_stored_secrets(wanted: Any, live: Any) -> Any:
+    """Returns the value with a mask wherever the service has a secret, which cannot be compared."""
+    if live == MASK and isinstance(wanted, str):
+        return MASK
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return {name: with_stored_secrets(each, live.get(name)) for name, each in wanted.items()}
+    return wanted
+
+
+def differences(before: Any, after: Any, way: Way = ()) -> Iterator[tuple[str, Any, Any]]:
+    """Yields the fields that differ, each with its value before and after; None for none."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in {**before, **after}:
+            yield from differences(before.get(name), after.get(name), (*way, name))
+    elif before != after:
+        yield spoken(way), before, after
+
+
+def _check_names(file: YamlFile, way: Way, value: Any, type_: Any, more: str = "") -> None:
+    model = _of(type_, Model)
+    if isinstance(value, dict) and model is not None:
+        members = {each.encode_name: each.type for each in msgspec.structs.fields(model)}
+        for name, each in value.items():
+            if name == more and name not in members:
+                continue
+            if name not in members:
+                raise file.wrong((*way, name), f"is not known here.{guess(name, members)}")
+            _check_names(file, (*way, name), each, members[name])
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            _check_names(file, (*way, number), each, _item(type_))
+
+
+def _names(model: type[Model]) -> set[str]:
+    return {each.encode_name for each in msgspec.structs.fields(model)}
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value == default or (not value and not default)
+
+
+def _default(member: Any, model: type[Model]) -> Any:
+    given = DEFAULTS.get(model.__name__, {}).get(member.encode_name)
+    return member.default if given is None and isinstance(member.default, str) else given
+
+
+def _item(type_: Any) -> Any:
+    found = _of(type_, list)
+    return get_args(found)[0] if found is not None and get_args(found) else None
+
+
+def _of(type_: Any, wanted: type) -> Any:
+    """Returns the part of a type, which may be a union, that is of this class."""
+    for part in (type_, *get_args(type_)):
+        origin = get_origin(part) or part
+        if isinstance(origin, type) and issubclass(origin, wanted):
+            return part
+    return None

@@ -1,0 +1,69 @@
+"""`groundskeeper freezes`"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from groundskeeper_client import calls
+from service.cli.client.arguments import moment
+from service.cli.client.command import of_service
+from service.cli.client.connection import Connection
+from service.cli.client.output import Output
+
+app = typer.Typer(help="Start no automatic jobs on some tables from one time to another.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Name of the freeze, such as black-friday")]
+
+
+@app.command("list")
+@of_service
+def list_freezes(service: Connection, out: Output) -> None:
+    """List the freezes, the ended ones too."""
+    found = service.send(calls.list_freezes())
+    out.document(found)
+    rows = [
+        (each["name"], _state(each), each["starts_at"], each["ends_at"], ", ".join(each["tables"]), each["reason"])
+        for each in found["items"]
+    ]
+    out.table(("NAME", "STATE", "FROM", "TO", "TABLES", "REASON"), rows, empty="There are no freezes.")
+
+
+@app.command("set")
+@of_service
+def set_freeze(
+    service: Connection,
+    out: Output,
+    name: Name,
+    *,
+    start: Annotated[datetime, typer.Option("--from", parser=moment, metavar="TIME", help="When it begins")],
+    end: Annotated[datetime, typer.Option("--to", parser=moment, metavar="TIME", help="When it ends")],
+    table: Annotated[
+        list[str] | None, typer.Option("--table", help="Pattern of names of tables; repeat it. Default: all")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Shown to other users")] = "",
+) -> None:
+    """Set a freeze, or replace the one of this name. Jobs that have begun go on, and `jobs run` still works."""
+    body: Any = {"starts_at": start.isoformat(), "ends_at": end.isoformat(), "reason": reason}
+    if table:
+        body["tables"] = table
+    answer = service.send(calls.put_freeze(name, body))
+    out.answer(answer, f"{name} lasts from {answer['starts_at']} to {answer['ends_at']}.")
+
+
+@app.command("remove")
+@of_service
+def remove(service: Connection, out: Output, name: Name) -> None:
+    """Delete a freeze, which ends it. Prints what was deleted."""
+    found = service.send(calls.get_freeze(name))
+    service.send(calls.delete_freeze(name))
+    out.answer(found, f"Deleted the freeze {name}.")
+
+
+def _state(freeze: dict[str, Any]) -> str:
+    now = datetime.now(UTC)
+    if datetime.fromisoformat(freeze["ends_at"]) <= now:
+        return "ended"
+    return "lasts" if datetime.fromisoformat(freeze["starts_at"]) <= now else "planned"

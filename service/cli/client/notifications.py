@@ -1,0 +1,183 @@
+"""`groundskeeper notifications`"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from groundskeeper_client import calls
+from groundskeeper_client.generated.models import DeliveryState, SnoozeIn
+from service.cli.client import arguments
+from service.cli.client.command import of_service
+from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.output import Output, ago
+
+app = typer.Typer(help="Tell people of problems and failed jobs.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the notification")]
+
+# A test is sent once, and the service gives its receiver two minutes at most.
+_TEST_SECONDS, _LOOK_SECONDS = 150.0, 0.25
+
+
+@app.command("add")
+@of_service
+def add(
+    service: Connection,
+    out: Output,
+    name: Name,
+    type_: Annotated[
+        str, typer.Argument(metavar="TYPE", help="slack, teams, pagerduty, alertmanager, email or webhook")
+    ],
+    *,
+    target_file: Annotated[
+        Path,
+        typer.Option(help='JSON object with the members of the target, such as {"url": "..."}; - is standard input'),
+    ],
+    event: Annotated[list[str] | None, typer.Option(help="opened, resolved or failed; repeat it. Default: all")] = None,
+    severity: Annotated[str | None, typer.Option(help="The least serious that is told. Default: warning")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Kind of problem; repeat it. Default: all")] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Id of a table, or pattern of names; repeat it. Default: all")
+    ] = None,
+    most_per_hour: Annotated[int | None, typer.Option(help="Most messages in an hour. Default: 20")] = None,
+    quiet: Annotated[
+        list[str] | None, typer.Option(help="Hours in which only critical problems are told: 22:00-06:00; repeat it")
+    ] = None,
+    time_zone: Annotated[str | None, typer.Option(help="That of the quiet hours. Default: UTC")] = None,
+) -> None:
+    """Create a notification, or replace the one of this name. Members of a target are in the guide."""
+    target = {"type": type_, **arguments.from_file(target_file, "--target-file")}
+    given: dict[str, Any] = {
+        "events": event,
+        "least_severity": severity,
+        "kinds": kind,
+        "tables": table,
+        "most_per_hour": most_per_hour,
+        "quiet_hours": [_window(each) for each in quiet or ()],
+        "time_zone": time_zone,
+    }
+    body: Any = {"target": target, **{member: value for member, value in given.items() if value}}
+    found = service.send(calls.put_notification(name, body))
+    out.answer(found, f"{name} tells {type_}. `groundskeeper notifications test {name}` sends a message.")
+    if found["secret"]:
+        out.pairs([("secret", found["secret"])])
+        out.note("The secret is not shown again.")
+
+
+@app.command("list")
+@of_service
+def list_notifications(service: Connection, out: Output) -> None:
+    """List the notifications, and why one fails."""
+    found = service.send(calls.list_notifications())
+    out.document(found)
+    rows = [
+        (each["name"], each["target"]["type"], _state(each), each["least_severity"], each["sent_last_hour"])
+        for each in found["items"]
+    ]
+    out.table(("NAME", "TARGET", "STATE", "FROM", "LAST HOUR"), rows, empty="There are no notifications.")
+
+
+@app.command("show")
+@of_service
+def show(service: Connection, out: Output, name: Name) -> None:
+    """Show a notification, and the alerts that it has told."""
+    found = service.send(calls.get_notification(name))
+    out.document(found)
+    target = found["target"]
+    out.pairs(
+        [
+            ("name", found["name"]),
+            ("target", target["type"]),
+            ("address", target.get("url") or target.get("host")),
+            ("events", ", ".join(found["events"])),
+            ("least severity", found["least_severity"]),
+            ("kinds", ", ".join(found["kinds"])),
+            ("tables", ", ".join(found["tables"])),
+            ("quiet hours", ", ".join(f"{each['start']}-{each['end']}" for each in found["quiet_hours"])),
+            ("state", _state(found)),
+            ("snoozed by", found["snoozed_because"]),
+            ("last success", ago(found["last_success_at"])),
+            ("messages", f"{found['sent_last_hour']} of {found['most_per_hour']} in the last hour"),
+            ("told", found["told"]),
+            ("waiting", found["waiting"]),
+            ("webhook", found["webhook_id"]),
+        ]
+    )
+    if found["alerts"]:
+        out.say("")
+        rows = [(each["severity"], each["title"], each["problems"], ago(each["began_at"])) for each in found["alerts"]]
+        out.table(("SEVERITY", "ALERT", "PROBLEMS", "BEGAN"), rows, empty="")
+
+
+@app.command("test")
+@of_service
+def test(service: Connection, out: Output, name: Name) -> None:
+    """Send a test message, and wait for the answer. Fails unless the receiver accepts it."""
+    delivery = service.send(calls.test_notification(name))
+    until = time.monotonic() + _TEST_SECONDS
+    while delivery["state"] == DeliveryState.PENDING and time.monotonic() < until:
+        time.sleep(_LOOK_SECONDS)
+        delivery = service.send(calls.get_delivery(delivery["id"]))
+    last = delivery["attempts"][-1] if delivery["attempts"] else {}
+    answer = last.get("error") or last.get("response") or last.get("status") or "not sent yet"
+    out.answer(delivery, f"The message is {delivery['state']}: {answer}")
+    if delivery["state"] != DeliveryState.DELIVERED:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@app.command("snooze")
+@of_service
+def snooze(
+    service: Connection,
+    out: Output,
+    name: Name,
+    *,
+    hours: Annotated[float, typer.Option(min=0, max=8760, help="How long; 0 ends the snooze")] = 8.0,
+    reason: Annotated[str | None, typer.Option(help="For others")] = None,
+) -> None:
+    """Send nothing for a time. Afterwards it tells what is then still open."""
+    if not hours:
+        service.send(calls.wake_notification(name))
+        out.say(f"{name} is awake.")
+        return
+    body = SnoozeIn(until=datetime.now(UTC) + timedelta(hours=hours), reason=reason)
+    found = service.send(calls.snooze_notification(name, body))
+    out.answer(found, f"{name} is {_state(found)}.")
+
+
+@app.command("remove")
+@of_service
+def remove(
+    service: Connection,
+    out: Output,
+    name: Name,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+) -> None:
+    """Delete a notification and its messages. Prints what was deleted."""
+    found = service.send(calls.get_notification(name))
+    arguments.confirm(f"Delete the notification {name}, which has told {found['told']} open problems?", yes=yes)
+    service.send(calls.delete_notification(name))
+    out.answer(found, f"Deleted {name}.")
+
+
+def _window(text: str) -> Json:
+    start, dash, end = text.partition("-")
+    if not dash:
+        raise CommandError.usage(f"--quiet: {text!r} is not a span of time, such as 22:00-06:00.")
+    return {"start": start.strip(), "end": end.strip()}
+
+
+def _state(found: Json) -> str:
+    if not found["enabled"]:
+        return f"disabled: {found['disabled_because']}"
+    until = found["snoozed_until"]
+    if until and datetime.fromisoformat(until) > datetime.now(UTC):
+        return f"snoozed until {until}"
+    return f"failing, since {ago(found['failing_since'])}" if found["failing_since"] else "ok"

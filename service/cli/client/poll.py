@@ -1,0 +1,68 @@
+"""`groundskeeper tables poll`: asks for a poll, and says what it found."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from groundskeeper_client import calls
+from service.cli.client import arguments
+from service.cli.client.arguments import TableName
+from service.cli.client.command import of_service
+from service.cli.client.connection import Connection
+from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.output import Output, ago
+
+if TYPE_CHECKING:
+    from service.cli.client.connection import Json
+
+# A poll begins within a second; one that finds something new lists folders, and shows what it found soon after.
+_BEGIN_SECONDS, _END_SECONDS, _LOOK_SECONDS = 10.0, 2.0, 0.1
+
+
+@of_service
+def poll(service: Connection, out: Output, table: TableName) -> None:
+    """Have a table polled now, and say what was found: one that could not be read, and is well again, shows so at
+    once."""
+    found = arguments.table_of(service, table)
+    before = _state(service, found["id"])
+    answer = service.send(calls.poll_table(found["id"]))
+    out.document(answer)
+    if out.as_json:
+        return
+    until = time.monotonic() + _BEGIN_SECONDS
+    has_begun = before is None
+    while (now := _state(service, found["id"])) is None or _has_seen(now) == _has_seen(before):
+        if not has_begun and now and before and now["watch"]["next_poll_at"] != before["watch"]["next_poll_at"]:
+            has_begun, until = True, time.monotonic() + _END_SECONDS
+        if time.monotonic() > until:
+            break
+        time.sleep(_LOOK_SECONDS)
+    out.say(f"{found['name']}: {_described(before, now, has_begun=has_begun)}")
+    out.note(f"What is wrong with it: groundskeeper problems --table {found['id']}")
+
+
+def _described(before: Json | None, now: Json | None, *, has_begun: bool) -> str:
+    if now is None:
+        return "no poll has succeeded yet."
+    if error := now["watch"]["error"]:
+        return f"the poll failed. {error}"
+    commit = f"the last commit is {now['last_commit']}, {ago(now['last_commit_at'])}" if now["last_commit"] else "empty"
+    if _has_seen(now) != _has_seen(before):
+        return f"the poll found changes; {commit}."
+    return f"the poll found nothing new; {commit}." if has_begun else "the poll has not begun yet."
+
+
+def _has_seen(state: Json | None) -> object:
+    if state is None:
+        return None
+    return [state["watch"][name] for name in ("looked_at", "error", "failures")]
+
+
+def _state(service: Connection, table_id: str) -> Json | None:
+    try:
+        return service.send(calls.get_snapshot(table_id, partitions=1))
+    except CommandError as error:
+        if error.code is not ExitCode.NOT_FOUND:
+            raise
+        return None

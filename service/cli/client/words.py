@@ -1,0 +1,38 @@
+"""Guesses for misspelt words, and errors of the command line in plain words."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CHOICE = re.compile(r"'(?P<given>.*)' is not one of (?P<known>'.*')\.$", re.DOTALL)
+# A comparison with very many names takes seconds.
+_MOST_KNOWN = 20_000
+
+
+def guess(given: str, known: Iterable[str]) -> str:
+    """Returns a question that begins with a blank, or nothing if no known word is similar."""
+    folded = {each.lower(): each for each, _ in zip(known, range(_MOST_KNOWN), strict=False)}
+    found = get_close_matches(given.lower(), folded, n=1, cutoff=0.7)
+    return f" Is {folded[found[0]]} meant?" if found else ""
+
+
+class PlainGroup(TyperGroup):
+    """A group of commands whose errors say what is wrong without the words of the validating library."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            message = str(error.message).removeprefix("Value error, ")
+            if choice := _CHOICE.search(message):
+                message += guess(choice["given"], re.findall(r"'([^']*)'", choice["known"]))
+            error.message = message
+            raise

@@ -1,0 +1,80 @@
+"""Messages for people: what a notification says, before a target gives it its form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from jobs.contract import converted
+from jobs.spec import Told
+
+MOST_ENTRIES = 10
+"""Problems that one message spells out; the others are a number."""
+
+
+class MessageState(StrEnum):
+    """`FAILED` reports jobs, which nothing resolves."""
+
+    OPEN = "open"
+    RESOLVED = "resolved"
+    FAILED = "failed"
+    TEST = "test"
+
+
+@dataclass(frozen=True)
+class Entry(Told):
+    """One problem or job of a message."""
+
+    name: str
+    detail: str = ""
+    command: str = ""
+    link: str | None = None
+
+
+@dataclass(frozen=True)
+class Message(Told):
+    """One message. Messages with the same `key` are about the same alert. `count` includes what has no entry."""
+
+    key: str
+    state: MessageState
+    kind: str
+    severity: str
+    title: str
+    since: datetime
+    entries: tuple[Entry, ...] = ()
+    count: int = 1
+    consequence: str = ""
+    remedy: str = ""
+    ended_at: datetime | None = None
+    link: str | None = None
+
+    @property
+    def more(self) -> int:
+        return max(self.count - len(self.entries), 0)
+
+    @property
+    def more_words(self) -> str:
+        return f"and {self.more} more" if self.more else ""
+
+    @property
+    def headline(self) -> str:
+        if self.state is MessageState.RESOLVED:
+            return f"Resolved: {self.title}"
+        return self.title if self.state is MessageState.TEST else f"{self.severity.capitalize()}: {self.title}"
+
+    def to_json(self) -> dict[str, Any]:
+        written: dict[str, Any] = msgspec.to_builtins(self)
+        return written
+
+    @classmethod
+    def from_json(cls, data: Any) -> Message:
+        return converted(data, cls, strict=False)
+
+
+def cut(text: str, most: int) -> str:
+    """Returns at most this number of characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

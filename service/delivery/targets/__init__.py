@@ -1,0 +1,1 @@
+"""The targets of notifications: one module for each gives a message the form that the target publishes."""

@@ -1,0 +1,54 @@
+"""PagerDuty: the Events API v2. The key of a message is the one by which PagerDuty removes duplicates: of at most 255
+characters, the same in `trigger` and `resolve`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from service.delivery.message import MessageState, cut
+from service.delivery.targets.request import Request, as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from service.delivery.message import Message
+
+URL = "https://events.pagerduty.com/v2/enqueue"
+_SEVERITIES = {"critical": "critical", "warning": "warning"}
+_SUMMARY, _TEXT = 1024, 1000
+
+
+def request(message: Message, options: Mapping[str, Any]) -> Request:
+    ends = message.state is MessageState.RESOLVED
+    event: dict[str, Any] = {
+        "routing_key": options["routing_key"],
+        "event_action": "resolve" if ends else "trigger",
+        "dedup_key": cut(message.key, 255),
+    }
+    if not ends:
+        event["client"] = "Groundskeeper"
+        if message.link:
+            event |= {"client_url": message.link, "links": [{"href": message.link, "text": "Open in Groundskeeper"}]}
+        event["payload"] = {
+            "summary": cut(message.title, _SUMMARY),
+            "source": cut(message.entries[0].name if message.entries else "groundskeeper", _TEXT),
+            "severity": _SEVERITIES.get(message.severity, "info"),
+            "timestamp": message.since.isoformat(),
+            "component": "groundskeeper",
+            "class": message.kind,
+            "custom_details": _details(message),
+        }
+    return Request(options.get("url") or URL, as_json(event))
+
+
+def _details(message: Message) -> dict[str, Any]:
+    return {
+        "consequence": cut(message.consequence, _TEXT),
+        "remedy": cut(message.remedy, _TEXT),
+        "count": message.count,
+        "more": message.more,
+        "problems": [
+            {"name": each.name, "detail": cut(each.detail, _TEXT), "command": cut(each.command, _TEXT)}
+            for each in message.entries
+        ],
+    }

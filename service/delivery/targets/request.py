@@ -1,0 +1,27 @@
+"""The request that carries a message to a target."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """`own` are headers of the target's owner, or the log-in of SMTP."""
+
+    url: str
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=lambda: dict(_JSON))
+    own: Mapping[str, str] = field(default_factory=dict)
+
+
+def as_json(document: Any) -> bytes:
+    # Half of a surrogate pair, which may come from the name of a file, becomes a question mark.
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")

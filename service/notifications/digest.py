@@ -1,0 +1,195 @@
+"""Decides which messages a notification sends. No function has side effects.
+
+Problems of one kind, severity and error that are found together are one alert with one message: they have one cause.
+Further ones join it for some minutes. If there are more messages than the limit allows, the last one tells all the
+others; without any left, everything waits, and is told later if it is then still true.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from service.delivery.targets.alertmanager import REPEAT
+from service.delivery.targets.registry import Target
+from service.health.problem import RANKS, Severity
+from service.notifications import messages
+from service.notifications.messages import Draft, by_alert
+from service.notifications.notification import Occasion, Told
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from service.delivery.message import Message
+    from service.health.problem import HealthProblem
+    from service.notifications.messages import Failure
+    from service.notifications.notification import Notification
+
+JOINS_FOR = timedelta(minutes=10)
+"""Age of an alert up to which further problems with its cause join it."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The state at `now`: `open` are all open problems, `told` those that the notification has told."""
+
+    open: Mapping[str, HealthProblem]
+    acknowledged: frozenset[str]
+    told: Sequence[Told]
+    failures: Sequence[Failure]
+    target: Target
+    now: datetime
+    is_whole: bool = True  # False if there are more open problems than were read.
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What has to be sent and written. `waiting` counts the problems that are not told yet; with `failures_wait` the
+    failed jobs are not either."""
+
+    messages: Sequence[Message] = ()
+    kept: Sequence[Told] = ()
+    gone: Sequence[str] = ()
+    counted: int = 0  # Messages that count towards the limit.
+    waiting: int = 0
+    failures_wait: bool = False
+
+    @classmethod
+    def of(cls, drafts: Sequence[Draft]) -> Outcome:
+        return cls(
+            [each.message for each in drafts],
+            [told for each in drafts for told in each.kept],
+            [gone for each in drafts for gone in each.gone],
+        )
+
+
+def compose(notification: Notification, facts: Facts) -> Outcome:
+    risen = {each.problem_id for each in facts.told if _has_risen(each, facts)}
+    told = {each.problem_id for each in facts.told} - risen
+    wanted = [
+        problem
+        for problem_id, problem in facts.open.items()
+        if problem_id not in facts.acknowledged and problem_id not in told and notification.wants(problem)
+    ]
+    if notification.is_snoozed(facts.now):
+        return Outcome(waiting=len(wanted), failures_wait=True)
+    is_quiet = notification.is_quiet(facts.now)
+    fresh = [each for each in wanted if each.severity is Severity.CRITICAL or not is_quiet]
+    joined, opened = _opened(notification, facts, fresh, risen)
+    ended = _ended(notification, facts, risen)
+    failed = [] if is_quiet else _failed(notification, facts)
+    free = _again(notification, facts, risen)
+    silent: list[Draft] = []
+    limited: list[Draft] = []
+    (limited if Occasion.OPENED in notification.events else silent).extend(opened)
+    if facts.target.keeps_alerts:
+        # Such a target has to learn of every end.
+        free += ended
+    elif Occasion.RESOLVED not in notification.events:
+        silent += ended
+    elif not is_quiet:
+        limited += ended
+    limited += failed
+    budget = notification.most_per_hour - len(notification.sent_lately(facts.now))
+    if limited and budget <= 0:
+        return replace(Outcome.of(free), waiting=len(wanted), failures_wait=True)
+    sent = _limited(notification, limited, budget, facts.now)
+    told_of = Outcome.of([*free, *sent])
+    written = Outcome.of([*free, *sent, *silent])
+    return Outcome(
+        messages=told_of.messages,
+        kept=[*joined, *written.kept],
+        gone=written.gone,
+        counted=len(sent),
+        waiting=len(wanted) - len(fresh),
+        failures_wait=is_quiet,
+    )
+
+
+def _has_risen(told: Told, facts: Facts) -> bool:
+    """A problem whose severity has risen begins another alert."""
+    problem = facts.open.get(told.problem_id)
+    return problem is not None and RANKS[problem.severity] < RANKS[told.severity]
+
+
+def _cause(problem: HealthProblem) -> str:
+    return f"{problem.kind.value} {problem.severity.value} {problem.evidence.get('error') or ''}".strip()
+
+
+def _opened(
+    notification: Notification, facts: Facts, fresh: Sequence[HealthProblem], risen: set[str]
+) -> tuple[list[Told], list[Draft]]:
+    """Returns the problems that join an alert silently, and a draft for each alert that is new or has doubled."""
+    recent: dict[str, list[Told]] = defaultdict(list)
+    for each in facts.told:
+        if facts.now - each.began_at < JOINS_FOR and each.problem_id not in risen and each.problem_id in facts.open:
+            recent[each.cause].append(each)
+    causes: dict[str, list[HealthProblem]] = defaultdict(list)
+    for problem in fresh:
+        causes[_cause(problem)].append(problem)
+    joined: list[Told] = []
+    drafts = []
+    for cause, problems in causes.items():
+        known = recent.get(cause, [])
+        began = known[-1].began_at if known else facts.now
+        alert = known[-1].alert if known else messages.key(notification, problems[0].id, cause, began)
+        new = [Told.of(each, alert, cause, began) for each in problems]
+        was_told = sum(each.told_at is not None for each in known)
+        if len(known) - was_told + len(new) < was_told:
+            joined += new
+            continue
+        members = [each for each in known if each.alert == alert]
+        message = messages.opened(notification, alert, [*problems, *_problems(members, facts)], began)
+        drafts.append(Draft(message, [replace(each, told_at=facts.now) for each in (*members, *new)]))
+    return joined, drafts
+
+
+def _again(notification: Notification, facts: Facts, risen: set[str]) -> list[Draft]:
+    """Returns a draft for each alert that Alertmanager would otherwise forget."""
+    if facts.target is not Target.ALERTMANAGER:
+        return []
+    drafts = []
+    for alert, members in by_alert(each for each in facts.told if each.problem_id not in risen).items():
+        last = max((each.told_at for each in members if each.told_at), default=None)
+        problems = [each for each in _problems(members, facts) if each.id not in facts.acknowledged]
+        if problems and last is not None and facts.now - last >= REPEAT:
+            kind, severity = messages.identity(members)
+            message = messages.opened(notification, alert, problems, members[0].began_at)
+            kept = [replace(each, told_at=facts.now) for each in members]
+            drafts.append(Draft(replace(message, kind=kind, severity=severity), kept))
+    return drafts
+
+
+def _ended(notification: Notification, facts: Facts, risen: set[str]) -> list[Draft]:
+    """Returns a draft for each alert whose last problem is over, or is part of a more serious alert now."""
+    if not facts.is_whole:
+        return []
+    drafts = []
+    for alert, members in by_alert(facts.told).items():
+        over = [each for each in members if each.problem_id not in risen]
+        if any(each.problem_id in facts.open for each in over) or not (over or facts.target.keeps_alerts):
+            continue
+        message = messages.resolved(notification, alert, over or members, facts.now)
+        drafts.append(Draft(message, gone=[each.problem_id for each in members]))
+    return drafts
+
+
+def _failed(notification: Notification, facts: Facts) -> list[Draft]:
+    if Occasion.FAILED not in notification.events or not notification.covers(Severity.WARNING):
+        return []
+    return [Draft(messages.failed(notification, each)) for each in facts.failures]
+
+
+def _limited(notification: Notification, drafts: list[Draft], budget: int, now: datetime) -> list[Draft]:
+    """Returns at most `budget` drafts, the most serious first; the last one tells all the others."""
+    drafts = sorted(drafts, key=lambda each: RANKS[Severity(each.message.severity)])
+    if len(drafts) <= budget:
+        return drafts
+    return [*drafts[: budget - 1], messages.together(notification, drafts[budget - 1 :], now)]
+
+
+def _problems(members: Sequence[Told], facts: Facts) -> list[HealthProblem]:
+    return [facts.open[each.problem_id] for each in members if each.problem_id in facts.open]

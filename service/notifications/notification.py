@@ -1,0 +1,114 @@
+"""The model of notifications, and of the open problems that each has told."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jobs.spec import Spec
+from service.delivery.webhook import concerns
+from service.health.problem import RANKS, ProblemKind, Severity
+from service.model.record import Record
+from service.policies import windows
+from service.policies.policy import Window
+
+if TYPE_CHECKING:
+    from service.health.problem import HealthProblem
+
+HOUR = timedelta(hours=1)
+
+
+class Occasion(StrEnum):
+    """What a message is about."""
+
+    OPENED = "opened"
+    RESOLVED = "resolved"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Notification(Record):
+    """A notification. The webhook `webhook_id` has its target, and sends its messages."""
+
+    name: Annotated[str, Spec("Its name", examples=("on-call",))]
+    webhook_id: Annotated[
+        str,
+        Spec(
+            "The webhook that sends the messages: `/v1/webhooks/{id}/deliveries` lists them",
+            examples=("wh_5d0c9b8a7f6e4d3c",),
+        ),
+    ]
+    created_at: datetime
+    updated_at: datetime
+    events: tuple[Occasion, ...] = (Occasion.OPENED, Occasion.RESOLVED, Occasion.FAILED)
+    least_severity: Severity = Severity.WARNING
+    kinds: tuple[ProblemKind, ...] = ()
+    tables: tuple[str, ...] = ()
+    most_per_hour: int = 20
+    quiet_hours: tuple[Window, ...] = ()
+    time_zone: str = "UTC"
+    link: str = ""
+    snoozed_until: Annotated[datetime | None, Spec("Until then it sends nothing; null if it is not snoozed")] = None
+    snoozed_because: Annotated[str | None, Spec("Who has snoozed it, and why")] = None
+    read_to: int = 0
+    sent: tuple[datetime, ...] = ()
+
+    def evolve(self, **changes: Any) -> Notification:
+        return dataclasses.replace(self, **changes)
+
+    def wants(self, problem: HealthProblem) -> bool:
+        return (
+            self.covers(problem.severity)
+            and (not self.kinds or problem.kind in self.kinds)
+            and concerns(self.tables, problem.table_id, problem.about.name if problem.table_id else None)
+        )
+
+    def covers(self, severity: Severity) -> bool:
+        return RANKS[severity] <= RANKS[self.least_severity]
+
+    def is_snoozed(self, now: datetime) -> bool:
+        return self.snoozed_until is not None and now < self.snoozed_until
+
+    def is_quiet(self, now: datetime) -> bool:
+        return windows.closes_at(self.quiet_hours, self.time_zone, now) is not None
+
+    def sent_lately(self, now: datetime) -> tuple[datetime, ...]:
+        """Returns the times of the messages that count towards the limit."""
+        return tuple(at for at in self.sent if now - at < HOUR)
+
+
+@dataclass(frozen=True)
+class Told(Record):
+    """An open problem that a notification has told, or that has joined an alert without another message."""
+
+    problem_id: str
+    alert: str  # The key of the alert that it belongs to.
+    cause: str
+    kind: str
+    severity: Severity
+    title: str
+    about_type: str
+    name: str
+    began_at: datetime  # When the alert began.
+    told_at: datetime | None = None
+
+    @classmethod
+    def of(cls, problem: HealthProblem, alert: str, cause: str, began: datetime) -> Told:
+        about = problem.about
+        return cls(
+            problem.id,
+            alert,
+            cause,
+            problem.kind.value,
+            problem.severity,
+            problem.title,
+            about.type.value,
+            about.name,
+            began,
+        )
+
+    def moved(self, alert: str, cause: str) -> Told:
+        return dataclasses.replace(self, alert=alert, cause=cause)

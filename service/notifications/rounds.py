@@ -1,0 +1,146 @@
+"""Rounds that tell people what has changed: each writes messages and their deliveries in one transaction with what is
+known as told."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from service.db.engine import reading, writing
+from service.delivery import delivery_store, outbox, webhook_store
+from service.delivery.message import MOST_ENTRIES, Entry
+from service.delivery.webhook import concerns
+from service.delivery.webhook_events import notification as event_of
+from service.events.event import EventType
+from service.health import acknowledgement_store, problem_store
+from service.notifications import store
+from service.notifications.digest import Facts, Outcome, compose
+from service.notifications.messages import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection
+
+    from service.events.database import Database
+    from service.events.event import Event, Published
+    from service.notifications.notification import Notification
+
+MOST_PROBLEMS = 10_000
+"""Open problems that a round reads, the most serious first."""
+
+_MOST_FAILURES = 1000
+
+
+@dataclass(frozen=True)
+class Round:
+    messages: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.messages} messages"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a round has found for one notification. `read_to` is up to where events were read."""
+
+    notification: Notification
+    outcome: Outcome
+    read_to: int
+
+    @property
+    def is_idle(self) -> bool:
+        found = self.outcome
+        return not (found.messages or found.kept or found.gone) and self.read_to == self.notification.read_to
+
+
+def run_once(database: Database) -> Round:
+    """Raises DatabaseUnavailableError."""
+    with reading(database.engine) as connection:
+        due = [each.name for each in store.every(connection) if not _look(connection, database, each).is_idle]
+    number = 0
+    for name in due:
+        with writing(database.engine) as connection:
+            # Replicas take turns, and no notification changes meanwhile.
+            outbox.lock(connection)
+            found = store.find(connection, name)
+            if found is not None:
+                number += _tell(connection, database, _look(connection, database, found))
+    if number:
+        database.notifier.notify()
+    return Round(number)
+
+
+def waiting(connection: Connection, database: Database, notification: Notification) -> int:
+    """Returns the number of open problems that are to be told, but not yet."""
+    return _look(connection, database, notification).outcome.waiting
+
+
+def _look(connection: Connection, database: Database, notification: Notification) -> _Look:
+    webhook = webhook_store.get(connection, notification.webhook_id)
+    assert webhook.target is not None
+    page = problem_store.page(connection, limit=MOST_PROBLEMS)
+    events, read_to = _failed_jobs(connection, notification)
+    facts = Facts(
+        open={each.problem.id: each.problem for each in page.items},
+        acknowledged=frozenset(acknowledgement_store.every(connection)),
+        told=store.told(connection, notification.name),
+        failures=_failures(notification, [each.event for each in events]),
+        target=webhook.target,
+        now=database.clock(),
+        is_whole=page.next_cursor is None,
+    )
+    outcome = compose(notification, facts)
+    return _Look(notification, outcome, notification.read_to if outcome.failures_wait and facts.failures else read_to)
+
+
+def _tell(connection: Connection, database: Database, look: _Look) -> int:
+    notification, outcome, now = look.notification, look.outcome, database.clock()
+    store.forget(connection, notification.name, outcome.gone)
+    store.keep(connection, notification.name, outcome.kept)
+    sent = (*notification.sent_lately(now), *[now] * outcome.counted)
+    store.change(connection, notification.evolve(sent=sent, read_to=look.read_to))
+    webhook = webhook_store.get(connection, notification.webhook_id)
+    type_ = EventType.NOTIFICATION_SENT
+    events = [
+        event_of(type_, webhook, notification.name, each, at=now, nonce=secrets.token_hex(8))
+        for each in outcome.messages
+    ]
+    new = outbox.write(connection, events)
+    # While a webhook is disabled, nothing is kept for it, as for every webhook; a replay sends it.
+    if webhook.is_enabled:
+        delivery_store.enqueue(connection, [(webhook.id, each) for each in new], now=now)
+    return len(new)
+
+
+def _failed_jobs(connection: Connection, notification: Notification) -> tuple[Sequence[Published], int]:
+    newest = outbox.newest(connection)
+    found = outbox.of_type(connection, EventType.JOB_FAILED, after_seq=notification.read_to, limit=_MOST_FAILURES)
+    return found, found[-1].seq if len(found) == _MOST_FAILURES else newest
+
+
+def _failures(notification: Notification, events: Sequence[Event]) -> list[Failure]:
+    groups: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    for event in events:
+        if concerns(notification.tables, event.table_id, event.table_name):
+            job = event.data["job"]
+            groups[job["kind"], (job["error"] or {}).get("type", "")].append(event)
+    return [_failure(notification, kind, found) for (kind, _), found in groups.items()]
+
+
+def _failure(notification: Notification, kind: str, events: Sequence[Event]) -> Failure:
+    errors = [event.data["job"]["error"] or {} for event in events]
+    entries = [
+        Entry(
+            event.table_name or "",
+            ": ".join(error[name] for name in ("title", "detail") if error.get(name)),
+            f"groundskeeper jobs show {event.data['job']['id']}",
+            f"{notification.link}/#/jobs/{event.data['job']['id']}" if notification.link else None,
+        )
+        for event, error in zip(events[:MOST_ENTRIES], errors, strict=False)
+    ]
+    words = kind.replace("_", " ").capitalize()
+    title = f"{words} has failed" if len(events) == 1 else f"{words}: {len(events)} jobs have failed"
+    return Failure(title, errors[0].get("hint") or "", tuple(entries), len(events), events[0].at)

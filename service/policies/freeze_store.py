@@ -1,0 +1,67 @@
+"""Database access to freezes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from service.db import schema
+from service.db.upsert import upsert
+from service.policies.errors import FreezeNotFoundError
+from service.policies.freeze import MOST, Freeze
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+_f = schema.freezes
+# Every decision executes this statement, so it is built once.
+_NOT_ENDED = sa.select(_f).where(_f.c.ends_at > sa.bindparam("now")).order_by(_f.c.name)
+
+
+def every(connection: Connection) -> list[Freeze]:
+    """Returns all freezes, the ended ones too, by name."""
+    return [_freeze(row) for row in connection.execute(sa.select(_f).order_by(_f.c.name).limit(MOST))]
+
+
+def not_ended(connection: Connection, now: datetime) -> list[Freeze]:
+    return [_freeze(row) for row in connection.execute(_NOT_ENDED, {"now": now})]
+
+
+def get(connection: Connection, name: str) -> Freeze:
+    """Raises FreezeNotFoundError."""
+    row = connection.execute(sa.select(_f).where(_f.c.name == name)).one_or_none()
+    if row is None:
+        raise FreezeNotFoundError(f"There is no freeze {name}.")
+    return _freeze(row)
+
+
+def number(connection: Connection) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(_f)).scalar_one()
+
+
+def put(connection: Connection, freeze: Freeze) -> bool:
+    """Inserts or replaces a freeze, and returns whether it is new. A replacement keeps `created_at`."""
+    known = connection.execute(sa.select(_f.c.name).where(_f.c.name == freeze.name)).first()
+    changed = {
+        "starts_at": freeze.starts_at,
+        "ends_at": freeze.ends_at,
+        "tables": list(freeze.tables),
+        "reason": freeze.reason,
+        "set_by": freeze.set_by,
+        "updated_at": freeze.updated_at,
+    }
+    upsert(connection, _f, {"name": freeze.name}, changed, only_new={"created_at": freeze.created_at})
+    return known is None
+
+
+def delete(connection: Connection, name: str) -> None:
+    """Raises FreezeNotFoundError."""
+    if not connection.execute(_f.delete().where(_f.c.name == name)).rowcount:
+        raise FreezeNotFoundError(f"There is no freeze {name}.")
+
+
+def _freeze(row: sa.Row[tuple[object, ...]]) -> Freeze:
+    return Freeze(**{**row._mapping, "tables": tuple(row.tables)})

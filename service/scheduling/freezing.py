@@ -1,0 +1,46 @@
+"""Sets and deletes freezes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from service.catalog import decision_times
+from service.db.engine import writing
+from service.policies import freeze_store, pause_store
+from service.policies.errors import TooManyFreezesError
+from service.policies.freeze import MOST
+from service.queue import held_store
+
+if TYPE_CHECKING:
+    from service.events.database import Database
+    from service.policies.freeze import Freeze
+
+
+def put(database: Database, freeze: Freeze) -> tuple[Freeze, bool]:
+    """Sets or replaces a freeze, and returns it and whether it is new. Raises TooManyFreezesError.
+
+    Every table is decided about anew: its decision withdraws the jobs that no worker has taken.
+    """
+    now = database.clock()
+    with writing(database.engine) as connection:
+        decision_times.wake_all(connection, now)
+        # No other replica starts jobs meanwhile.
+        pause_store.pause_of(connection, for_update=True)
+        is_new = freeze_store.put(connection, replace(freeze, created_at=now, updated_at=now))
+        if is_new and (number := freeze_store.number(connection)) > MOST:
+            raise TooManyFreezesError(f"There are {number - 1} freezes.")
+        held_store.release(connection, now)
+        stored = freeze_store.get(connection, freeze.name)
+    database.notifier.notify()
+    return stored, is_new
+
+
+def delete(database: Database, name: str) -> None:
+    """Deletes a freeze: what it held is decided about anew. Raises FreezeNotFoundError."""
+    now = database.clock()
+    with writing(database.engine) as connection:
+        freeze_store.delete(connection, name)
+        decision_times.wake_all(connection, now)
+        held_store.release(connection, now)
+    database.notifier.notify()

@@ -1,0 +1,90 @@
+"""Tests that the overview and the page of a table are used by keyboard alone, and stay small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from tests.browser import barriers
+from tests.dashboard.installation import ORDERS, TRIPS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.dashboard.installation import Installation
+
+
+def test_tables_are_found_selected_and_paused_by_one_call_with_the_keyboard(
+    page: Page, installation: Installation
+) -> None:
+    page.goto(f"{installation.url}/#/jobs")
+    page.wait_for_selector("main h1")
+    page.keyboard.press("/")
+    expect(page.locator("#search")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.locator(".matrix .c-name a").first.focus()
+    page.keyboard.press("x")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("x")
+    bulk = page.get_by_role("group", name="Selected tables")
+    expect(bulk).to_contain_text("2 selected")
+    assert barriers(page) == []
+    for action in ("Pause", "Resume"):
+        if action == "Resume":
+            page.get_by_label("Select all tables of this page").focus()
+            page.keyboard.press("Space")
+        bulk.get_by_role("button", name=action).focus()
+        page.keyboard.press("Enter")
+        page.locator("#confirm-yes").focus()
+        page.keyboard.press("Enter")
+        expect(bulk).to_contain_text("2 done")
+        policies = [installation.api.get(f"/tables/{each}/policy").json()["policy"] for each in (ORDERS, TRIPS)]
+        assert [each["paused"] for each in policies] == [action == "Pause"] * 2
+
+
+def test_a_view_and_the_comfortable_rows_are_kept_by_the_browser(page: Page, installation: Installation) -> None:
+    page.goto(f"{installation.url}/#/?q=trips&sort=ratio")
+    page.get_by_role("button", name="Save this view").click()
+    page.get_by_label("Name of the view").fill("mine")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Comfortable rows").click()
+    page.goto("about:blank")
+    page.goto(f"{installation.url}/")
+    expect(page.locator(".matrix.comfortable tbody tr")).to_have_count(2)
+    page.get_by_role("link", name="mine", exact=True).click()
+    expect(page.locator(".matrix tbody tr")).to_have_count(1)
+    assert page.url.endswith("#/?q=trips&sort=ratio")
+
+
+def test_the_parts_of_a_table_are_tabs_with_one_stop_of_the_tab_key(page: Page, installation: Installation) -> None:
+    page.goto(installation.address("table"))
+    page.get_by_role("tab", name="Health").focus()
+    for name in ("Jobs", "Policy", "Writers", "Timeline", "Files"):
+        page.keyboard.press("ArrowRight")
+        tab = page.get_by_role("tab", name=name)
+        expect(tab).to_be_focused()
+        expect(tab).to_have_attribute("aria-selected", "true")
+        assert page.url.endswith(f"?tab={name.lower()}")
+        expect(page.get_by_role("tabpanel", name=name)).to_be_visible()
+        assert barriers(page) == []
+    page.keyboard.press("Home")
+    expect(page.get_by_role("region", name="Current state")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+
+
+def test_three_hundred_tables_take_less_than_two_screens(page: Page, installation: Installation) -> None:
+    names = [f"many_{number:03}" for number in range(300)]
+    installation.add(names)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{installation.url}/")
+    expect(page.locator(".matrix tbody tr")).to_have_count(50)
+    heights = page.evaluate("[...document.querySelectorAll('.matrix tbody tr')].map((row) => row.offsetHeight)")
+    assert max(heights) <= 32
+    assert page.evaluate("document.documentElement.scrollHeight") <= 1800
+    page.goto("about:blank")
+    for name in names:
+        assert installation.api.delete(f"/tables/tbl_{name}").status_code == 204

@@ -1,0 +1,118 @@
+"""Tests POST /v1/tables/bulk: one call, an outcome of each table."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.api.app import create_app
+from service.db.engine import reading, writing
+from service.health import acknowledgement_store
+from tests.contexts import context_of
+from tests.integration.control_plane.test_problems_of_many import ill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import sqlalchemy as sa
+
+    from tests.integration.control_plane.conftest import FakeClock, FakeExamine
+
+pytestmark = pytest.mark.mostly_sqlite
+TABLES = ["tbl_0", "tbl_1"]
+
+
+@pytest.fixture
+def api(engine: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Iterator[TestClient]:
+    """A client of the API of a service with two tables."""
+    ill(engine, clock, range(2))
+    with TestClient(
+        create_app(context_of(engine, examine=examine, clock=clock)), base_url="http://localhost"
+    ) as client:
+        yield client
+
+
+def change(api: TestClient, action: str, tables: list[str] = TABLES, **more: Any) -> Any:
+    answer = api.post("/v1/tables/bulk", json={"action": action, "tables": tables, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def outcomes(answer: Any) -> list[str]:
+    return [each["outcome"] for each in answer["items"]]
+
+
+def test_tables_are_paused_and_go_on_also_where_a_pattern_pauses_them(api: TestClient) -> None:
+    api.put("/v1/policies/t1", json={"paused": True}).raise_for_status()
+    api.put("/v1/tables/tbl_0/policy", json={"compaction": {"commits": 9}}).raise_for_status()
+    assert outcomes(change(api, "pause")) == ["done", "unchanged"]
+    assert outcomes(change(api, "resume", [*TABLES, "tbl_0"])) == ["done", "done"]
+    policies = [api.get(f"/v1/tables/{each}/policy").json()["policy"] for each in TABLES]
+    assert [each["paused"] for each in policies] == [False, False]
+    assert policies[0]["compaction"]["commits"] == 9
+    assert outcomes(change(api, "resume")) == ["unchanged", "unchanged"]
+
+
+def test_a_refusal_of_one_table_keeps_no_other_from_its_job(api: TestClient) -> None:
+    answer = change(api, "run", ["tbl_0", "none", "tbl_1"], job={"kind": "compaction"})
+    assert (answer["done"], answer["unchanged"], answer["refused"]) == (2, 0, 1)
+    first, none, second = answer["items"]
+    assert (none["outcome"], none["table_name"], none["problem"]["type"]) == (
+        "refused",
+        None,
+        "/problems/table-not-found",
+    )
+    for item, name in ((first, "t0"), (second, "t1")):
+        job = api.get(f"/v1/jobs/{item['job_id']}").json()
+        assert (job["kind"], job["table_id"], job["table_name"]) == ("compaction", item["table_id"], name)
+    again = change(api, "run", job={"kind": "compaction"})
+    assert [each["problem"]["type"] for each in again["items"]] == ["/problems/job-conflict"] * 2
+
+
+def test_what_is_acknowledged_comes_last_until_it_ends(api: TestClient, engine: sa.Engine, clock: FakeClock) -> None:
+    assert outcomes(change(api, "acknowledge", ["tbl_0"])) == ["done"]
+    groups = api.get("/v1/overview").json()["problems"]["groups"]
+    assert {(each["acknowledged"], each["problems"]) for each in groups if each["objects"] == 2} == {(1, 2)}
+    assert outcomes(change(api, "acknowledge")) == ["unchanged", "done"]
+    [known, *_] = api.get("/v1/problems", params={"table_id": "tbl_0"}).json()["items"]
+    assert known["acknowledged"]["by"] == "anybody"
+    overview = api.get("/v1/overview").json()
+    groups = overview["problems"]["groups"]
+    assert groups[-1]["acknowledged"] == groups[-1]["problems"] > 0
+    assert all(each["is_acknowledged"] for row in overview["tables"]["items"] for each in row["problems"])
+    assert outcomes(change(api, "unacknowledge", ["tbl_1"])) == ["done"]
+    with reading(engine) as connection:
+        assert acknowledgement_store.every(connection)
+    clock.advance(timedelta(hours=1).total_seconds())
+    with writing(engine) as connection:
+        # No round has stored these problems.
+        acknowledgement_store.forget_ended(connection, clock())
+        assert acknowledgement_store.every(connection) == {}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"action": "pause", "tables": []},
+        {"action": "pause", "tables": ["t"] * 501},
+        {"action": "drop", "tables": TABLES},
+        {"action": "run", "tables": TABLES},
+        {"action": "run", "tables": TABLES, "job": {"kind": "compaction", "params": {"nope": 1}}},
+    ],
+)
+def test_what_cannot_be_meant_is_refused_as_a_whole(api: TestClient, body: Any) -> None:
+    answer = api.post("/v1/tables/bulk", json=body)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
+
+
+def test_related_problems_are_one_group_and_each_row_says_what_comes_next(api: TestClient) -> None:
+    overview = api.get("/v1/overview").json()
+    groups = {each["kinds"][0]: each for each in overview["problems"]["groups"]}
+    assert (groups["compaction-behind"]["objects"], sorted(groups["compaction-behind"]["names"])) == (2, ["t0", "t1"])
+    assert sum(each["problems"] for each in groups.values()) == sum(overview["problems"]["counts"].values())
+    for row in overview["tables"]["items"]:
+        assert (row["next_job"]["kind"], row["next_job"]["state"]) == ("cleaning", "queued")
+        assert row["log_ratio"] > 0

@@ -1,0 +1,298 @@
+"""Tests what notifications tell: how many messages, about what, and when; with a real receiver."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from service.api.event_catalogue import CATALOGUE
+from service.db.engine import reading, writing
+from service.delivery import outbox
+from service.delivery.message import Message, MessageState
+from service.delivery.targets.registry import Target
+from service.events.event import Event, EventType
+from service.health import acknowledgement_store, problem_store
+from service.health.problem import About, HealthProblem, ObjectType, ProblemKind, Severity
+from service.health.problem_store import OpenProblem
+from service.notifications import notifications as flows
+from service.notifications import rounds, store
+from service.policies.policy import Window
+from tests.integration.control_plane.posting import LOCAL, Post
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from service.notifications.notification import Notification
+    from tests.integration.control_plane.conftest import FakeClock
+    from tests.integration.receiver import Receiver
+
+pytestmark = pytest.mark.mostly_sqlite
+
+OPEN, RESOLVED, FAILED = MessageState.OPEN, MessageState.RESOLVED, MessageState.FAILED
+
+
+class Desk:
+    """A notification and the problems that a test opens and ends."""
+
+    def __init__(self, post: Post, clock: FakeClock, url: str) -> None:
+        self.post, self.clock, self.url = post, clock, url
+        self._seq = 0
+
+    def put(self, target: Target = Target.WEBHOOK, **settings: Any) -> Notification:
+        options = {"routing_key": "R" * 32, "url": self.url} if target is Target.PAGERDUTY else {"url": self.url}
+        settings = {"link": "https://keeper.example.com", **settings}
+        return flows.put(
+            self.post.database, LOCAL, "on-call", target=target, options=options, settings=settings
+        ).notification
+
+    def open(self, problems: Iterable[HealthProblem]) -> None:
+        with writing(self.post.engine) as connection:
+            problem_store.add(connection, [OpenProblem(each, self.clock()) for each in problems])
+
+    def end(self, problems: Iterable[HealthProblem]) -> None:
+        with writing(self.post.engine) as connection:
+            problem_store.delete(connection, [each.id for each in problems])
+
+    def rise(self, problem: HealthProblem) -> None:
+        with writing(self.post.engine) as connection:
+            risen = dataclasses.replace(problem, severity=Severity.CRITICAL)
+            problem_store.rewrite(connection, [OpenProblem(risen, self.clock())], self.clock())
+
+    def fail(self, *tables: str) -> None:
+        with writing(self.post.engine) as connection:
+            outbox.publish(connection, [_failed(each, self.clock) for each in tables], now=self.clock())
+
+    def told(self, after: float = 5) -> list[Message]:
+        """Runs a round, and returns its messages."""
+        self.clock.advance(after)
+        rounds.run_once(self.post.database)
+        with reading(self.post.engine) as connection:
+            events = outbox.of_type(connection, EventType.NOTIFICATION_SENT, after_seq=self._seq, limit=10_000)
+        self._seq = max([self._seq, *(each.seq for each in events)])
+        for each in events:
+            Draft202012Validator(CATALOGUE[EventType.NOTIFICATION_SENT].schema).validate(each.event.data)
+        return [Message.from_json(each.event.data["message"]) for each in events]
+
+    def known(self) -> int:
+        with reading(self.post.engine) as connection:
+            return len(store.told(connection, "on-call"))
+
+    def waiting(self) -> int:
+        with reading(self.post.engine) as connection:
+            return rounds.waiting(connection, self.post.database, store.get(connection, "on-call"))
+
+
+@pytest.fixture
+def desk(post: Post, clock: FakeClock, receiver: Receiver) -> Desk:
+    return Desk(post, clock, receiver.url)
+
+
+def a_problem(number: int = 1, kind: ProblemKind = ProblemKind.LOCK_AWAITED, **more: Any) -> HealthProblem:
+    given: dict[str, Any] = {"severity": Severity.WARNING, "evidence": {}, **more}
+    return HealthProblem(
+        kind=kind,
+        about=About(ObjectType.TABLE, f"tbl_{number}", f"orders_{number}"),
+        since=datetime(2026, 1, 1, tzinfo=UTC),
+        title="Jobs wait for the table's lock",
+        detail=f"The lock server of orders_{number} does not answer.",
+        consequence="Nothing is done.",
+        remedy="Start the server.",
+        command=f"groundskeeper lock show tbl_{number}",
+        **given,
+    )
+
+
+def _failed(name: str, clock: FakeClock) -> Event:
+    error = {"type": "rows-differ", "title": "Rows differ", "detail": "7 of 9", "hint": "Look.", "retriable": False}
+    job = {"id": f"job_{name}", "kind": "compaction", "dry_run": False, "error": error}
+    table = {"id": f"tbl_{name}", "name": name, "base_path": f"/lake/{name}"}
+    return Event(f"evt_{name}", EventType.JOB_FAILED, clock(), table["id"], {"table": table, "job": job})
+
+
+def test_forty_tables_behind_one_dead_lock_server_are_one_message(desk: Desk) -> None:
+    desk.put()
+    problems = [a_problem(number) for number in range(40)]
+    desk.open(problems)
+    [message] = desk.told()
+    assert (message.state, message.count, message.more) == (OPEN, 40, 30)
+    assert message.title == "Jobs wait for the table's lock: 40 tables"
+    assert (message.consequence, message.remedy) == ("Nothing is done.", "Start the server.")
+    assert message.entries[0].command.startswith("groundskeeper lock show tbl_")
+    assert str(message.entries[0].link).startswith("https://keeper.example.com/#/tables/tbl_")
+    assert desk.told() == []
+    desk.end(problems[1:])
+    assert desk.told() == []
+    desk.end(problems[:1])
+    [end] = desk.told()
+    assert (end.state, end.key, end.count) == (RESOLVED, message.key, 40)
+    assert desk.known() == 0
+
+
+def test_a_thousand_problems_of_many_causes_stay_within_the_limit_and_none_is_lost(desk: Desk) -> None:
+    desk.put(most_per_hour=5, least_severity=Severity.NOTICE)
+    kinds = list(ProblemKind)
+    problems = [
+        a_problem(number, kinds[number % len(kinds)], evidence={"error": f"e{number % 7}"}) for number in range(1000)
+    ]
+    desk.open(problems)
+    messages = desk.told()
+    assert len(messages) == 5
+    last = messages[-1]
+    assert "in one message" in last.title
+    shown = sum(each.count for each in messages[:-1])
+    assert int(last.title.split()[0]) == 1000 - shown
+    assert desk.known() == 1000
+    assert desk.waiting() == 0
+    assert desk.told() == []
+    desk.end(problems)
+    # The limit of the hour is used up, so that the ends are told in the next one.
+    assert desk.told() == []
+    ended = desk.told(3600)
+    assert len(ended) == 5
+    assert {each.state for each in ended} == {RESOLVED}
+    assert desk.known() == 0
+
+
+def test_without_a_message_left_problems_wait_for_the_next_hour(desk: Desk) -> None:
+    desk.put(most_per_hour=1)
+    desk.open([a_problem(1)])
+    assert len(desk.told()) == 1
+    desk.open([a_problem(2, ProblemKind.PLAN_STUCK)])
+    desk.fail("late")
+    assert desk.told() == []
+    assert desk.waiting() == 1
+    [message] = desk.told(3600)
+    assert message.kind == "problems"
+    assert {each.name for each in message.entries} == {
+        "Warning: Jobs wait for the table's lock: orders_2",
+        "Warning: Compaction has failed: late",
+    }
+    assert desk.waiting() == 0
+
+
+def test_more_tables_join_an_alert_and_it_is_told_again_once_it_has_doubled(desk: Desk) -> None:
+    desk.put()
+    desk.open([a_problem(1), a_problem(2)])
+    [first] = desk.told()
+    desk.open([a_problem(3)])
+    assert desk.told() == []
+    desk.open([a_problem(4)])
+    [second] = desk.told()
+    assert (second.key, second.count) == (first.key, 4)
+    # Later problems have another cause, perhaps.
+    desk.open([a_problem(5)])
+    [third] = desk.told(601)
+    assert third.key != first.key
+
+
+def test_a_problem_that_becomes_more_serious_is_told_again(desk: Desk) -> None:
+    desk.put(Target.PAGERDUTY)
+    desk.open([a_problem(1)])
+    [first] = desk.told()
+    desk.rise(a_problem(1))
+    end, again = desk.told()
+    assert (end.state, end.key, end.severity) == (RESOLVED, first.key, "warning")
+    assert (again.state, again.severity) == (OPEN, "critical")
+    assert again.key != first.key
+    assert desk.told() == []
+
+
+def test_filters_are_by_severity_kind_and_table(desk: Desk) -> None:
+    desk.put(kinds=(ProblemKind.LOCK_AWAITED,), tables=("orders_1*",))
+    desk.open(
+        [
+            a_problem(1),
+            a_problem(2),
+            a_problem(11, severity=Severity.NOTICE),
+            a_problem(12, ProblemKind.PLAN_STUCK),
+        ]
+    )
+    desk.fail("orders_13", "clicks")
+    messages = desk.told()
+    assert [(each.state, each.entries[0].name) for each in messages] == [(OPEN, "orders_1"), (FAILED, "orders_13")]
+
+
+def test_jobs_that_failed_for_one_reason_are_one_message_once(desk: Desk) -> None:
+    desk.fail("before")
+    desk.put()
+    desk.fail("a", "b")
+    [message] = desk.told()
+    assert (message.title, message.count, message.remedy) == ("Compaction: 2 jobs have failed", 2, "Look.")
+    assert [each.name for each in message.entries] == ["a", "b"]
+    assert message.entries[0].detail == "Rows differ: 7 of 9"
+    assert desk.told() == []
+
+
+def test_a_snooze_holds_everything_and_then_tells_what_still_is(desk: Desk) -> None:
+    desk.put()
+    flows.snooze(desk.post.database, "on-call", until=desk.clock() + timedelta(hours=1), because="ada")
+    desk.open([a_problem(1, severity=Severity.CRITICAL), a_problem(2)])
+    desk.fail("a")
+    assert desk.told() == []
+    assert desk.waiting() == 2
+    desk.end([a_problem(2)])
+    messages = desk.told(3600)
+    assert [each.state for each in messages] == [OPEN, FAILED]
+    assert messages[0].entries[0].name == "orders_1"
+
+
+def test_in_quiet_hours_only_critical_problems_are_told(desk: Desk) -> None:
+    window = Window(time(23), time(1))
+    desk.put(quiet_hours=(window,), time_zone="UTC")
+    with reading(desk.post.engine) as connection:
+        assert store.get(connection, "on-call").is_quiet(desk.clock())
+    desk.open([a_problem(1), a_problem(2, ProblemKind.PLAN_STUCK, severity=Severity.CRITICAL)])
+    desk.fail("a")
+    [message] = desk.told()
+    assert message.kind == "plan-stuck"
+    assert desk.waiting() == 1
+    messages = desk.told(3600)
+    assert sorted(each.state for each in messages) == [FAILED, OPEN]
+
+
+def test_an_acknowledged_problem_is_not_told(desk: Desk) -> None:
+    desk.put()
+    desk.open([a_problem(1), a_problem(2)])
+    with writing(desk.post.engine) as connection:
+        acknowledgement_store.add(connection, [a_problem(1).id], "ada", desk.clock())
+    [message] = desk.told()
+    assert [each.name for each in message.entries] == ["orders_2"]
+    with writing(desk.post.engine) as connection:
+        acknowledgement_store.remove(connection, [a_problem(1).id])
+    assert [each.count for each in desk.told()] == [2]
+
+
+def test_alertmanager_gets_open_alerts_again_before_they_end(desk: Desk) -> None:
+    desk.put(Target.ALERTMANAGER, most_per_hour=1)
+    desk.open([a_problem(1)])
+    [first] = desk.told()
+    assert desk.told(1700) == []
+    [again] = desk.told(200)
+    assert (again.key, again.kind, again.severity) == (first.key, first.kind, first.severity)
+    desk.end([a_problem(1)])
+    assert [each.state for each in desk.told()] == [RESOLVED]
+
+
+def test_a_message_is_sent_to_its_own_target_only(desk: Desk, receiver: Receiver) -> None:
+    hook = desk.post.webhook(desk.url.replace("/hook", "/plain")).webhook
+    desk.put()
+    desk.open([a_problem(1)])
+    desk.told()
+    desk.post.deliver()
+    assert [got.path for got in receiver.received] == ["/hook"]
+    assert desk.post.deliveries(hook.id) == []
+
+
+def test_two_replicas_tell_a_problem_once(desk: Desk) -> None:
+    desk.put()
+    desk.open([a_problem(number) for number in range(5)])
+
+    async def both() -> list[rounds.Round]:
+        return await asyncio.gather(*(asyncio.to_thread(rounds.run_once, desk.post.database) for _ in range(2)))
+
+    assert sum(each.messages for each in asyncio.run(both())) == 1

@@ -1,0 +1,45 @@
+"""DuckDB and Polars, which have Parquet readers of their own, find the rows of files whose pages ISA-L has compressed.
+
+Neither is a dependency, so these tests are skipped where they are missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import paged_rows
+from tests.paged_rows import FILTERS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# These readers return maps in forms of their own.
+ROWS = paged_rows.ROWS.drop_columns(["map"])
+
+
+@pytest.fixture(params=paged_rows.OPTIONS, ids=["checksums", "version 2", "no dictionaries"])
+def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    written = tmp_path / "file.parquet"
+    paged_rows.write(written, ROWS, request.param)
+    return written
+
+
+def test_duckdb_finds_all_rows_and_those_of_filters(path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        found = connection.sql(f"select * from '{path}' order by number").fetchall()
+        assert found == [tuple(row.values()) for row in ROWS.to_pylist()]
+        for condition, numbers in FILTERS.items():
+            rows = connection.sql(f"select number from '{path}' where {condition} order by number").fetchall()
+            assert [number for (number,) in rows] == numbers, condition
+
+
+def test_polars_finds_all_rows_and_those_of_filters(path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.scan_parquet(path)
+    assert frame.sort("number").collect().to_dicts() == ROWS.to_pylist()
+    for condition, numbers in FILTERS.items():
+        rows = frame.filter(polars.sql_expr(condition)).sort("number").collect()
+        assert rows["number"].to_list() == numbers, condition
