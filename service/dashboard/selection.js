@@ -29,6 +29,7 @@ export class Selection {
   has = ({ id }) => this.tables.has(id);
 
   #set(rows, isChosen) {
+    this.result = null;
     for (const { id, name } of rows) {
       if (!isChosen) this.tables.delete(id);
       else if (this.tables.size < MOST) this.tables.set(id, name);
