@@ -10,7 +10,7 @@ import typer
 
 # A command imports what it needs itself, so that the others start at once: the service takes seconds.
 from service.cli import backup, config, manifests, tokens
-from service.cli.client import events, incidents, jobs, locks, policies, problems, tables, webhooks, workers
+from service.cli.client import events, incidents, jobs, locks, policies, problems, report, tables, webhooks, workers
 from service.cli.database import Database, opened, shown
 from service.cli.doctor import doctor
 from service.model.errors import GroundskeeperError, SettingsError
@@ -32,6 +32,7 @@ app.add_typer(incidents.app, name="incidents", rich_help_panel=_CLIENT)
 app.add_typer(locks.app, name="lock", rich_help_panel=_CLIENT)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(problems.problems)
+app.command(rich_help_panel=_CLIENT)(report.report)
 app.command(rich_help_panel=_CLIENT)(workers.workers)
 app.command(rich_help_panel=_CLIENT)(events.events)
 app.command(rich_help_panel=_MACHINE)(doctor)
