@@ -33,6 +33,7 @@ class Exposure:
     session_lifetime: timedelta = timedelta(hours=12)
     max_request_bytes: int = 8 * 1024 * 1024
     open_metrics: bool = False  # Whether anybody may scrape.
+    price_per_gb_hour: float | None = None  # For the cost in reports.
     event_source: str = "/groundskeeper"  # The `source` of the CloudEvents.
 
     def url_for(self, request: Request) -> str:

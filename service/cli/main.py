@@ -21,6 +21,7 @@ from service.cli.client import (
     notifications,
     policies,
     problems,
+    report,
     tables,
     webhooks,
     workers,
@@ -50,6 +51,7 @@ app.add_typer(locks.app, name="lock", rich_help_panel=_CLIENT)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_CLIENT)
 app.add_typer(notifications.app, name="notifications", rich_help_panel=_CLIENT)
 app.command(rich_help_panel=_CLIENT)(problems.problems)
+app.command(rich_help_panel=_CLIENT)(report.report)
 app.command(rich_help_panel=_CLIENT)(workers.workers)
 app.command(rich_help_panel=_CLIENT)(events.events)
 app.command(rich_help_panel=_MACHINE)(doctor)

@@ -51,15 +51,15 @@ def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], no
     bucket = next(bound for bound in BUCKETS if seconds <= bound)
     counts.append(Count(ATTEMPTS, (kind, outcome.value, f"{bucket:g}")))
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
-    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), _amount(parsed.lock_wait_seconds)))
-    counts.append(Count(READ_BYTES, (kind,), _amount(getattr(parsed, _READ.get(job.kind, "bytes_read"), None))))
+    counts.append(Count(LOCK_WAIT_SECONDS, (kind,), amount(parsed.lock_wait_seconds)))
+    counts.append(Count(READ_BYTES, (kind,), amount(getattr(parsed, _READ.get(job.kind, "bytes_read"), None))))
     return counts
 
 
 def of_commits(commits: Iterable[Commit]) -> list[Count]:
     """Returns the counts of new commits of table services, whoever has run these: bytes written, by the kind of job."""
     services = [(_KINDS.get(each.operation or ""), each) for each in commits if each.is_news]
-    return [Count(WRITTEN_BYTES, (kind.value,), _amount(each.bytes_written)) for kind, each in services if kind]
+    return [Count(WRITTEN_BYTES, (kind.value,), amount(each.bytes_written)) for kind, each in services if kind]
 
 
 def add(connection: Connection, counts: Iterable[Count]) -> None:
@@ -69,6 +69,6 @@ def add(connection: Connection, counts: Iterable[Count]) -> None:
         tally.add(connection, found)
 
 
-def _amount(given: object) -> float:
+def amount(given: object) -> float:
     """Returns a measured amount; anything that cannot be one counts as 0."""
     return float(given) if isinstance(given, int | float) and 0 <= given <= _MOST else 0.0

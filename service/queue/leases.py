@@ -23,6 +23,7 @@ from service.model.job_errors import LeaseLostError
 from service.model.storage_errors import PathForbiddenError
 from service.model.table_errors import OptionNotAllowedError
 from service.queue import (
+    attempt_figures,
     failing_work,
     held_attempts,
     held_store,
@@ -269,6 +270,7 @@ def report(
         events += job_incidents.of_report(connection, job, ended, result, now)
         writability.record(connection, job, result, now)
         outbox.publish(connection, events, now=now)
+        attempt_figures.record(connection, job, outcome, result.details, now)
         job_tally.add(connection, job_tally.of_attempt(job, outcome, result.details, now))
     # The job itself may be due again, or another job of this table that waited for it.
     database.notifier.notify()

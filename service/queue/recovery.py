@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from service.catalog import decision_times, watch_store
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.queue import failing_work, job_changes, job_tally, job_trace, lease_store
+from service.queue import attempt_figures, failing_work, job_changes, job_tally, job_trace, lease_store
 from service.queue.job import AttemptOutcome, JobState
 from service.queue.job_events import job_ended, job_queued
 from service.queue.retry import End, Retry, after_lost_lease
@@ -61,6 +61,7 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock) -> Recovered:
             try:
                 with connection.begin_nested():
                     ends[job.id] = _take_back(connection, job, now)
+                attempt_figures.record(connection, job, AttemptOutcome.LOST, {}, now)
                 counts += job_tally.of_attempt(job, AttemptOutcome.LOST, {}, now)
             except DBAPIError:
                 raise  # The database failed, not the job.

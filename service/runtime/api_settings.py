@@ -57,4 +57,5 @@ def exposure(chosen: Settings, local_worker: Token) -> Exposure:
         max_request_bytes=chosen.max_request_bytes,
         open_metrics=chosen.open_metrics,
         event_source=chosen.event_source,
+        price_per_gb_hour=chosen.price_per_gb_hour,
     )

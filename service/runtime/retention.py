@@ -14,7 +14,7 @@ from service.db.engine import writing
 from service.delegation import plan_store
 from service.delivery import outbox
 from service.incidents import store
-from service.queue import job_store, worker_store
+from service.queue import attempt_figures, job_store, worker_store
 from service.scheduling import decision_store
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Pruned:
     audit_entries: int = 0
     sessions: int = 0
     samples: int = 0
+    figures: int = 0
 
     def __str__(self) -> str:
         return ", ".join(f"{count} {name}" for name, count in dataclasses.asdict(self).items() if count) or "nothing"
@@ -92,6 +93,7 @@ def run_once(engine: Engine, clock: Clock, keep: Keep) -> Pruned:
         + in_batches(lambda connection: audit_store.prune_refused(connection, _MOST_REFUSED_CALLS, _BATCH_ROWS)),
         sessions=in_batches(lambda connection: session_store.prune(connection, now, _BATCH_ROWS)),
         samples=in_batches(lambda connection: sample_store.prune(connection, now, now - keep.samples, _BATCH_ROWS)),
+        figures=in_batches(lambda connection: attempt_figures.prune(connection, now - keep.samples, _BATCH_ROWS)),
     )
     if pruned != Pruned():
         log.info("Deleted old rows: %s", pruned)

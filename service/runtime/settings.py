@@ -99,7 +99,12 @@ class Settings(BaseSettings):
     )
     small_file_bytes: int = Field(100 * 1024 * 1024, ge=1, description="Base files below this size count as small")
     commit_days: float = Field(90.0, gt=0, description="How long commits are kept")
-    sample_days: float = Field(365.0, gt=0, description="How long samples of each table's backlog and files are kept")
+    sample_days: float = Field(
+        365.0, gt=0, description="How long samples of each table, and figures for reports, are kept"
+    )
+    price_per_gb_hour: float | None = Field(
+        None, ge=0, description="Price of a GiB of a worker's memory for an hour, for the cost in reports"
+    )
     public_url: str | None = Field(
         None,
         pattern=r"^https?://[^\s?#]+$",

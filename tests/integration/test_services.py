@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jobs.contract import BucketIndex, Outcome
+from jobs.contract import BucketIndex, JobKind, Outcome
 from jobs.errors import RefusedError
+from service.queue.attempt_figures import of_attempt
+from service.queue.job import AttemptOutcome, Job
 from tests.integration import tables
 from tests.integration.independent import rows_by_hudi_rs, rows_by_spark
 from tests.integration.run import run_job
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import Row, SparkSession
+
+    from jobs.contract import Result
+    from service.queue.attempt_figures import Figures
 
 # The acceptance test of the services has a partitioned merge-on-read table of version 9.
 OF_A_SHORT_RUN = [("COPY_ON_WRITE", 6, False)]
@@ -28,7 +34,22 @@ SHAPES = [
     )
     for shape in product(("MERGE_ON_READ", "COPY_ON_WRITE"), (9, 6), (True, False))
 ]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MISPLACED = [("bucket_expansion", "COPY_ON_WRITE", 4, 2)]
+
+
+def figures_of(kind: str, result: Result) -> Figures:
+    """Returns the figures that a report sums up, of the real result of a job."""
+    job = Job("job", "tbl", JobKind(kind), NOW, NOW, leased_at=NOW, attempt=1)
+    return of_attempt(job, AttemptOutcome.SUCCEEDED, result.to_json()["details"], NOW)
+
+
+def size_of(base: Path) -> int:
+    """Returns the size of all base and log files."""
+    files = [
+        each for each in base.rglob("*") if ".hoodie" not in each.relative_to(base).parts and each.suffix != ".crc"
+    ]
+    return sum(each.stat().st_size for each in files if each.suffix == ".parquet" or ".log." in each.name)
 
 
 @pytest.mark.parametrize(("table_type", "version", "partitioned"), SHAPES)
@@ -57,6 +78,13 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
     assert expanded.outcome is Outcome.SUCCEEDED
     assert expanded.details["buckets"] == [4, 8]
     assert expanded.details["rows"] == 600
+    figures = figures_of("bucket_expansion", expanded)
+    assert (figures.files_before, figures.files_after) == (
+        expanded.details["files_read"],
+        expanded.details["files_written"],
+    )
+    assert figures.files_after > 0
+    assert figures.locked_seconds == expanded.details["locked_seconds"] > 0
     assert proved(8) == before
 
     # The writer's options still have 4 buckets; Hudi must follow the hashing config.
@@ -68,13 +96,20 @@ def test_all_services_one_after_the_other_keep_every_row_and_bucket(
         compacted = run_job(spark, base, "compaction")
         assert len(compacted.instants) == 1
         assert compacted.details["log_files"] > 0
+        figures = figures_of("compaction", compacted)
+        assert (figures.log_files, figures.log_bytes) == (
+            compacted.details["log_files"],
+            compacted.details["log_bytes"],
+        )
         assert tables.snapshot(spark, base) == before
 
     clustered = run_job(spark, base, "clustering", {"sort_by": ["city", "fare"], "layout": "zorder"})
     assert clustered.details["inside_buckets"] is True
     assert tables.snapshot(spark, base) == before
 
+    stored = size_of(base)
     cleaned = run_job(spark, base, "cleaning", {"policy": "KEEP_LATEST_COMMITS", "retain": 1})
+    assert 0 < figures_of("cleaning", cleaned).freed_bytes == stored - size_of(base)
     assert cleaned.details["files_deleted"] > 0
     assert cleaned.details["failed_deletes"] == 0
     assert proved(8) == before

@@ -56,6 +56,7 @@ from service.db.schema.scheduling import freezes as freezes
 from service.db.schema.scheduling import planning as planning
 from service.db.schema.scheduling import policies as policies
 from service.db.schema.scheduling import table_policies as table_policies
+from service.db.schema.tallies import attempt_figures as attempt_figures
 from service.db.schema.tallies import tallies as tallies
 from service.db.schema.turns import breakers as breakers
 from service.db.schema.turns import lock_looks as lock_looks

@@ -1,8 +1,8 @@
-"""Counters of what has happened since the database was made."""
+"""Counters of what has happened since the database was made, and the figures of ended attempts."""
 
 import sqlalchemy as sa
 
-from service.db.schema.core import metadata
+from service.db.schema.core import Serial, UtcDateTime, metadata
 
 # Not counted from the rows of jobs and events, which are deleted after some time: a counter must not go down.
 tallies = sa.Table(
@@ -13,4 +13,29 @@ tallies = sa.Table(
     sa.Column("labels", sa.String(128), primary_key=True),
     # Exact for whole numbers up to 2^53, which is 9 PB.
     sa.Column("value", sa.Double, nullable=False),
+)
+
+# For reports, which outlive the jobs and tables that they are about, and read no documents: so the table has no foreign
+# keys, and a column for each figure. Amounts are those of attempts that succeeded, without dry runs.
+attempt_figures = sa.Table(
+    "attempt_figures",
+    metadata,
+    sa.Column("id", Serial, primary_key=True, autoincrement=True),
+    sa.Column("ended_at", UtcDateTime, nullable=False),
+    sa.Column("table_id", sa.String(64), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("succeeded", sa.Integer, nullable=False),
+    sa.Column("failed", sa.Integer, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("gb_seconds", sa.Double, nullable=False),
+    sa.Column("freed_bytes", sa.Double, nullable=False),
+    sa.Column("files_deleted", sa.Double, nullable=False),
+    sa.Column("files_before", sa.Double, nullable=False),
+    sa.Column("files_after", sa.Double, nullable=False),
+    sa.Column("log_files", sa.Double, nullable=False),
+    sa.Column("log_bytes", sa.Double, nullable=False),
+    sa.Column("locked_seconds", sa.Double, nullable=False),
+    sa.Column("stopped_seconds", sa.Double, nullable=False),
+    sa.Index("ix_attempt_figures_ended_at", "ended_at"),
+    sqlite_autoincrement=True,
 )

@@ -42,6 +42,7 @@ from groundskeeper_client.generated.models import (
     FreezeIn,
     FreezeList,
     FreezeOut,
+    GroupBy,
     Health,
     HealthOut,
     HealthProblemPage,
@@ -88,6 +89,7 @@ from groundskeeper_client.generated.models import (
     RepairIn,
     ReplayIn,
     ReplayOut,
+    ReportReportOut,
     RestoreIn,
     RollbackIn,
     SavepointIn,
@@ -719,6 +721,42 @@ def get_policy(pattern: str) -> Call[PatternPolicyOut]:
     UnauthenticatedError.
     """
     return Call("GET", f"/v1/policies/{segment(pattern)}", PatternPolicyOut)
+
+
+def get_report(
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    by: GroupBy | None = None,
+    limit: int | None = None,
+    owner: list[str] | None = None,
+    tag: list[str] | None = None,
+) -> Call[ReportReportOut]:
+    """Sum up what the service has done in a period, and what that cost.
+
+    Counts the attempts that ended from `since` on and before `until`: by default those of the last seven days;
+    at most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come from.
+
+    `since`: At this time or later
+
+    `until`: Before this time
+
+    `by`: By what the figures are grouped
+
+    `limit`: Maximum number of items on a page
+
+    `owner`: Only those of tables of this owner. May be repeated: one of them
+
+    `tag`: Only those of tables with this tag: `key`, or `key=value`. May be repeated: all of them
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call(
+        "GET",
+        "/v1/report",
+        ReportReportOut,
+        query={"since": since, "until": until, "by": by, "limit": limit, "owner": owner, "tag": tag},
+    )
 
 
 def get_session() -> Call[SessionOut]:

@@ -1974,6 +1974,41 @@ class FieldError(Model, frozen=True, kw_only=True):
     """What is wrong with it"""
 
 
+class FiguresOut(Model, frozen=True, kw_only=True):
+    """What attempts have done and cost. Amounts are those of attempts that succeeded, without dry runs."""
+
+    succeeded: int
+    """Attempts that succeeded, dry runs included"""
+    failed: int
+    """Attempts that failed, or whose worker disappeared"""
+    seconds: float
+    """Time that workers spent on attempts, failed ones and dry runs included"""
+    gb_seconds: float
+    """The same time, by the GiB of memory of one slot: the driver's and the executors' memory, as the worker
+    reports it, divided by its slots. A worker that does not report its memory counts as 0
+    """
+    freed_bytes: float
+    """Size of the files that cleanings have deleted"""
+    files_deleted: float
+    """How many files these are"""
+    files_before: float
+    """Files that clusterings, expansions and contractions have replaced"""
+    files_after: float
+    """Files that they have written instead"""
+    log_files: float
+    """Log files that compactions have merged"""
+    log_bytes: float
+    """Their size in bytes"""
+    locked_seconds: float
+    """Time for which commits of jobs held the lock of a table: a writer that wanted to commit waited at most so
+    long
+    """
+    stopped_seconds: float
+    """Time for which Flink jobs were stopped for a job, until its attempt ended"""
+    cost: float | UnsetType | None = UNSET
+    """`gb_seconds` as hours, times GROUNDSKEEPER_PRICE_PER_GB_HOUR; null without that setting"""
+
+
 class FileGroupNumbers(Model, frozen=True, kw_only=True):
     """Numbers of file groups before and after a job"""
 
@@ -2220,6 +2255,15 @@ class GivenClusteringParams(Model, frozen=True, kw_only=True):
     """
     parallelism: int | UnsetType | None = UNSET
     """Maximum number of concurrent tasks while `plans` are executed"""
+
+
+class GroupBy(Word):
+    """The grouping of the figures of a report."""
+
+    TABLE = "table"
+    OWNER = "owner"
+    TAG = "tag"
+    KIND = "kind"
 
 
 class GroupCheck(Model, frozen=True, kw_only=True):
@@ -3934,6 +3978,40 @@ class ReplayOut(Model, frozen=True, kw_only=True):
     """Deliveries that were started again"""
     is_complete: bool
     """False if there is more: repeat the same call"""
+
+
+class ReportGroup(Model, frozen=True, kw_only=True):
+    key: str | None
+    """Id of the table, owner, tag (`key=value`, or `key`) or kind of job; null for tables without an owner or
+    without a tag
+    """
+    name: str | None
+    """With `by=table` its name; null if it is not registered any more"""
+    tables: int
+    """Tables in this group on which something ran"""
+    figures: FiguresOut
+    """The sums of the group"""
+
+
+class ReportReportOut(Model, frozen=True, kw_only=True):
+    since: datetime
+    """Since when"""
+    until: datetime
+    """The end of the period"""
+    by: GroupBy
+    """By what the figures are grouped"""
+    tables: int
+    """Tables on which something ran"""
+    total: FiguresOut
+    """The sums of all attempts, each counted once"""
+    groups: list[ReportGroup]
+    """Those on which workers spent the most time come first. With `by=tag` an attempt is in the group of each tag
+    of its table
+    """
+    left_out: int
+    """Groups beyond `limit`"""
+    text: str
+    """The report as short plain text, for a message"""
 
 
 class RestoreIn(Model, frozen=True, kw_only=True):

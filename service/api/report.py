@@ -1,0 +1,103 @@
+"""/v1/report: what the service has done in a period, and what that cost"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+
+from service.api.answers import Shown, made
+from service.api.dependencies import DatabaseDep, ExposureDep
+from service.api.query_parameters import Limit, OfOwners, Since, Until
+from service.api.routes import Routes
+from service.db.engine import reading
+from service.health import report
+from service.health.report import Group, GroupBy
+from service.model.errors import ParamsInvalidError
+from service.queue.attempt_figures import Figures
+
+router = Routes(prefix="/v1", tags=["jobs"])
+
+_WEEK = timedelta(days=7)
+_LONGEST = timedelta(days=366)
+
+
+class FiguresOut(Shown, declared=Figures):
+    """What attempts have done and cost. Amounts are those of attempts that succeeded, without dry runs."""
+
+    cost: float | None = Field(
+        None,
+        description="`gb_seconds` as hours, times GROUNDSKEEPER_PRICE_PER_GB_HOUR; null without that setting",
+        examples=[1.25],
+    )
+
+    @classmethod
+    def priced(cls, figures: Figures, price: float | None) -> FiguresOut:
+        return made(cls, figures, cost=report.cost(figures, price))
+
+
+class ReportGroup(BaseModel):
+    key: str | None = Field(
+        description="Id of the table, owner, tag (`key=value`, or `key`) or kind of job; null for tables without an"
+        " owner or without a tag",
+        examples=["team=shop"],
+    )
+    name: str | None = Field(description="With `by=table` its name; null if it is not registered any more")
+    tables: int = Field(description="Tables in this group on which something ran", examples=[12])
+    figures: FiguresOut = Field(description="The sums of the group")
+
+    @classmethod
+    def of(cls, group: Group, price: float | None) -> ReportGroup:
+        return made(cls, group, figures=FiguresOut.priced(group.figures, price))
+
+
+class ReportOut(BaseModel):
+    since: datetime
+    until: datetime = Field(description="The end of the period", examples=["2026-01-08T12:00:00Z"])
+    by: GroupBy = Field(description="By what the figures are grouped", examples=["owner"])
+    tables: int = Field(description="Tables on which something ran", examples=[31])
+    total: FiguresOut = Field(description="The sums of all attempts, each counted once")
+    groups: list[ReportGroup] = Field(
+        description="Those on which workers spent the most time come first. With `by=tag` an attempt is in the group of"
+        " each tag of its table"
+    )
+    left_out: int = Field(description="Groups beyond `limit`", examples=[0])
+    text: str = Field(
+        description="The report as short plain text, for a message",
+        examples=["Groundskeeper from 2026-01-01 to 2026-01-08: 31 tables, 412 attempts succeeded, 3 failed."],
+    )
+
+
+@router.reader("GET /report", "Sum up what the service has done in a period, and what that cost")
+def get_report(
+    database: DatabaseDep,
+    exposure: ExposureDep,
+    *,
+    since: Since = None,
+    until: Until = None,
+    by: Annotated[GroupBy, Query(description="By what the figures are grouped")] = GroupBy.TABLE,
+    selection: OfOwners,
+    limit: Limit = 100,
+) -> ReportOut:
+    """Counts the attempts that ended from `since` on and before `until`: by default those of the last seven days; at
+    most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come from."""
+    end = until or database.clock()
+    begin = since or end - _WEEK
+    if not timedelta() < end - begin <= _LONGEST:
+        message = "must be before `until`, by at most 366 days"
+        raise ParamsInvalidError(f"since: {message}", extensions={"errors": [{"field": "since", "message": message}]})
+    with reading(database.engine) as connection:
+        found = report.read(connection, begin, end, by, selection)
+    price = exposure.price_per_gb_hour
+    return ReportOut(
+        since=begin,
+        until=end,
+        by=by,
+        tables=found.tables,
+        total=FiguresOut.priced(found.total, price),
+        groups=[ReportGroup.of(each, price) for each in found.groups[:limit]],
+        left_out=max(0, len(found.groups) - limit),
+        text=report.as_text(found, price),
+    )

@@ -1,0 +1,221 @@
+"""Tests reports over what workers have really reported, on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from jobs.contract import Outcome, Problem, Result, WorkerInfo
+from service.api.app import create_app
+from service.db import schema
+from service.db.engine import reading, writing
+from service.events.notifier import Notifier
+from service.queue import attempt_figures, recovery, worker_store
+from service.queue.attempt_figures import gib_of_slot
+from tests.contexts import context_of
+from tests.integration.control_plane.command_line import CommandLine, serving_command_line
+from tests.integration.control_plane.protocol_worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import sqlalchemy as sa
+
+    from tests.integration.control_plane.conftest import FakeClock, FakeExamine
+
+CLEANED = {"files": 12, "bytes": 5_000, "files_deleted": 12}
+MERGED = {"log_files": 30, "log_bytes": 900, "bytes": 7_000, "files": 4}
+SORTED = {"files_read": 50, "files_written": 5, "locked_seconds": 2.5, "bytes": 9}
+
+
+@pytest.fixture
+def api(engine: sa.Engine, clock: FakeClock, examine: FakeExamine) -> Iterator[TestClient]:
+    """A client of the API on each kind of database, with a worker of two slots that has 4 GiB."""
+    with writing(engine) as connection:
+        worker_store.announce(connection, "w1", WorkerInfo(slots=2, driver_memory="4g"), clock())
+    app = create_app(context_of(engine, examine=examine, clock=clock, price_per_gb_hour=0.5))
+    headers = {"Content-Type": "application/json"}
+    with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
+        yield client
+
+
+def register(api: TestClient, name: str, **more: Any) -> str:
+    answer = api.post("/v1/tables", json={"base_path": f"/lake/{name}", "name": name, **more})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def run(
+    api: TestClient, clock: FakeClock, table_id: str, kind: str, details: dict[str, Any], beats: int = 10, **job: Any
+) -> None:
+    """Runs a job for 25 seconds a heartbeat, and reports these details; without any, it fails."""
+    body = {"kind": kind, "params": {}, **job}
+    answer = api.post(f"/v1/tables/{table_id}/jobs", json=body)
+    assert answer.status_code == 202, answer.text
+    worker = Worker(api)
+    order = worker.must_lease()
+    worker.beat(order)
+    for _ in range(beats):
+        clock.advance(25)
+        worker.beat(order)
+    failed = Result(Outcome.FAILED, error=Problem("job-failed", "It failed", "It failed."))
+    answer = worker.report(order, Result(Outcome.SUCCEEDED, details=details) if details else failed)
+    assert answer.status_code == 200, answer.text
+
+
+def get(api: TestClient, **query: Any) -> Any:
+    answer = api.get("/v1/report", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_report_sums_what_attempts_did_by_table_owner_tag_and_kind(api: TestClient, clock: FakeClock) -> None:
+    orders = register(api, "orders", owner="shop", tags={"team": "shop", "pii": ""})
+    clicks = register(api, "clicks", owner="web", tags={"team": "web"})
+    plain = register(api, "plain")
+    run(api, clock, orders, "cleaning", CLEANED, beats=40)
+    run(api, clock, orders, "cleaning", CLEANED, beats=4, dry_run=True)
+    run(api, clock, clicks, "compaction", MERGED, beats=20)
+    run(api, clock, plain, "audit", {"clean": True}, beats=10)
+    run(api, clock, clicks, "audit", {}, beats=4)
+    clock.advance(1)
+
+    found = get(api)
+    total = found["total"]
+    assert (total["freed_bytes"], total["files_deleted"]) == (5_000, 12)
+    assert (total["log_files"], total["log_bytes"]) == (30, 900)
+    assert (total["succeeded"], total["failed"]) == (4, 1)
+    assert total["seconds"] == 78 * 25
+    # A slot has a half of 4 GiB.
+    assert total["gb_seconds"] == pytest.approx(2 * total["seconds"])
+    assert total["cost"] == pytest.approx(78 * 25 / 3600 * 2 * 0.5)
+    assert found["tables"] == 3
+    assert [(each["key"], each["name"]) for each in found["groups"]] == [
+        (orders, "orders"),
+        (clicks, "clicks"),
+        (plain, "plain"),
+    ]
+
+    def groups(by: str, figure: str = "succeeded", **query: Any) -> dict[str | None, float]:
+        return {each["key"]: each["figures"][figure] for each in get(api, by=by, **query)["groups"]}
+
+    assert groups("owner") == {"shop": 2, "web": 1, None: 1}
+    assert groups("tag") == {"team=shop": 2, "pii": 2, "team=web": 1, None: 1}
+    assert groups("kind", "failed") == {"cleaning": 0, "compaction": 0, "audit": 1}
+    assert groups("owner", owner="web") == {"web": 1}
+    assert groups("kind", tag="team=shop") == {"cleaning": 2}
+    assert get(api, by="kind", limit=1)["left_out"] == 2
+    assert "Freed 4.9 KiB in 12 files; merged 30 log files (900 B)" in found["text"]
+    assert "- orders: 0.3 h, cost 0.31, freed 4.9 KiB" in found["text"]
+
+    # The figures outlive the table; later and earlier periods have none of them.
+    assert api.delete(f"/v1/tables/{orders}").status_code == 204
+    assert get(api)["groups"][0] | {"figures": None} == {"key": orders, "name": None, "tables": 1, "figures": None}
+    assert get(api)["total"] == total
+    assert get(api, since=clock().isoformat(), until=(clock() + timedelta(days=1)).isoformat())["groups"] == []
+    assert get(api, until="2025-12-31T00:00:00Z")["total"]["succeeded"] == 0
+
+
+def test_rewritten_files_and_lost_workers_are_counted_and_old_figures_deleted(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
+    table = register(api, "orders", index={"num_buckets": 4, "hash_fields": ["id"]})
+    run(api, clock, table, "clustering", SORTED, params={"sort_by": ["a"]})
+    clock.advance(1)
+    total = get(api)["total"]
+    assert (total["files_before"], total["files_after"], total["locked_seconds"]) == (50, 5, 2.5)
+    assert total["freed_bytes"] == 0
+    assert api.post(f"/v1/tables/{table}/jobs", json={"kind": "audit"}).status_code == 202
+    Worker(api).must_lease()
+    clock.advance(60)
+    assert recovery.run_once(engine, Notifier(), clock).queued
+    clock.advance(1)
+    lost = get(api, by="kind")["groups"]
+    assert {each["key"]: (each["figures"]["failed"], each["figures"]["seconds"]) for each in lost} == {
+        "clustering": (0, 250),
+        "audit": (1, 60),
+    }
+    with writing(engine) as connection:
+        assert attempt_figures.prune(connection, clock() + timedelta(days=1), 10) == 2
+    with reading(engine) as connection:
+        assert attempt_figures.sums(connection, clock() - timedelta(days=9), clock()) == {}
+
+
+@pytest.mark.mostly_sqlite
+def test_a_report_has_the_largest_groups_and_says_how_many_it_leaves_out(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
+    rows = [
+        {
+            "ended_at": clock() - timedelta(seconds=number),
+            "table_id": f"tbl_{number % 300}",
+            "kind": ("compaction", "cleaning")[number % 2],
+            **dict.fromkeys(attempt_figures.NAMES, 1),
+        }
+        for number in range(1000)
+    ]
+    with writing(engine) as connection:
+        connection.execute(schema.attempt_figures.insert(), rows)
+    found = get(api, until=(clock() + timedelta(seconds=1)).isoformat())
+    assert (found["total"]["succeeded"], len(found["groups"]), found["left_out"]) == (1000, 100, 200)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"by": "moon"},
+        {"since": "2026-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"},
+        {"since": "2024-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z"},
+        {"from": "2026-01-01T00:00:00Z"},
+        {"tag": "a b"},
+    ],
+)
+def test_a_report_of_no_period_or_of_nothing_known_is_refused(client: TestClient, query: dict[str, str]) -> None:
+    answer = client.get("/v1/report", params=query)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/params-invalid")
+
+
+@pytest.mark.parametrize(
+    ("worker", "gib"),
+    [
+        (("2g", 1, None, {}), 2),
+        (("512m", 2, None, {}), 0.25),
+        (("2G", 2, 3, {"spark.executor.memory": "4g"}), 7),
+        (("1t", None, None, {}), 1024),
+        ((None, 2, 3, {}), 0),
+        (("2048", 1, None, {}), 0),
+        (("lots", 0, 1, {"spark.executor.memory": "1gb"}), 1),
+    ],
+)
+def test_the_memory_of_a_slot_is_its_part_of_the_drivers_and_the_executors(worker: Any, gib: float) -> None:
+    assert gib_of_slot(*worker) == gib
+
+
+@pytest.fixture(scope="module")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    with serving_command_line(tmp_path_factory.mktemp("report")) as cli:
+        yield cli
+
+
+def test_the_command_line_prints_a_report(cli: CommandLine) -> None:
+    assert "Nothing ran in this period." in cli.run("report", "--week").stderr
+    table = cli.table("orders", "--owner", "shop")
+    figures = dict.fromkeys(attempt_figures.NAMES, 3600)
+    row = {
+        "ended_at": cli.json("tables", "show", table)["created_at"],
+        "table_id": table,
+        "kind": "cleaning",
+        **figures,
+    }
+    with writing(cli.serving.engine) as connection:
+        row["ended_at"] = connection.execute(schema.tables.select()).one().created_at
+        connection.execute(schema.attempt_figures.insert().values(**row))
+    assert "orders" in cli.run("report").stdout
+    found = cli.json("report", "--week", "--by", "owner", "--tag", "none")
+    assert found["groups"] == []
+    assert [each["key"] for each in cli.json("report", "--by", "owner")["groups"]] == ["shop"]
+    assert cli.run("report", "--text", "--by", "kind").stdout.startswith("Groundskeeper from ")
+    assert "--week" in cli.refused("report", "--week", "--since", "1d", code=2)
