@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import class_archive, shared_tables
 from tests import postgresql as postgresql_server
@@ -30,6 +31,11 @@ _HEAP = {"spark.driver.defaultJavaOptions": "-Xms2g -Xmn700m -XX:MetaspaceSize=4
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--exhaustive", action="store_true", help="also the rest of the long matrices")
     parser.addoption("--rest", action="store_true", help="only the rest of the long matrices (see .ci/exhaustive)")
+
+
+# How long an example takes says what else the machine does.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

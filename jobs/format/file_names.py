@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _BASE = re.compile(r"(?P<file_id>[^_.]+)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d+)\.(?P<extension>\w+)")
 _LOG = re.compile(
@@ -13,8 +13,7 @@ _BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?P<tail>(-[0-9a-f]{4}){3}-[0-9a-f]{1
 _FIXED_TAIL = "-0000-0000-0000-000000000000"
 
 
-@dataclass(frozen=True)
-class BaseFileName:
+class BaseFileName(NamedTuple):
     """`<file id>_<write token>_<instant>.<extension>`: the instant that wrote it."""
 
     file_id: str
@@ -23,8 +22,7 @@ class BaseFileName:
     extension: str
 
 
-@dataclass(frozen=True)
-class LogFileName:
+class LogFileName(NamedTuple):
     """`.<file id>_<instant>.log.<version>_<write token>` (Hudi 1.2 `FSUtils.LOG_FILE_PATTERN`).
 
     The instant is the one of the file slice in table version 6, and the one of the writing delta commit from version 8

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute
 
 from service.api import (
     audit,
+    bulk,
     commits,
     consumers,
     dashboard,
@@ -90,6 +91,7 @@ _TAGS = [
 
 _PARTS = (
     tables,
+    bulk,
     locks,
     discovery,
     commits,

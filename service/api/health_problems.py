@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from service.api.answers import Declared, Shown
+from service.api.answers import Declared, Shown, made
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.query_parameters import AnyOf, Asked, OfOwners
 from service.api.requests import SOME_TEXT
 from service.api.routes import Routes
 from service.catalog import table_store
 from service.db.engine import reading
-from service.health import problems
+from service.health import acknowledgement_store, problems
+from service.health.acknowledgement_store import Acknowledgement
 from service.health.next_step import Action
 from service.health.problem import About, HealthProblem, ProblemKind, Severity
 from service.health.problem_search import look
@@ -36,6 +39,12 @@ class ActionOut(Declared, declared=Action):
     )
 
 
+class AcknowledgementOut(Declared, declared=Acknowledgement):
+    """Somebody knows of the problem."""
+
+    at: datetime = Field(description="Since when")
+
+
 class HealthProblemOut(Shown, declared=HealthProblem):
     """Something that is wrong now. It is listed for as long as it stands, and nobody has to close it."""
 
@@ -43,6 +52,13 @@ class HealthProblemOut(Shown, declared=HealthProblem):
     about: AboutOut = Field(description="The object that has the problem")
     table_id: str | None = Field(description="Null unless it is about a table", examples=["tbl_0f3c2a9d5e7b1c44"])
     action: ActionOut | None = Field(description="The call that does it, where there is one")
+    acknowledged: AcknowledgementOut | None = Field(
+        None, description="Set from when somebody acknowledged it until it ends or becomes more serious"
+    )
+
+    @classmethod
+    def of_known(cls, problem: HealthProblem, acknowledged: Mapping[str, Acknowledgement]) -> HealthProblemOut:
+        return made(cls, problem, acknowledged=acknowledged.get(problem.id))
 
 
 class SeverityCounts(BaseModel):
@@ -80,14 +96,13 @@ def list_problems(
         every = monitoring.problems.now(database.engine, database.clock).problems
     else:
         every = look(database.engine, database.clock(), table_id)[0].problems
-    tables = None
-    if not selection.is_open:
-        with reading(database.engine) as connection:
-            tables = table_store.ids_of(connection, selection)
+    with reading(database.engine) as connection:
+        tables = None if selection.is_open else table_store.ids_of(connection, selection)
+        acknowledged = acknowledgement_store.every(connection)
     wanted = problems.Wanted(table_id, kind, severity, asked.since, asked.until, tables)
     listed = problems.page(every, wanted, limit=asked.limit, cursor=asked.cursor)
     return HealthProblemPage(
-        items=[HealthProblemOut.of(each) for each in listed.page.items],
+        items=[HealthProblemOut.of_known(each, acknowledged) for each in listed.page.items],
         counts=SeverityCounts(**{severity.value: number for severity, number in listed.counts.items()}),
         next_cursor=listed.page.next_cursor,
     )

@@ -76,8 +76,9 @@ class SpentOut(BaseModel):
 
 @dataclass(frozen=True)
 class Prospects:
-    """What jobs wait for, by job id, and what is expected of them."""
+    """The names of the tables of jobs, by table id; what jobs wait for, by job id; and what is expected of them."""
 
+    names: Mapping[str, str]
     waits: Mapping[str, Wait] = field(default_factory=dict)
     outlook: Outlook | None = None
 
@@ -134,6 +135,7 @@ class HandOverOut(Declared, declared=HandOver):
 
 class JobOut(Declared, declared=Job):
     table_id: str
+    table_name: str = Field(description="The name of the table", examples=["orders"])
     kind: JobKind
     dry_run: bool
     worker_id: str | None
@@ -169,6 +171,8 @@ class JobOut(Declared, declared=Job):
         return made(
             cls,
             job,
+            # The table may have been removed a moment ago, and its jobs with it.
+            table_name=prospects.names.get(job.table_id, job.table_id),
             waits_for=wait.what if wait else None,
             breaker=BreakerOut.of(wait.breaker, wait.at) if wait else None,
             forecast=ForecastOut.of(job, prospects.outlook),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Body, Header, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
+from sqlalchemy import Connection
 
 from jobs.contract import LogLevel
 from service.access.errors import SecretUnreadableError
@@ -22,6 +25,7 @@ from service.api.requests import SOME_TEXT, WritersStopped
 from service.api.routes import Routes
 from service.api.statuses import ACCEPTED, REPEATED
 from service.api.tables import TableId
+from service.catalog import table_store
 from service.catalog.errors import MetastoreForbiddenError
 from service.db.engine import reading
 from service.events.database import Database
@@ -34,7 +38,7 @@ from service.queue.errors import REFUSALS_OF_CLUSTERING, JobNotRetriableError
 from service.queue.hand_over import coordinator
 from service.queue.job import Job, JobState
 from service.queue.submission import JobRequest
-from service.queue.waiting import Wait, waits_of
+from service.queue.waiting import waits_of
 
 router = Routes(prefix="/v1", tags=["jobs"])
 
@@ -112,8 +116,8 @@ def list_jobs(
     """`since` and `until` are times of submission."""
     with reading(database.engine) as connection:
         page = job_store.page(connection, asked, table_id=table_id, kinds=kind, states=state, selection=selection)
-        waits = waits_of(connection, page.items, database.clock())
-    prospects = _prospects(database, monitoring, page.items, waits)
+        prospects = _prospects(connection, page.items, database.clock())
+    prospects = _foreseen(database, monitoring, page.items, prospects)
     return PageOf[JobOut].of_page(page, lambda job: JobOut.of(job, prospects))
 
 
@@ -141,11 +145,11 @@ def _detail(database: Database, monitoring: Monitoring, job_id: str) -> JobDetai
     now = database.clock()
     with reading(database.engine) as connection:
         job = job_store.get(connection, job_id)
-        waits = waits_of(connection, [job], now)
+        prospects = _prospects(connection, [job], now)
         attempts = job_store.attempts(connection, job_id)
     return JobDetail.of(
         job,
-        _prospects(database, monitoring, [job], waits),
+        _foreseen(database, monitoring, [job], prospects),
         attempts=[AttemptOut.of(attempt) for attempt in attempts],
         spent=SpentOut.of(job.spent(attempts, now)),
     )
@@ -264,13 +268,17 @@ def _submitted(
 
 def _out(database: Database, monitoring: Monitoring, job: Job) -> JobOut:
     with reading(database.engine) as connection:
-        waits = waits_of(connection, [job], database.clock())
-    return JobOut.of(job, _prospects(database, monitoring, [job], waits))
+        prospects = _prospects(connection, [job], database.clock())
+    return JobOut.of(job, _foreseen(database, monitoring, [job], prospects))
 
 
-def _prospects(database: Database, monitoring: Monitoring, jobs: Sequence[Job], waits: Mapping[str, Wait]) -> Prospects:
-    """Reads nothing for jobs that have ended."""
+def _prospects(connection: Connection, jobs: Sequence[Job], now: datetime) -> Prospects:
+    return Prospects(table_store.names(connection, {job.table_id for job in jobs}), waits_of(connection, jobs, now))
+
+
+def _foreseen(database: Database, monitoring: Monitoring, jobs: Sequence[Job], prospects: Prospects) -> Prospects:
+    """Adds the forecast; reads nothing for jobs that have ended."""
     active = [job.id for job in jobs if job.state.is_active]
     if not active:
-        return Prospects()
-    return Prospects(waits, monitoring.forecaster.outlook(database.engine, database.clock, active))
+        return prospects
+    return replace(prospects, outlook=monitoring.forecaster.outlook(database.engine, database.clock, active))

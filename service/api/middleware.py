@@ -14,7 +14,7 @@ from starlette.datastructures import MutableHeaders
 from service.api.errors import ServiceBusyError
 from service.api.problems import answer
 from service.api.statuses import status_of
-from service.db import audit_record
+from service.db import audit_record, turns
 from service.model.errors import GroundskeeperError, RequestTooLargeError
 
 if TYPE_CHECKING:
@@ -173,12 +173,15 @@ class Latencies:
                 answered(message["status"])
             await send(message)
 
+        awaited = turns.is_call.set(True)
         try:
             await self._app(scope, receive, watch)
         except Exception:
             # The server answers the error outside this middleware.
             answered(int(status_of(GroundskeeperError)))
             raise
+        finally:
+            turns.is_call.reset(awaited)
 
 
 def _route(scope: Scope) -> str:

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from pydantic import BaseModel, Field
 
 from jobs.kinds.words import NO_NUL
-from service.api.answers import Shown, made
+from service.api.answers import Shown
 from service.api.dependencies import DatabaseDep, MonitoringDep
 from service.api.health_problems import HealthProblemOut, SeverityCounts
 from service.api.job_models import JobOut, Prospects
+from service.api.overview_rows import Past, TableRow
 from service.api.policy_models import PauseOut
 from service.api.query_parameters import AnyOf, OfOwners
 from service.api.routes import Routes
 from service.api.table_models import IncidentCounts
+from service.catalog import sample_store
 from service.db.engine import reading
 from service.delegation.inbox import SUGGESTION
 from service.delivery import outbox
 from service.delivery.webhook import DeliveryState
-from service.health import overview, overview_store
-from service.health.known_problems import Known, TableBacklog
-from service.health.overview import Filter, Health, ListedTable, Order, TableState
-from service.health.overview_store import PastJob, Shape, Suggestion, WebhookCounts
-from service.health.problem import ProblemKind, Severity
+from service.health import acknowledgement_store, overview, overview_store
+from service.health.late_services import CURRENT
+from service.health.overview import Filter, Health, Order, TableState
+from service.health.overview_store import Suggestion, WebhookCounts
+from service.health.problem import ProblemKind
+from service.health.problem_groups import ProblemGroup, groups
 from service.incidents import store as incident_store
 from service.incidents.incident import IncidentState
 from service.lake.table import TableType
@@ -35,6 +37,7 @@ from service.policies import pause_store
 from service.queue import worker_store
 from service.queue.job import JobState
 from service.queue.waiting import waits_of
+from service.scheduling import decision_store
 
 router = Routes(prefix="/v1", tags=["problems"])
 
@@ -42,86 +45,7 @@ _TOP_PROBLEMS = 20
 _ACTIVE_JOBS = 50
 _JOBS_OF_TABLE = 20
 _SUGGESTIONS = 20
-_MOST_WARNINGS = 10
-_MOST_PROBLEMS = 5
-
-
-class BriefProblem(Shown):
-    """A problem in short. `GET /v1/problems` has all of it, with what to do."""
-
-    id: str = Field(examples=["prb_8c1d0e5f2a7b4963"])
-    kind: ProblemKind = Field(examples=["compaction-behind"])
-    severity: Severity = Field(description="How serious it is", examples=["warning"])
-    title: str = Field(examples=["Compaction is far behind"])
-    since: datetime = Field(description="When it began, as exactly as the data tells")
-
-
-class BacklogOut(Shown, declared=TableBacklog):
-    """What the services of a table have not done yet, at the last poll that found something new."""
-
-
-class PastJobOut(Shown, declared=PastJob):
-    """One of a table's last jobs. `GET /v1/jobs/{id}` has all of it."""
-
-
-class TableRow(BaseModel):
-    """One table. The problems and the backlog are those of `as_of`; everything else is of this moment."""
-
-    id: str = Field(examples=["tbl_0f3c2a9d5e7b1c44"])
-    name: str = Field(examples=["orders"])
-    base_path: str = Field(description="Canonical: absolute, links and `..` resolved", examples=["/lake/orders"])
-    owner: str | None
-    tags: dict[str, str]
-    table_type: str | None = Field(description="Null if it was not detected", examples=["MERGE_ON_READ"])
-    table_version: int | None = Field(description="Null if it was not detected", examples=[9])
-    declared_buckets: int | None = Field(description="The writers' number; null without a bucket index", examples=[4])
-    buckets: int | None = Field(
-        description="The number in force, which a hashing config on the table may have changed", examples=[8]
-    )
-    state: TableState = Field(
-        description="`unreadable`: polls fail; `unpolled`: registered, and not polled yet; `busy`: workers hold jobs of"
-        " it"
-    )
-    health: Health = Field(description="The severity of its most serious problem, `healthy` without any")
-    problems: list[BriefProblem] = Field(description="The five most serious ones, these first")
-    problem_count: int = Field(description="All of them", examples=[2])
-    warnings: list[str] = Field(
-        description="Found when the table was last examined, at most 10", examples=[["Something is dangling."]]
-    )
-    incidents: IncidentCounts = Field(description="Unresolved incidents")
-    backlog: BacklogOut | None = Field(description="Null before the first poll")
-    last_commit_at: datetime | None = Field(description="Null if there is none, or before the first poll")
-    jobs: list[PastJobOut] = Field(description="The last 20, the newest first, dry runs included")
-
-    @classmethod
-    def of(
-        cls,
-        table: ListedTable,
-        known: Known,
-        shape: Shape,
-        jobs: Sequence[PastJob],
-        incidents: Mapping[IncidentState, int],
-    ) -> TableRow:
-        backlog = known.backlogs.get(table.id)
-        problems = known.of_tables.get(table.id, ())
-        profile = shape.profile
-        declared = shape.index["num_buckets"] if shape.index else None
-        return made(
-            cls,
-            table,
-            table_type=profile.get("table_type"),
-            table_version=profile.get("table_version"),
-            declared_buckets=declared,
-            buckets=_buckets(declared, profile),
-            health=overview.health(table.id, known),
-            problems=problems[:_MOST_PROBLEMS],
-            problem_count=len(problems),
-            warnings=list(profile.get("warnings") or ())[:_MOST_WARNINGS],
-            incidents=IncidentCounts.of(incidents),
-            backlog=backlog,
-            last_commit_at=backlog.last_commit_at if backlog else None,
-            jobs=jobs,
-        )
+_TREND_POINTS = 24
 
 
 class TableRows(BaseModel):
@@ -132,17 +56,18 @@ class TableRows(BaseModel):
     next_cursor: str | None = Field(description="For the next page, with the same filter and order; null at the end")
 
 
+class ProblemGroupOut(Shown, declared=ProblemGroup):
+    """Problems of several objects with one cause."""
+
+
 class ProblemsNow(BaseModel):
     as_of: datetime = Field(
         description="When the problems and backlogs were computed. An answer that is older than a few seconds has"
         " started a new computation, for the next call"
     )
     counts: SeverityCounts = Field(description="Counts of all problems, whatever the filter of the tables")
+    groups: list[ProblemGroupOut] = Field(description="All problems, those with one cause in one group")
     items: list[HealthProblemOut] = Field(description="The 20 most serious ones; `GET /v1/problems` lists all")
-
-
-class ActiveJob(JobOut):
-    table_name: str = Field(examples=["orders"])
 
 
 class ActiveJobs(BaseModel):
@@ -153,7 +78,7 @@ class ActiveJobs(BaseModel):
         description="How long the queue of each worker group is, in words; without those that have no jobs",
         examples=[{"default": "99 queued, about 8 min with 1 slot"}],
     )
-    items: list[ActiveJob] = Field(description="At most 50: those that workers hold first, then the oldest")
+    items: list[JobOut] = Field(description="At most 50: those that workers hold first, then the oldest")
 
 
 class SuggestionOut(BaseModel):
@@ -207,15 +132,6 @@ class Overview(BaseModel):
     tables: TableRows = Field(description="One page of tables")
 
 
-def _buckets(declared: int | None, profile: Mapping[str, Any]) -> int | None:
-    """Returns the writers' number of buckets; if a hashing config overrides it, the number that the files show."""
-    layout = profile.get("bucket_layout") or {}
-    highest = layout.get("highest_bucket")
-    if declared is not None and layout.get("hashing_config") and highest is not None:
-        return max(declared, int(highest) + 1)
-    return declared
-
-
 @router.reader("GET /overview", "Show the state of everything, and a page of tables with their last jobs")
 def get_overview(
     database: DatabaseDep,
@@ -237,7 +153,8 @@ def get_overview(
     sort: Annotated[
         Order,
         Query(
-            description="`problems`: the most serious first; `backlog`: the most bytes of logs first; `commit`: the"
+            description="`problems`: the most serious first; `backlog`: the most bytes of logs first; `ratio`: the"
+            " most logs beside their base files first; `commit`: the"
             " last commit first; `silent`: the longest without a commit first; `registered`: the newest first"
         ),
     ] = Order.PROBLEMS,
@@ -261,14 +178,21 @@ def get_overview(
         selected = overview.select(tables, known, wanted, sort, limit=limit, cursor=cursor)
         ids = [table.id for table in selected.tables]
         shapes = overview_store.shapes(connection, ids)
-        past = overview_store.last_jobs(connection, ids, _JOBS_OF_TABLE)
-        of_tables = incident_store.counts(connection, ids)
+        acknowledged = acknowledgement_store.every(connection)
+        past = Past(
+            jobs=overview_store.last_jobs(connection, ids, _JOBS_OF_TABLE),
+            decisions=decision_store.current(connection, now - CURRENT, ids),
+            incidents=incident_store.counts(connection, ids),
+            acknowledged=acknowledged,
+            log_ratios=sample_store.log_ratios(connection, ids, now, _TREND_POINTS),
+        )
         unresolved = incident_store.count_unresolved(connection)
         jobs = overview_store.active_jobs(connection, _ACTIVE_JOBS)
         suggestions = overview_store.suggestions(connection, _SUGGESTIONS)
         webhooks = overview_store.webhooks(connection)
         workers = worker_store.every(connection)
-        prospects = Prospects(waits_of(connection, [job for job, _ in jobs], now, workers), outlook)
+        names = {job.table_id: name for job, name in jobs}
+        prospects = Prospects(names, waits_of(connection, [job for job, _ in jobs], now, workers), outlook)
         pause = pause_store.pause_of(connection)
     incidents: Counter[IncidentState] = Counter()
     for (_, incident_state), number in unresolved.items():
@@ -281,7 +205,8 @@ def get_overview(
         problems=ProblemsNow(
             as_of=known.as_of,
             counts=SeverityCounts(**{severity.value: number for severity, number in known.counts.items()}),
-            items=[HealthProblemOut.of(each) for each in known.problems[:_TOP_PROBLEMS]],
+            groups=[ProblemGroupOut.of(each) for each in groups(known, frozenset(acknowledged))],
+            items=[HealthProblemOut.of_known(each, acknowledged) for each in known.problems[:_TOP_PROBLEMS]],
         ),
         pause=PauseOut.of(pause),
         jobs=ActiveJobs(
@@ -289,7 +214,7 @@ def get_overview(
             leased=activity.jobs.get(JobState.LEASED, 0),
             running=activity.jobs.get(JobState.RUNNING, 0),
             forecast={name: group.summary for name, group in outlook.groups.items() if group.queued},
-            items=[ActiveJob.of(job, prospects, table_name=name) for job, name in jobs],
+            items=[JobOut.of(job, prospects) for job, _ in jobs],
         ),
         incidents=IncidentCounts.of(incidents),
         suggestions=[SuggestionOut.of(each, SUGGESTION) for each in suggestions],
@@ -301,10 +226,7 @@ def get_overview(
             busy=sum(len(worker.job_ids) for worker in alive),
         ),
         tables=TableRows(
-            items=[
-                TableRow.of(table, known, shapes[table.id], past.get(table.id, ()), of_tables.get(table.id, {}))
-                for table in selected.tables
-            ],
+            items=[TableRow.of(table, known, shapes[table.id], past) for table in selected.tables],
             total=selected.total,
             matching=selected.matching,
             before=selected.before,

@@ -47,7 +47,8 @@ Pattern = Annotated[
         max_length=255,
         pattern=SOME_TEXT,
         examples=["orders_*"],
-        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone matches all",
+        description="A glob for names of tables: `*`, `?`, `[abc]`; `*` alone matches all. Or `tag:` with a glob for"
+        " keys of tags, or for `key=value`; or `owner:` with a glob for owners",
     ),
 ]
 
@@ -57,7 +58,7 @@ def list_policies(database: DatabaseDep) -> ListOf[ListedPolicyOut]:
     """Each with the tables that have a setting from it: a stronger pattern or the table itself may replace all of
     them."""
     with reading(database.engine) as connection:
-        found = policy_registry.decided_for(connection, table_store.names(connection))
+        found = policy_registry.decided_for(connection)
 
         def shown(policy: PatternPolicy) -> ListedPolicyOut:
             names = found[policy.pattern]
@@ -94,7 +95,7 @@ def get_policy(pattern: Pattern, database: DatabaseDep, response: Response) -> P
 
 @router.operator(
     "PUT /policies/{pattern:path}",
-    "Set the policy of all tables whose name matches",
+    "Set the policy of all tables that match",
     errors.RouteNotFoundError,
     also={CREATED: "The pattern had no policy before"},
 )

@@ -7,8 +7,11 @@ to delete: five-minute samples after a day, hourly ones after a month.
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -18,6 +21,8 @@ from service.db import schema
 from service.db.upsert import insert_into
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from sqlalchemy import Connection
 
 _s = schema.samples
@@ -69,6 +74,34 @@ def of_table(
     rows = connection.execute(query.order_by(_s.c.at.desc()).limit(limit)).all()
     names = [each.name for each in dataclasses.fields(Sample)]
     return [Sample(**{name: getattr(row, name) for name in names}) for row in reversed(rows)]
+
+
+def log_ratios(
+    connection: Connection, table_ids: Collection[str], now: datetime, points: int
+) -> dict[str, list[float]]:
+    """Returns the log bytes of each table divided by its base bytes, at `points` equidistant moments: from a day ago,
+    or from the first sample of a younger table, to now. A sample counts until the next one."""
+    day_ago, hours_ago = now - timedelta(days=1), now - timedelta(hours=2)
+    # Hourly samples reach back far enough at a twelfth of the rows; those of five minutes show what is new.
+    wanted = sa.or_(
+        sa.and_(_s.c.step == _HOUR, _s.c.at >= day_ago - timedelta(hours=1)),
+        sa.and_(_s.c.step == _SHORT, _s.c.at >= hours_ago),
+    )
+    query = sa.select(_s.c.table_id, _s.c.at, _s.c.log_bytes, _s.c.base_bytes).where(
+        _s.c.table_id.in_(table_ids), wanted
+    )
+    samples: defaultdict[str, list[tuple[datetime, float]]] = defaultdict(list)
+    for table_id, at, log_bytes, base_bytes in connection.execute(query.order_by(_s.c.at)):
+        samples[table_id].append((at, log_bytes / base_bytes if base_bytes else 0.0))
+    return {table_id: _at_intervals(found, day_ago, now, points) for table_id, found in samples.items()}
+
+
+def _at_intervals(
+    samples: Sequence[tuple[datetime, float]], begin: datetime, end: datetime, points: int
+) -> list[float]:
+    begin = max(begin, samples[0][0])
+    moments = [begin + (end - begin) * number / (points - 1) for number in range(points)]
+    return [round(samples[max(0, bisect_right(samples, at, key=itemgetter(0)) - 1)][1], 4) for at in moments]
 
 
 def prune(connection: Connection, now: datetime, before: datetime, limit: int) -> int:

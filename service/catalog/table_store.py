@@ -97,10 +97,11 @@ def is_selected(table_id: sa.ColumnElement[str], selection: TableSelection | Non
     return [table_id.in_(sa.select(_t.c.id).where(*conditions))] if conditions else []
 
 
-def names(connection: Connection) -> dict[str, str]:
-    """Returns the names of all tables, by table id, in the order of their registration."""
-    query = sa.select(_t.c.id, _t.c.name).order_by(_t.c.created_at, _t.c.id)
-    return {row.id: row.name for row in connection.execute(query)}
+def owned(connection: Connection) -> Iterator[Any]:
+    """Yields the id, name, owner and tags of all tables, in the order of their registration."""
+    yield from connection.execute(
+        sa.select(_t.c.id, _t.c.name, _t.c.owner, _t.c.tags).order_by(_t.c.created_at, _t.c.id)
+    )
 
 
 def ids_of(connection: Connection, selection: TableSelection) -> set[str]:
@@ -130,6 +131,12 @@ def locks(connection: Connection, table_ids: Collection[str]) -> dict[str, Table
         return {}
     query = sa.select(_t.c.id, _t.c.lock).where(_t.c.id.in_(list(table_ids)))
     return {row.id: TableLock.from_json(row.lock) for row in connection.execute(query)}
+
+
+def names(connection: Connection, table_ids: Collection[str]) -> dict[str, str]:
+    """Returns the names of these tables by id."""
+    query = sa.select(_t.c.id, _t.c.name).where(_t.c.id.in_(table_ids))
+    return {row.id: row.name for row in connection.execute(query)} if table_ids else {}
 
 
 def change(connection: Connection, table: Registration) -> None:

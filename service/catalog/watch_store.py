@@ -45,14 +45,14 @@ def claim(
     insisted: Collection[str] = (),
     without: Collection[str] = (),
     failing_again_at: datetime | None = None,
-) -> list[Watch]:
+) -> list[str]:
     """Claims at most `limit` tables that are requested or due, except those in `without`. Requested tables come first,
     then those that have been due for the longest time. Requests count for tables whose last poll succeeded, unless
     somebody `insisted`: a writer whose table cannot be read must not be able to have it read all the time.
 
     Claimed tables are due again at `next_poll_at`; if `failing_again_at` is given, those whose polls fail are due then.
     So claims need no release, and a table whose claimer dies is only polled later. Concurrent calls are safe: on
-    PostgreSQL each skips the rows that another has locked.
+    PostgreSQL each skips the rows that another has locked. Returns the ids of the claimed tables, for `claimed`.
     """
     given: dict[str, Any] = {
         "now": now,
@@ -63,10 +63,13 @@ def claim(
     }
     if requested:
         given |= {"requested": list(requested), "insisted": list(insisted)}
-    claimed = list(connection.execute(_claim_due(are_requested=bool(requested)), given).scalars())
-    if not claimed:
-        return []
-    return [_watch(row) for row in connection.execute(_CLAIMED, {"claimed": claimed})]
+    return list(connection.execute(_claim_due(are_requested=bool(requested)), given).scalars())
+
+
+def claimed(connection: Connection, table_ids: Collection[str]) -> list[Watch]:
+    """Returns the watches of claimed tables, as far as these still exist. Nobody else has to wait meanwhile, so this
+    need not be in the transaction of the claim."""
+    return [_watch(row) for row in connection.execute(_CLAIMED, {"claimed": list(table_ids)})]
 
 
 def get(connection: Connection, table_id: str, *, for_update: bool = False) -> Watch:

@@ -4,7 +4,7 @@ import { all, get, jobPath, post, Refused } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { between, bytes, isActive, kindName, moment, number, seconds } from "./format.js";
-import { badge, card, jobTitle, tableLink } from "./components.js";
+import { badge, card, jobTitle, link, tableLink } from "./components.js";
 import { may } from "./role.js";
 
 const STATES = ["running", "leased", "queued"];
@@ -53,15 +53,17 @@ export class Active {
     this.jobs = this.jobs.map((job) => ({ ...job, ...found.get(job.id) }));
   }
 
-  draw(names, changed, total = this.jobs.length) {
+  /** One line each. `isOfMany`: whether they name their tables. */
+  draw(isOfMany, changed, { total = this.jobs.length } = {}) {
+    const forecasts = Object.entries(this.forecast).map(([group, text]) => (group === "default" ? text : `${group}: ${text}`));
     return card(
       "active",
       "Active jobs",
-      ...Object.entries(this.forecast).map(([group, text]) => h("p", { class: "quiet", "data-key": group }, group === "default" ? text : `${group}: ${text}`)),
+      forecasts.length > 0 && h("p", { class: "quiet", "data-key": "forecast" }, forecasts.join("; ")),
       this.jobs.length
-        ? h("ul", { class: "active" }, ...this.jobs.map((job) => item(job, names, changed)))
+        ? h("ul", { class: "active", tabindex: "0", "aria-label": "Active jobs, one a line" }, ...this.jobs.map((job) => item(job, isOfMany, changed)))
         : h("p", { class: "quiet" }, "No job is queued or running."),
-      total > this.jobs.length && h("p", {}, `and ${number(total - this.jobs.length)} more`),
+      total > this.jobs.length && h("p", {}, link("#/jobs", `and ${number(total - this.jobs.length)} more`)),
     );
   }
 }
@@ -81,48 +83,44 @@ async function found(id) {
   }
 }
 
-function item(job, names, changed) {
+function item(job, isOfMany, changed) {
   return h(
     "li",
     { "data-key": job.id },
-    h(
-      "div",
-      { class: "line" },
-      h("span", {}, ...jobTitle(job)),
-      names && h("span", {}, "on ", tableLink(job.table_id, names.get(job.table_id) ?? job.table_id)),
-      badge(job),
-      h("span", { class: "grow" }),
-      cancelButton(job, names?.get(job.table_id), changed),
-    ),
-    progress(job),
+    h("span", { class: "what" }, ...jobTitle(job), isOfMany && [" on ", tableLink(job.table_id, job.table_name)]),
+    badge(job),
+    bar(job) ?? h("span", {}),
+    h("span", { class: "how" }, told(job)),
+    cancelButton(job, isOfMany && job.table_name, changed),
   );
 }
 
-/** The bar, the step and the duration. */
-export function progress(job) {
-  const { step, tasks_done = 0, tasks_total = 0, bytes_done = 0, bytes_total = 0 } = job.progress ?? {};
-  const isRunning = job.state === "running" || job.state === "leased";
-  const since = (isRunning && (job.started_at ?? job.leased_at)) || job.created_at;
+const isHeld = (job) => job.state === "running" || job.state === "leased";
+
+/** Null for a job that waits. */
+function bar(job) {
+  if (!isHeld(job)) return null;
+  const { tasks_done = 0, tasks_total = 0, bytes_done = 0, bytes_total = 0 } = job.progress ?? {};
   const part = tasks_total ? tasks_done / tasks_total : bytes_total ? bytes_done / bytes_total : null;
+  return h("progress", { "aria-label": `Progress of ${kindName(job.kind)}`, max: 1, value: part && Math.min(1, part) });
+}
+
+/** The step and the duration. */
+function told(job) {
+  const { step, tasks_done = 0, tasks_total = 0, bytes_done = 0, bytes_total = 0 } = job.progress ?? {};
+  const since = (isHeld(job) && (job.started_at ?? job.leased_at)) || job.created_at;
   const words = [
-    isRunning ? (step ?? "taken by a worker") : waiting(job),
+    isHeld(job) ? (step ?? "taken by a worker") : waiting(job),
     tasks_total > 0 && `${number(tasks_done)} of ${number(tasks_total)} tasks`,
     (bytes_total > 0 || bytes_done > 0) && `${bytes(bytes_done)}${bytes_total ? ` of ${bytes(bytes_total)}` : ""}`,
     job.forecast?.text,
     job.attempt > 0 && `attempt ${job.attempt} of ${job.max_attempts}`,
   ].filter(Boolean);
-  return h(
-    "div",
-    { class: "progress" },
-    isRunning && h("progress", { "aria-label": `Progress of ${kindName(job.kind)}`, max: 1, value: part && Math.min(1, part) }),
-    h(
-      "p",
-      {},
-      `${words.join(" · ")} · `,
-      h("time", { datetime: since, title: `since ${moment(since)}` }, `for ${seconds(between(since))}`),
-    ),
-  );
+  return [`${words.join(" · ")} · `, h("time", { datetime: since, title: `since ${moment(since)}` }, `for ${seconds(between(since))}`)];
 }
+
+/** The bar, the step and the duration, for the page of one job. */
+export const progress = (job) => h("div", { class: "progress" }, bar(job), h("p", {}, told(job)));
 
 /** The service says for what; the page has no words of its own. */
 const waiting = ({ waits_for: waitsFor }) => (waitsFor ? `waits for ${waitsFor}` : "waits");

@@ -2,7 +2,7 @@
 // text stands beside them. Each shape of a chart has a sentence for those who do not see it.
 
 import { h, svg } from "./dom.js";
-import { moment } from "./format.js";
+import { brief, moment } from "./format.js";
 import { grid } from "./components.js";
 
 /** Units across a drawing, whatever its width on the page. */
@@ -51,6 +51,21 @@ export function tracks(rows) {
         h("span", { class: "track-words" }, words),
       ),
     ),
+  );
+}
+
+/** Lines across a drawing where the axis of its values has ticks. */
+export const ticks = () => [0, 0.5, 1].map((share) => svg("path", { class: "tick", d: `M 0 ${HEIGHT * share} H ${WIDTH}`, "vector-effect": "non-scaling-stroke" }));
+
+/** A drawing with its axes: words at the top, the middle and the bottom, and moments below. */
+export function plot([top, middle, bottom], from, to, picture) {
+  const moments = [0, 0.5, 1].map((share) => from + (to - from) * share);
+  return h(
+    "div",
+    { class: "plot" },
+    h("div", { class: "axis", "aria-hidden": "true" }, h("span", {}, top), h("span", {}, middle), h("span", {}, bottom)),
+    picture,
+    h("div", { class: "moments" }, ...moments.map((each, index) => h("time", { "data-key": String(index), datetime: new Date(each).toISOString() }, brief(each, to - from)))),
   );
 }
 

@@ -6,6 +6,7 @@ import { count, kindName, moment, sentence } from "./format.js";
 import { jobLink, time } from "./components.js";
 
 const VERDICTS = { run: "started", wait: "waits", suggest: "suggested", skip: "not now" };
+const DUE = ["wait", "suggest"];
 const PAGE = 20;
 
 export class Decisions {
@@ -21,9 +22,19 @@ export class Decisions {
     await Promise.all([...this.histories.keys()].map((kind) => this.#first(kind)));
   }
 
+  /** What waits or is suggested, in a line each. */
+  drawNext() {
+    const due = this.current.filter((each) => DUE.includes(each.verdict));
+    return due.map((each) => h("p", { "data-key": `next ${each.kind}` }, "Next: ", h("strong", {}, kindName(each.kind)), " ", verdict(each), ` ${sentence(each.because)}.`));
+  }
+
   draw(changed) {
     if (!this.current.length) return h("p", { class: "quiet" }, "No decision has been made yet.");
-    return h("ul", { class: "decisions" }, ...this.current.map((each) => this.#decision(each, changed)));
+    const off = this.current.filter(isOff);
+    return [
+      h("ul", { class: "decisions" }, ...this.current.filter((each) => !isOff(each)).map((each) => this.#decision(each, changed))),
+      off.length > 0 && h("p", { class: "quiet", "data-key": "off" }, `Off: ${off.map((each) => kindName(each.kind)).join(", ")}.`),
+    ];
   }
 
   /** Entries that were loaded before stay. */
@@ -64,6 +75,9 @@ export class Decisions {
     );
   }
 }
+
+/** The kinds that the policy has switched off, unless there is more to say about one. */
+const isOff = ({ verdict: name, code, warning }) => name === "skip" && code === "off" && !warning;
 
 function earlier(each) {
   const often = each.count > 1 ? `, ${count(each.count, "time")} until ${moment(each.last_at)}` : "";

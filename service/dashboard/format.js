@@ -68,6 +68,12 @@ export function moment(text) {
   return moments.format(new Date(text));
 }
 
+/** A moment as short as an axis of so many milliseconds allows. */
+export function brief(at, length) {
+  const parts = length > 2 * 86_400_000 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
+  return new Intl.DateTimeFormat("en-GB", parts).format(at);
+}
+
 /** The browser's time zone, in which all moments are shown. */
 export function zone() {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();

@@ -105,6 +105,8 @@ export function jobForm(changed) {
   }
 
   function draw(table) {
+    const kinds = Object.entries(KINDS).filter(([kind]) => isKindOf(table, kind));
+    if (!isKindOf(table, chosen.kind)) chosen.kind = kinds[0][0];
     const { summary, about, hasPlan } = JOB_KINDS[chosen.kind];
     const words = !hasPlan ? `Start the ${chosen.kind}` : chosen.dryRun ? "Plan it (dry run)" : "Start the job";
     return card(
@@ -113,8 +115,8 @@ export function jobForm(changed) {
       h(
         "form",
         { onsubmit: (event) => send(event, table) },
-        field("Kind", select({ onchange: set("kind") }, Object.entries(KINDS), chosen.kind)),
-        h("p", { class: "quiet" }, `${summary} ${about}`, caveat(chosen.kind, table)),
+        field("Kind", select({ onchange: set("kind") }, kinds, chosen.kind)),
+        h("p", { class: "quiet" }, `${summary} ${about}`),
         h(
           "div",
           { class: "fields", "data-key": `fields of ${chosen.kind}` },
@@ -143,10 +145,11 @@ function isOf({ index, profile }, name) {
   return name !== "expansion_factor" || Boolean(index);
 }
 
-function caveat(kind, table) {
-  if (kind === "compaction" && table.profile.table_type === "COPY_ON_WRITE") return " This table is copy-on-write: it has no logs.";
-  if (JOB_KINDS[kind].needsBuckets && !table.index) return " This table has no known bucket index.";
-  return "";
+/** Whether a kind of job can do something on this table; what is not known of it excludes none. */
+function isKindOf({ index, profile: { table_type: type, partition_fields: partitions } }, kind) {
+  if (kind === "compaction") return type !== "COPY_ON_WRITE";
+  if (kind === "partition_ttl") return partitions === undefined || partitions.length > 0;
+  return !JOB_KINDS[kind].needsBuckets || Boolean(index);
 }
 
 /** The parameters that the form's controls have a value for. */

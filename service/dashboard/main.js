@@ -5,11 +5,12 @@ import { Away, logOut, problemOf, whoAmI } from "./api.js";
 import { h, redraw } from "./dom.js";
 import { zone } from "./format.js";
 import { loginPage } from "./login_page.js";
-import { overview } from "./overview.js";
 import { problem } from "./components.js";
+import { listenToKeys } from "./keys.js";
 import { learn } from "./role.js";
 import { address, parsed } from "./route.js";
 import { Stream } from "./stream.js";
+import { viewOf } from "./views.js";
 
 // While a job makes progress, which is no event.
 const BUSY_MS = 2000;
@@ -79,35 +80,6 @@ changed.go = (query, { isTyped = false } = {}) => {
   navigate();
 };
 
-function viewOf({ path: [kind, id, part], query }) {
-  if (kind === "tables" && id && part === "policy") return later(() => import("./policy_page.js"), ({ policyPage }) => policyPage(id, changed));
-  if (kind === "tables" && id) return later(() => import("./table_page.js"), ({ tablePage }) => tablePage(id, changed));
-  if (kind === "jobs" && id) return later(() => import("./job_page.js"), ({ jobPage }) => jobPage(id, changed));
-  if (kind === "jobs") return later(() => import("./jobs_page.js"), ({ jobsPage }) => jobsPage(changed, query));
-  if (kind === "webhooks" && id) return later(() => import("./webhook_page.js"), ({ webhookPage }) => webhookPage(id, changed));
-  if (kind === "workers") return later(() => import("./workers_page.js"), ({ workersPage }) => workersPage(changed));
-  if (kind === "register") return later(() => import("./register_page.js"), ({ registerPage }) => registerPage(changed));
-  if (kind === "webhooks") return later(() => import("./webhooks_page.js"), ({ webhooksPage }) => webhooksPage(changed));
-  if (kind === "audit") return later(() => import("./audit_page.js"), ({ auditPage }) => auditPage(changed));
-  return overview(changed, query);
-}
-
-/** A view whose modules are fetched with its first data, so that the overview need not wait for them. */
-function later(fetched, make) {
-  const view = {
-    title: () => "Loading",
-    draw: () => [],
-    async load() {
-      const module = await fetched().catch(() => {
-        throw new Away();
-      });
-      Object.assign(view, make(module));
-      return view.load();
-    },
-  };
-  return view;
-}
-
 function navigate() {
   // The skip link and similar anchors are not views.
   if (view && location.hash && !location.hash.startsWith("#/")) return;
@@ -120,7 +92,7 @@ function navigate() {
   const isFirst = view === null;
   show(notice);
   path = route.path;
-  view = viewOf(route);
+  view = viewOf(route, changed);
   heardAt = null;
   said = null;
   for (const each of document.querySelectorAll("header nav a")) {
@@ -272,7 +244,7 @@ function askForLogin(why) {
   show(notice);
   main.classList.remove("stale");
   // Nothing of what the view has shown may stay.
-  view = viewOf(parsed(location.hash));
+  view = viewOf(parsed(location.hash), changed);
   redraw(main);
   draw();
   main.querySelector("input").focus();
@@ -364,6 +336,7 @@ setInterval(() => {
   if (!document.hidden && !login && !failures && view) draw();
 }, REDRAW_MS);
 addEventListener("hashchange", navigate);
+listenToKeys();
 navigate();
 run();
 // While the first answer is awaited, since it is slow.

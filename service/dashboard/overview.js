@@ -3,14 +3,17 @@
 import { Active } from "./active.js";
 import { get } from "./api.js";
 import { h } from "./dom.js";
-import { count, number, plural, tableType } from "./format.js";
-import { legend, matrix } from "./matrix.js";
-import { bucketNumber, field, link, select } from "./components.js";
+import { count, number } from "./format.js";
+import { field, link, select } from "./components.js";
 import { pauseNotice } from "./pause.js";
-import { Problems } from "./problems.js";
+import { ProblemGroups } from "./problem_groups.js";
 import { may } from "./role.js";
 import { address } from "./route.js";
+import { SavedViews } from "./saved_views.js";
+import { Selection } from "./selection.js";
+import { stateLine } from "./state_line.js";
 import { Suggestions } from "./suggestions.js";
+import { legend, tableList } from "./table_list.js";
 
 const TYPING_MS = 250;
 const HEALTHS = ["critical", "warning", "notice", "healthy"];
@@ -18,6 +21,7 @@ const ORDERS = [
   ["", "most serious problems"],
   ["name", "name"],
   ["backlog", "largest backlog"],
+  ["ratio", "largest log ratio"],
   ["commit", "latest commit"],
   ["silent", "longest without a commit"],
   ["registered", "newest"],
@@ -52,8 +56,10 @@ const FILTERS = ["q", "health", "kind", "table_type", "state", "sort"];
 /** `query` is that of the address: the filter, the order and the page. */
 export function overview(changed, query = {}) {
   const active = new Active();
-  const problems = new Problems();
+  const problems = new ProblemGroups();
   const suggestions = new Suggestions();
+  const views = new SavedViews();
+  const selection = new Selection(changed);
   let chosen = query;
   let found = null;
   let isMoved = false;
@@ -71,32 +77,43 @@ export function overview(changed, query = {}) {
 
   function draw() {
     if (!found) return [];
-    const names = new Map(active.jobs.map((job) => [job.table_id, job.table_name]));
     const total = found.jobs.queued + found.jobs.leased + found.jobs.running;
+    const wrong = problems.draw(active.jobs, changed);
+    const work = total > 0 && active.draw(true, changed, { total });
     return [
       h("h1", { class: "unseen", "data-key": "title" }, "Overview"),
-      figures(found),
+      search(),
+      stateLine(found),
       pauseNotice(found.pause, changed),
-      problems.draw(active.jobs, changed),
+      // Who looks for a table sees what was found first.
+      ...(isNarrowed() ? [tables(), wrong, work] : [wrong, work, tables()]),
       ...suggestions.draw(),
-      active.draw(names, changed, total),
-      tables(),
     ];
+  }
+
+  const isNarrowed = () => FILTERS.some((name) => name !== "sort" && chosen[name]);
+
+  function search() {
+    const type = (event) => {
+      clearTimeout(typing);
+      const text = event.target.value.trim();
+      typing = setTimeout(() => changed.go({ ...chosen, q: text, cursor: "" }, { isTyped: true }), TYPING_MS);
+    };
+    const properties = { type: "search", id: "search", value: chosen.q, oninput: type, maxlength: "200", autocomplete: "off", "aria-label": "Name or path", placeholder: "Search tables by name or path  ( / )" };
+    return h("div", { class: "search", role: "search", "data-key": "search" }, h("input", properties), views.draw(chosen, changed));
   }
 
   function tables() {
     const { items, total, matching, before, next_cursor: next } = found.tables;
-    const isNarrowed = FILTERS.some((name) => name !== "sort" && chosen[name]);
-    const title = isNarrowed ? `Tables (${number(matching)} of ${number(total)})` : `Tables (${number(total)})`;
+    const title = isNarrowed() ? `Tables (${number(matching)} of ${number(total)})` : `Tables (${number(total)})`;
     if (isMoved) setTimeout(() => document.getElementById("tables")?.focus());
     isMoved = false;
     return h(
       "section",
       { class: "card", id: "tables", tabindex: "-1", "data-key": "tables", "aria-label": title },
-      h("h2", {}, total ? title : "Tables"),
-      total > 0 && filters(),
-      total === 0 ? noTables() : items.length ? matrix(items) : h("p", { class: "quiet" }, "No matching tables."),
-      legend(items),
+      h("div", { class: "line" }, h("h2", {}, total ? title : "Tables"), total > 0 && filters(), total > 0 && views.drawDensity(changed)),
+      may("operator") && selection.draw(),
+      total === 0 ? noTables() : items.length ? h("div", { class: "rows", "data-key": "rows" }, tableList(items, chosen, views.density, may("operator") ? selection : null)) : h("p", { class: "quiet" }, "No matching tables."),
       (next || chosen.cursor) &&
         h(
           "nav",
@@ -105,22 +122,17 @@ export function overview(changed, query = {}) {
           chosen.cursor && link(address([], { ...chosen, cursor: "" }), "First page"),
           next && link(address([], { ...chosen, cursor: next }), "Next page"),
         ),
+      legend(items),
     );
   }
 
   function filters() {
     const pick = (name) => (event) => changed.go({ ...chosen, [name]: event.target.value, cursor: "" });
-    const type = (event) => {
-      clearTimeout(typing);
-      const text = event.target.value.trim();
-      typing = setTimeout(() => changed.go({ ...chosen, q: text, cursor: "" }, { isTyped: true }), TYPING_MS);
-    };
     const chooser = (label, name, choices) => field(label, select({ onchange: pick(name), name }, choices, chosen[name] ?? ""));
     const any = (words, choices) => [["", words], ...choices];
     return h(
       "div",
-      { class: "filters", role: "search", "data-key": "filters" },
-      field("Name or path", h("input", { type: "search", id: "search", value: chosen.q, oninput: type, maxlength: "200", autocomplete: "off" })),
+      { class: "filters tight", "data-key": "filters" },
       chooser("Health", "health", any("any", HEALTHS.map((each) => [each, each]))),
       chooser("Problem", "kind", any("any", Object.entries(PROBLEMS))),
       chooser("Type", "table_type", any("any", [["MERGE_ON_READ", "merge on read"], ["COPY_ON_WRITE", "copy on write"]])),
@@ -160,45 +172,6 @@ function said({ problems: { counts }, tables: { matching, total } }, chosen) {
   const words = Object.entries(counts).filter(([, many]) => many > 0).map(([severity, many]) => `${number(many)} ${severity}`);
   const shown = chosen.q || matching !== total ? `, ${count(matching, "matching table")}` : "";
   return `${words.length ? `Problems: ${words.join(", ")}` : "No problems"}${shown}`;
-}
-
-function figures({ problems: { counts }, tables, jobs, incidents, workers, webhooks }) {
-  const ill = webhooks.failing + webhooks.disabled;
-  const unresolved = incidents.open + incidents.suspected;
-  return h(
-    "ul",
-    { class: "figures", "data-key": "figures", "aria-label": "Figures" },
-    figure("critical", counts.critical, "critical", address([], { health: "critical" }), counts.critical && "bad"),
-    figure("warnings", counts.warning, plural(counts.warning, "warning"), address([], { health: "warning" }), counts.warning && "warn"),
-    figure("notices", counts.notice, plural(counts.notice, "notice"), address([], { health: "notice" }), counts.notice && "note"),
-    figure("incidents", unresolved, plural(unresolved, "incident"), address([], { kind: "incident-standing" }), incidents.open && "bad"),
-    figure("tables", tables.total, plural(tables.total, "table"), address([], {})),
-    figure("running", jobs.leased + jobs.running, "running", address(["jobs"], { state: "running" })),
-    figure("queued", jobs.queued, "queued", address(["jobs"], { state: "queued" })),
-    figure("workers", workers.alive, `${plural(workers.alive, "worker")}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, null, workers.alive ? null : "warn"),
-    figure("webhooks", webhooks.total, `${plural(webhooks.total, "webhook")}${ill ? `, ${number(ill)} failing` : ""}`, address(["webhooks"], {}), ill && "warn"),
-  );
-}
-
-function figure(key, value, words, where, look) {
-  const shown = [h("strong", {}, number(value)), " ", words];
-  return h("li", { class: look || null, "data-key": key }, where ? link(where, ...shown) : h("span", {}, ...shown));
-}
-
-export function shape({ profile }) {
-  return [tableType(profile), h("span", { class: "quiet" }, ` v${profile.table_version ?? "?"}`)];
-}
-
-export function buckets(table) {
-  const { index, profile } = table;
-  if (!index) return profile.bucket_layout?.kind === "consistent_hashing" ? "consistent hashing" : "–";
-  const shown = bucketNumber(table);
-  if (shown === index.num_buckets) return String(shown);
-  return [`${shown} `, h("span", { class: "quiet" }, `(writers: ${index.num_buckets})`)];
-}
-
-export function pending({ profile }) {
-  return profile.pending_instants ? h("span", { class: "tag warn" }, String(profile.pending_instants)) : "0";
 }
 
 function noTables() {

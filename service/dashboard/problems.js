@@ -1,93 +1,69 @@
-// Everything that is wrong now, the most serious first, with what to do.
+// What is wrong with a table, and the notice of a problem: cause, consequence, remedy and command.
 
 import { get, send } from "./api.js";
 import { command } from "./command.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
-import { count, kindName, number } from "./format.js";
+import { kindName } from "./format.js";
 import { card, jobLink, link, tableLink, time } from "./components.js";
 import { may } from "./role.js";
 
-const MOST_READ = 500;
-const SHOWN = 5;
+const MOST_READ = 100;
 
 const LOOKS = { critical: "bad", warning: "warn", notice: "note" };
-const COUNTED = {
-  critical: (many) => `${number(many)} critical`,
-  warning: (many) => count(many, "warning"),
-  notice: (many) => count(many, "notice"),
-};
 // The notices of incidents show these, with each instant.
 const SHOWN_ELSEWHERE = ["incident-standing"];
 
+/** The problems of one table. */
 export class Problems {
-  /** Problems of one table, or of all. */
-  constructor(query = {}) {
-    this.query = query;
+  constructor(tableId) {
+    this.tableId = tableId;
     this.items = null;
-    this.counts = {};
-    this.isWhole = false;
   }
 
   async load() {
-    const page = await get("v1/problems", { ...this.query, limit: MOST_READ });
-    this.items = page.items;
-    this.counts = page.counts;
+    this.items = (await get("v1/problems", { table_id: this.tableId, limit: MOST_READ })).items;
   }
 
-  /** Takes the most serious ones that another call has brought. If all are shown, those are asked for. */
-  async take({ items, counts }) {
-    if (this.isWhole && items.length < sum(counts)) {
-      await this.load();
-      return;
-    }
-    this.items = items;
-    this.counts = counts;
-  }
-
-  of(tableId) {
-    return (this.items ?? []).filter((each) => each.table_id === tableId);
-  }
-
-  /** `jobs` are active. Draws nothing on a table's own page while there are no problems; there the notices of incidents
-   * show those. */
-  draw(jobs, changed, { isQuiet = false } = {}) {
+  /** The most serious one as it is, the others in a line each; all of them if notices of incidents lead. `jobs` are
+   * active. */
+  draw(jobs, changed, { isLed = false } = {}) {
     if (!this.items) return null;
-    const total = sum(this.counts);
-    const others = isQuiet ? this.items.filter((each) => !SHOWN_ELSEWHERE.includes(each.kind)) : this.items;
-    const hidden = total - this.items.length;
-    if (!others.length) {
-      if (isQuiet || total) return null;
-      return card("problems", "Problems", h("p", { class: "quiet" }, "None that the service knows of."));
-    }
-    const shown = this.isWhole ? others : others.slice(0, SHOWN);
-    const toggle = () => {
-      this.isWhole = !this.isWhole;
-      if (this.isWhole && hidden > 0) changed();
-      else changed.redraw();
-    };
-    return card(
-      "problems",
-      `Problems (${number(total)})`,
-      isQuiet && h("p", { class: "line" }, ...Object.keys(LOOKS).map((each) => this.counts[each] > 0 && tag(each, COUNTED[each](this.counts[each])))),
-      h("ul", { class: "plain" }, ...shown.map((each) => notice(each, jobs, changed))),
-      others.length > SHOWN && h("button", { type: "button", class: "more", onclick: toggle }, this.isWhole ? "Show fewer" : `Show all ${number(others.length + (isQuiet ? 0 : hidden))}`),
-      this.isWhole && total > MOST_READ && h("p", { class: "quiet" }, `GET /v1/problems lists all ${number(total)}.`),
+    if (!this.items.length) return h("p", { class: "problem good", "data-key": "verdict" }, h("strong", {}, "Nothing is wrong"), " that the service knows of.");
+    const all = this.items.filter((each) => !SHOWN_ELSEWHERE.includes(each.kind));
+    if (!all.length) return null;
+    const [first, ...others] = isLed ? [null, ...all] : all;
+    return h(
+      "section",
+      { "data-key": "problems", "aria-label": "Problems" },
+      first && h("ul", { class: "plain" }, notice(first, jobs, changed)),
+      others.length > 0 && h("div", { class: "card groups" }, ...others.map((each) => inShort(each, jobs, changed))),
     );
   }
 }
 
-const sum = (counts) => Object.values(counts).reduce((total, each) => total + each, 0);
-
-const tag = (severity, words) => h("span", { class: `tag ${LOOKS[severity]}` }, words);
-
-/** A table's problems in a few words, for its row. */
-export function brief(problems) {
-  if (!problems.length) return null;
-  return h("ul", { class: "plain" }, ...problems.map((each) => h("li", { "data-key": each.id }, tag(each.severity, each.title))));
+function inShort(problem, jobs, changed) {
+  return h(
+    "details",
+    { class: "group", "data-key": problem.id },
+    h(
+      "summary",
+      {},
+      tag(problem.severity, problem.severity),
+      h("strong", {}, problem.title),
+      h("span", { class: "about" }, problem.detail),
+      h("span", { class: "quiet remedy" }, problem.remedy),
+      h("span", { class: "quiet since" }, time(problem.since)),
+    ),
+    h("ul", { class: "plain" }, notice(problem, jobs, changed)),
+  );
 }
 
-function notice(problem, jobs, changed) {
+export const sum = (counts) => Object.values(counts).reduce((total, each) => total + each, 0);
+
+export const tag = (severity, words) => h("span", { class: `tag ${LOOKS[severity]}` }, words);
+
+export function notice(problem, jobs, changed) {
   const { id, severity, about, since, title, detail, consequence, remedy } = problem;
   return h(
     "li",

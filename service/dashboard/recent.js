@@ -56,32 +56,40 @@ export class Recent {
     return Object.entries({ ...this.filter, ...this.fixed }).every(([name, value]) => !value || job[name] === value);
   }
 
-  /** `names` maps ids of tables; without it there is no column and no filter of the table. */
-  draw(names, changed) {
+  /** `isOfMany`: whether there is a column and a filter of the table. */
+  draw(isOfMany, changed) {
     const jobs = [...this.seen.values()].sort((a, b) => b.created_at.localeCompare(a.created_at) || b.id.localeCompare(a.id));
-    const headings = ["Job", ...(names ? ["Table"] : []), "State", "When", "Took", "Outcome"];
+    const headings = ["Job", ...(isOfMany ? ["Table"] : []), "State", "When", "Took", "Outcome"];
     const more = () => this.loadMore().then(() => changed(), changed);
     return card(
       "recent",
       this.isRouted ? "All jobs" : "Recent jobs",
-      this.#choices(names, changed),
+      this.#choices(isOfMany && jobs, changed),
       jobs.length
-        ? grid("Recent jobs", headings, jobs.map((job) => ({ key: job.id, cells: cells(job, names) })))
+        ? grid("Recent jobs", headings, jobs.map((job) => ({ key: job.id, cells: cells(job, isOfMany) })))
         : h("p", { class: "quiet" }, this.isLoaded ? "No matching jobs." : "Loading …"),
       this.cursor && h("button", { type: "button", class: "more", onclick: more }, "Load more"),
     );
   }
 
-  #choices(names, changed) {
+  #choices(jobs, changed) {
     const chooser = (label, name, choices) =>
       field(label, select({ onchange: (event) => this.#pick(name, event.target.value, changed), name }, [["", "all"], ...choices], this.filter[name]));
     return h(
       "div",
       { class: "filters" },
-      names && chooser("Table", "table_id", [...names]),
+      jobs && chooser("Table", "table_id", this.#tables(jobs)),
       chooser("Kind", "kind", Object.entries(KINDS)),
       chooser("State", "state", STATES.map((state) => [state, state])),
     );
+  }
+
+  /** Those of the jobs that are shown, and the one that is chosen. */
+  #tables(jobs) {
+    const { table_id: chosen } = this.filter;
+    const names = new Map(jobs.map((job) => [job.table_id, job.table_name]));
+    if (chosen && !names.has(chosen)) names.set(chosen, chosen);
+    return [...names].sort(([, one], [, other]) => one.localeCompare(other));
   }
 
   #pick(name, value, changed) {
@@ -95,10 +103,10 @@ export class Recent {
   }
 }
 
-function cells(job, names) {
+function cells(job, isOfMany) {
   return [
     h("span", {}, ...jobTitle(job)),
-    ...(names ? [tableLink(job.table_id, names.get(job.table_id) ?? job.table_id)] : []),
+    ...(isOfMany ? [tableLink(job.table_id, job.table_name)] : []),
     badge(job),
     time(job.finished_at ?? job.started_at ?? job.created_at),
     job.finished_at ? seconds(between(job.created_at, job.finished_at)) : "–",

@@ -1,7 +1,7 @@
 // How the backlog and the files of a table have developed.
 
 import { get, Refused, tablePath } from "./api.js";
-import { asTable, box, drawing, scale, span, steps } from "./chart.js";
+import { asTable, box, drawing, plot, scale, steps, ticks } from "./chart.js";
 import { h } from "./dom.js";
 import { bytes, moment, number } from "./format.js";
 import { card, field, select } from "./components.js";
@@ -64,7 +64,6 @@ export class Trend {
       known.length
         ? h("div", { class: "charts", "data-key": "charts" }, ...known.map((figure) => chart(figure, this.items, from, now)))
         : h("p", { class: "quiet" }, this.items.length ? "There was no backlog in this time." : "Nothing was observed in this time."),
-      known.length > 0 && span(from, now),
       known.length > 0 && asTable("Backlog over time", ["When", ...known.map(([, title]) => title)], rows(known, this.items)),
     );
   }
@@ -72,18 +71,25 @@ export class Trend {
 
 function chart([name, title, shown], items, from, to) {
   const values = items.filter((each) => each[name] != null);
-  const most = Math.max(...values.map((each) => each[name])) || 1;
+  const most = Math.max(...values.map((each) => each[name]));
+  const top = rounded(most, shown === bytes ? 2 : 10);
   const last = values.at(-1)?.[name];
   const across = scale(from, to);
-  const points = values.map((each) => [across(Date.parse(each.at)), each[name] / most]);
+  const points = values.map((each) => [across(Date.parse(each.at)), each[name] / top]);
   const words = `${title}: now ${shown(last)}, at most ${shown(most)}, from ${moment(from)} to ${moment(to)}`;
   return h(
     "figure",
     { class: "chart", "data-key": name },
     h("figcaption", {}, title, h("strong", {}, shown(last))),
-    h("p", { class: "quiet most" }, `at most ${shown(most)}`),
-    drawing("curve", words, ...steps(points), ...compactions(items, from, across)),
+    plot([top, top / 2, 0].map(shown), from, to, drawing("curve", words, ...ticks(), ...steps(points), ...compactions(items, from, across))),
   );
+}
+
+/** The end of an axis that reaches `most`: 1, 2 or 5 times a power. */
+function rounded(most, power) {
+  const unit = power ** Math.floor(Math.log(most || 1) / Math.log(power) + 1e-9);
+  const steps = power === 2 ? [1, 1.25, 1.5, 2] : [1, 2, 5, 10];
+  return unit * steps.find((each) => each * unit >= most * (1 - 1e-9));
 }
 
 function compactions(items, from, across) {

@@ -3,7 +3,7 @@
 import { get, tablePath } from "./api.js";
 import { Decisions } from "./decisions.js";
 import { h } from "./dom.js";
-import { bytes, count, seconds } from "./format.js";
+import { bytes, count, listed, seconds } from "./format.js";
 import { card, link, pairs, problem } from "./components.js";
 import { pauseOfTable } from "./pause.js";
 import { valueOf } from "./policy_level.js";
@@ -74,7 +74,8 @@ function policy({ policy, sources }) {
       ["Priority", policy.priority !== 0 && String(policy.priority)],
       ["Time limit of an attempt", policy.timeout_seconds != null && seconds(policy.timeout_seconds)],
       ["Worker group", policy.worker_group !== "default" && policy.worker_group],
-      ...SECTIONS.map(([name, section, words]) => [name, isOff(policy[section]) ? "off" : words(policy[section], calendar(policy, section))]),
+      ...SECTIONS.filter(([, section]) => !isOff(policy[section])).map(([name, section, words]) => [name, words(policy[section], calendar(policy, section))]),
+      ["Off", listed(SECTIONS.filter(([, section]) => isOff(policy[section])).map(([name]) => name))],
     ),
     changedSettings.length > 0 &&
       h(

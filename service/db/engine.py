@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhaustedError
 
 from service.db import audit_record
 from service.db.database_files import DatabaseFiles
+from service.db.turns import Turns
 from service.model import private_file
 from service.model.errors import DatabaseDamagedError, DatabaseUnavailableError, SettingsError
 
@@ -58,7 +58,7 @@ _CONNECTIONS = 15
 _CACHE_KIB = 16 * 1024
 # Primary result codes of SQLite: corrupt, and not a database; and the SQLSTATEs of corrupted data and indexes.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, "XX001", "XX002"}
-_turns: WeakKeyDictionary[Engine, threading.RLock] = WeakKeyDictionary()
+_turns: WeakKeyDictionary[Engine, Turns] = WeakKeyDictionary()
 _files: WeakKeyDictionary[Engine, DatabaseFiles] = WeakKeyDictionary()
 
 
@@ -127,7 +127,7 @@ def rewrite(engine: Engine) -> None:
 def _turn_of(engine: Engine) -> AbstractContextManager[object]:
     """Returns a lock by which the threads of one process take turns to write to SQLite, which admits one and makes the
     others retry at growing intervals. PostgreSQL needs no such lock."""
-    return _turns.setdefault(engine, threading.RLock()) if engine.dialect.name == "sqlite" else nullcontext()
+    return _turns.setdefault(engine, Turns()) if engine.dialect.name == "sqlite" else nullcontext()
 
 
 @contextmanager

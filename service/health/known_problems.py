@@ -24,6 +24,11 @@ class TableBacklog(Told):
     commits: Annotated[int, Spec("Commits since the last compaction", examples=(21,))]
     last_commit_at: datetime | None
 
+    @property
+    def log_ratio(self) -> float | None:
+        """Log bytes divided by base bytes; None without base files."""
+        return round(self.log_bytes / self.base_bytes, 4) if self.base_bytes else None
+
 
 @dataclass(frozen=True, eq=False)
 class Known:

@@ -46,13 +46,15 @@ class TableState(StrEnum):
 
 
 class Order(StrEnum):
-    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`: the
+    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `RATIO`: the
+    most logs beside their base files first. `COMMIT`: the
     last commit first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables of equal
     rank go by name."""
 
     PROBLEMS = "problems"
     NAME = "name"
     BACKLOG = "backlog"
+    RATIO = "ratio"
     COMMIT = "commit"
     SILENT = "silent"
     REGISTERED = "registered"
@@ -174,6 +176,8 @@ def _number(table: ListedTable, known: Known, order: Order) -> float:
             return _rank(known.of_tables.get(table.id, ()))
         case Order.BACKLOG:
             return -float(backlog.log_bytes) if backlog else _LAST
+        case Order.RATIO:
+            return _LAST if backlog is None or backlog.log_ratio is None else -backlog.log_ratio
         case Order.COMMIT:
             return -backlog.last_commit_at.timestamp() if backlog and backlog.last_commit_at else _LAST
         case Order.SILENT:

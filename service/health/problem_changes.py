@@ -24,8 +24,7 @@ MOST_EVENTS = 100
 they are still true then."""
 
 MOST_NEW = 5000
-"""Maximum number of problems that one round adds, the most serious first; the next rounds add the others. Other writers
-wait for the round's transaction, so it must be short."""
+"""Maximum number of problems that one round adds, the most serious first; the next rounds add the others."""
 
 MOST_REWRITTEN = 1000
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from service.db.engine import reading, writing
 from service.delivery import outbox
-from service.health import problem_store
+from service.health import acknowledgement_store, problem_store
 from service.health.problem_changes import changes
 from service.health.problem_events import problem_opened, problem_resolved
 from service.health.problem_store import OpenProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from sqlalchemy import Connection, Engine
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _Part = TypeVar("_Part")
+
+# Rows that a transaction writes, so that others wait for some milliseconds only.
+_AT_ONCE = 100
+_EVENTS_AT_ONCE = 20
 
 
 @dataclass(frozen=True)
@@ -59,38 +64,71 @@ def run_once(engine: Engine, notifier: Notifier, clock: Clock, *, every: timedel
     with writing(engine) as connection:
         if not problem_store.claim(connection, began, least):
             return Round()
+    # Reading and comparing the problems of very many tables takes seconds, in which others may write.
+    with reading(engine) as connection:
         known = problem_store.known(connection)
-        change = changes(known, found.problems, found.not_computed, began)
-        _write(connection, change, known, began, found=found, paths=paths)
+    change = changes(known, found.problems, found.not_computed, began)
+    for write in _writes(change, known, began, found=found, paths=paths):
+        with writing(engine) as connection:
+            if not problem_store.is_latest(connection, began):
+                log.info("Another replica has begun a round meanwhile, and writes what this one has not written.")
+                return Round(len(found.problems))
+            write(connection)
     if change.opened or change.resolved:
         notifier.notify()
     return Round(len(found.problems), len(change.opened), len(change.resolved))
 
 
-def _write(
-    connection: Connection,
+def _writes(
     change: Changes,
     known: dict[str, Known],
     now: datetime,
     *,
     found: Found,
     paths: Mapping[str, str],
-) -> None:
+) -> Iterator[Callable[[Connection], object]]:
+    """Yields the writes of a round, each for a transaction of its own that is short. A round that ends in between has
+    announced nothing that is not stored, and the next one does the rest."""
+
     def stored(problem: HealthProblem) -> OpenProblem:
         before = known.get(problem.id)
         return OpenProblem(problem, before.opened_at if before else now, paths.get(problem.table_id or ""))
 
-    resolved = problem_store.of_ids(connection, change.resolved)
-    problem_store.add(connection, map(stored, change.added))
-    problem_store.rewrite(connection, map(stored, change.rewritten), now)
-    for rounds, ids in change.missed.items():
-        problem_store.change(connection, ids, missed=rounds)
-    problem_store.change(connection, change.back, missed=0, resolved_at=None)
-    problem_store.change(connection, change.ended, resolved_at=now)
-    problem_store.change(connection, change.risen, is_announced=False)
-    problem_store.change(connection, [each.id for each in change.opened], is_announced=True)
-    problem_store.delete(connection, [*change.dropped, *change.resolved])
     counts = Counter(problem.severity for problem in found.problems)
-    events = [problem_resolved(each, counts, now) for each in resolved.values()]
-    events += [problem_opened(stored(each), counts, now) for each in change.opened]
-    outbox.publish(connection, events, now=now)
+
+    def announce_opened(connection: Connection, problems: Sequence[HealthProblem]) -> None:
+        problem_store.change(connection, [each.id for each in problems], is_announced=True)
+        outbox.publish(connection, [problem_opened(stored(each), counts, now) for each in problems], now=now)
+
+    def announce_resolved(connection: Connection, ids: Sequence[str]) -> None:
+        resolved = problem_store.of_ids(connection, ids)
+        problem_store.delete(connection, ids)
+        outbox.publish(connection, [problem_resolved(each, counts, now) for each in resolved.values()], now=now)
+
+    # First, since the severity that is stored tells the next round what has risen.
+    for risen in _portions(change.risen):
+        yield partial(acknowledgement_store.remove, problem_ids=risen)
+    yield from _changed(change.risen, is_announced=False)
+    for new in _portions(change.added):
+        yield partial(problem_store.add, found=list(map(stored, new)))
+    for old in _portions(change.rewritten):
+        yield partial(problem_store.rewrite, found=list(map(stored, old)), now=now)
+    for rounds, ids in change.missed.items():
+        yield from _changed(ids, missed=rounds)
+    yield from _changed(change.back, missed=0, resolved_at=None)
+    yield from _changed(change.ended, resolved_at=now)
+    for gone in _portions(change.dropped):
+        yield partial(problem_store.delete, ids=gone)
+    for over in _portions(change.resolved, _EVENTS_AT_ONCE):
+        yield partial(announce_resolved, ids=over)
+    for opened in _portions(change.opened, _EVENTS_AT_ONCE):
+        yield partial(announce_opened, problems=opened)
+    yield partial(acknowledgement_store.forget_ended, now=now)
+
+
+def _changed(ids: Sequence[str], **values: Any) -> Iterator[Callable[[Connection], object]]:
+    return (partial(problem_store.change, ids=portion, **values) for portion in _portions(ids))
+
+
+def _portions(whole: Sequence[_Part], size: int = _AT_ONCE) -> Iterator[Sequence[_Part]]:
+    return (whole[at : at + size] for at in range(0, len(whole), size))

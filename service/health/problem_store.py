@@ -55,12 +55,19 @@ class Known:
 
 def claim(connection: Connection, began: datetime, least: timedelta) -> bool:
     """Returns whether a round that began at `began` may write: no round that began later, or less than `least` earlier,
-    has written. Concurrent rounds wait here for each other, so that only one of them handles each change."""
+    may. Concurrent rounds wait here for each other, so that only one of them handles each change."""
     is_due = sa.and_(_r.c.id == _ROUND, _r.c.at <= began - least)
     if connection.execute(_r.update().where(is_due).values(at=began)).rowcount:
         return True
     first = insert(connection, _r).values(id=_ROUND, at=began).on_conflict_do_nothing().returning(_r.c.id)
     return connection.execute(first).first() is not None
+
+
+def is_latest(connection: Connection, began: datetime) -> bool:
+    """Returns whether no other round has claimed to write since the one that began at `began`. None can do so until the
+    transaction ends."""
+    query = sa.select(_r.c.at).where(_r.c.id == _ROUND).with_for_update()
+    return connection.execute(query).scalar_one_or_none() == began
 
 
 def last_round(connection: Connection) -> datetime | None:

@@ -25,7 +25,7 @@ _AT_ONCE_SECONDS = 0.1
 # A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
 _AFTER_SECONDS = 0.3
 # Largest part of the time that goes into computing.
-_SHARE = 0.1
+_SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
 """No result that is older is returned, so that even a single call shows the current problems."""
 

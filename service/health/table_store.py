@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -16,7 +15,7 @@ from service.health.late_services import CURRENT
 from service.health.problem_facts import Failures, TableFacts
 from service.incidents import store as incident_store
 from service.policies import store as policy_store
-from service.policies.precedence import effective
+from service.policies.precedence import Subject, effective
 from service.queue import breaker_store, held_store, lock_sighting_store
 from service.queue.job import JobState
 from service.scheduling import decision_store
@@ -49,14 +48,14 @@ def facts(
 ) -> list[TableFacts]:
     """Returns the facts of all tables, or of one if it is registered. `snapshots` are those that were read before
     (`snapshot_store.every`)."""
-    query = sa.select(_t.c.id, _t.c.name, _t.c.base_path)
+    query = sa.select(_t.c.id, _t.c.name, _t.c.base_path, _t.c.owner, _t.c.tags)
     rows = connection.execute(query if table_id is None else query.where(_t.c.id == table_id)).all()
     if not rows:
         return []
     watches = watch_store.every(connection, table_id)
-    policies = _policies(connection, {row.id: row.name for row in rows}, table_id)
+    policies = _policies(connection, {row.id: Subject.of(row) for row in rows}, table_id)
     found = snapshot_store.every(connection, table_id, known=snapshots)
-    decisions = decision_store.current(connection, now - CURRENT, table_id)
+    decisions = decision_store.current(connection, now - CURRENT, None if table_id is None else [table_id])
     incidents = incident_store.every_standing(connection, table_id)
     failures = _failures(connection, now, table_id)
     jobs = defaultdict(list)
@@ -92,21 +91,21 @@ def facts(
     ]
 
 
-def _policies(connection: Connection, names: dict[str, str], table_id: str | None) -> dict[str, Policy]:
+def _policies(connection: Connection, subjects: dict[str, Subject], table_id: str | None) -> dict[str, Policy]:
     """Returns the policies by table id. Tables without settings of their own that match the same patterns share one
     merged policy."""
     patterns = policy_store.every(connection)
     levels = policy_store.of_tables(connection, table_id)
     merged: dict[tuple[str, ...], Policy] = {}
     found = {}
-    for each, name in names.items():
-        matching = [pattern for pattern in patterns if fnmatchcase(name, pattern.pattern)]
+    for each, subject in subjects.items():
+        matching = [pattern for pattern in patterns if subject.matches(pattern.pattern)]
         key = tuple(pattern.pattern for pattern in matching)
         if each in levels:
-            found[each] = effective(matching, name, levels[each]).policy
+            found[each] = effective(matching, subject, levels[each]).policy
             continue
         if key not in merged:
-            merged[key] = effective(matching, name, None).policy
+            merged[key] = effective(matching, subject, None).policy
         found[each] = merged[key]
     return found
 

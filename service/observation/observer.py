@@ -156,7 +156,7 @@ class Observer:
                 return []
         seconds = self._config.poll_seconds * (1 + _SPREAD * (self._rng.random() - 0.5))
         with writing(self._engine) as connection:
-            claimed = watch_store.claim(
+            ids = watch_store.claim(
                 connection,
                 now=now,
                 next_poll_at=now + timedelta(seconds=seconds),
@@ -166,11 +166,15 @@ class Observer:
                 without=busy,
                 failing_again_at=now + timedelta(seconds=min(seconds, _GLANCE_SECONDS)),
             )
+        claimed: list[Watch] = []
+        if ids:
+            with reading(self._engine) as connection:
+                claimed = watch_store.claimed(connection, ids)
         for table_id in insisted:
             self._failed_as.pop(table_id, None)
-        self._has_more = len(claimed) == limit
+        self._has_more = len(ids) == limit
         # If capacity is left, a requested table that was not claimed is not registered, or another service has it.
-        done = {watch.table_id for watch in claimed} | (set() if self._has_more else requested)
+        done = {*ids} | (set() if self._has_more else requested)
         for table_id in done:
             self._poll_requests.taken(table_id)
         return _portions(claimed, requested)

@@ -158,8 +158,10 @@ def refresh(
         layout = Layout.read(storage, config, timeline, index)
     else:
         layout = Layout.stored(index, stored.hashing_config)
-    with reading(engine) as connection:
-        remembered = snapshot_store.details(connection, before.table.id, paths)
+    remembered: Mapping[str, PartitionDetail] = {}
+    if before.watch.looked_at is not None:
+        with reading(engine) as connection:
+            remembered = snapshot_store.details(connection, before.table.id, paths)
     replaced = {
         (path, file_id): instant
         for path, known_of in remembered.items()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from jobs.format.file_names import bucket_of
-from jobs.format.stale_writes import CompletedWrite, hits_by, stale_writes
+from jobs.format.stale_writes import hits_by, stale_writes
 from service.incidents.details import GroupWrittenTo, IncidentDetails, SuspectedPartition
 from service.incidents.finding import Finding, Judged
 from service.incidents.incident import IncidentKind, IncidentState
@@ -41,7 +41,7 @@ _MAX_NAMED = 20
 
 def replacing(new_instants: Iterable[ObservedInstant], replaced_before: Mapping[Group, str]) -> set[str]:
     """Returns the instants of earlier polls that replaced file groups to which the new ones wrote."""
-    written = {group for seen in new_instants for group in _write(seen).written}
+    written = {group for seen in new_instants for group in seen.write.written}
     return set(hits_by(written, replaced_before).values())
 
 
@@ -60,8 +60,8 @@ def judge(
     times do not fit those of others.
     """
     completed_at = {commit.requested_time: commit.completed_at for commit in commits}
-    earlier = {seen.instant.requested_time: _write(seen) for seen in replaced_by}
-    writes = [_write(seen) for seen in new_instants]
+    earlier = {seen.instant.requested_time: seen.write for seen in replaced_by}
+    writes = [seen.write for seen in new_instants]
     stale = stale_writes(writes, files.replaced_before, replacing=earlier)
     if stale:
         stale = stale_writes(writes, files.replaced_before, replacing=earlier, misdated=misdated())
@@ -88,20 +88,6 @@ def _stale(write: StaleWrite, metadata: InstantMetadata) -> Finding:
     return Finding(IncidentKind.STALE_WRITE, IncidentState.OPEN, write.instant, write.operation, details.to_json())
 
 
-def _write(seen: ObservedInstant) -> CompletedWrite:
-    metadata = seen.metadata
-    return CompletedWrite(
-        seen.instant.requested_time,
-        metadata.operation,
-        written=frozenset((path, file_id) for path, ids in metadata.written.items() for file_id in ids),
-        replaced=frozenset((path, file_id) for path, ids in metadata.replaced.items() for file_id in ids),
-        repaired=metadata.repaired,
-        known=metadata.known,
-        completed=seen.instant.completion_time or "",
-        is_ordered=seen.is_ordered,
-    )
-
-
 def _by_old_number(
     new_instants: Sequence[ObservedInstant],
     completed_at: Mapping[str, datetime],
@@ -117,7 +103,7 @@ def _by_old_number(
         instant, metadata = seen.instant.requested_time, seen.metadata
         later.discard(instant)
         # A repair puts rows where they belong, even if those are few buckets.
-        if not _write(seen).brings_rows or metadata.repaired:
+        if not seen.write.brings_rows or metadata.repaired:
             continue
         suspected = []
         for path, into in metadata.written.items():

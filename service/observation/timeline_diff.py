@@ -8,9 +8,11 @@ for. The history is read only when instants may have completed and been archived
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jobs.format.completion_order import CompletionOrder
+from jobs.format.stale_writes import CompletedWrite
 from jobs.format.table_version import WITH_COMPLETION_TIMES
 from service.catalog import commit_store, snapshot_store, table_store, watch_store
 from service.lake.commit import Commit
@@ -49,12 +51,16 @@ class KnownState:
 
 
 def known_state(connection: Connection, table_id: str, timeline: Timeline) -> KnownState:
+    watch = watch_store.get(connection, table_id)
+    table = table_store.get(connection, table_id)
+    if watch.looked_at is None:
+        return KnownState(table, watch, stored=None, known=set(), newest=None)
     stored = snapshot_store.find(connection, table_id)
     oldest = [instant.requested_time for instant in timeline.instants[:1]]
     oldest += [each.requested_time for each in stored.snapshot.pending] if stored else []
     return KnownState(
-        table=table_store.get(connection, table_id),
-        watch=watch_store.get(connection, table_id),
+        table,
+        watch,
         stored=stored,
         known=commit_store.known(connection, table_id, min(oldest, default="")),
         newest=commit_store.newest_requested(connection, table_id),
@@ -72,6 +78,20 @@ class ObservedInstant:
     metadata: InstantMetadata
     mark: Mark | None = None
     is_ordered: bool = True
+
+    @cached_property
+    def write(self) -> CompletedWrite:
+        metadata = self.metadata
+        return CompletedWrite(
+            self.instant.requested_time,
+            metadata.operation,
+            written=frozenset((path, file_id) for path, ids in metadata.written.items() for file_id in ids),
+            replaced=frozenset((path, file_id) for path, ids in metadata.replaced.items() for file_id in ids),
+            repaired=metadata.repaired,
+            known=metadata.known,
+            completed=self.instant.completion_time or "",
+            is_ordered=self.is_ordered,
+        )
 
 
 def read_instant(

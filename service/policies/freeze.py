@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated
 
 from jobs.spec import Spec, Told
@@ -12,37 +11,41 @@ from jobs.spec import Spec, Told
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from service.policies.precedence import Subject
+
 MOST = 1000
 """Most freezes that are kept: each decision reads those that have not ended."""
 
 
 @dataclass(frozen=True)
 class Freeze(Told):
-    """A freeze of the tables whose names match one of the patterns."""
+    """A freeze of the tables that match one of the patterns."""
 
     name: Annotated[str, Spec("Name of the freeze", examples=("black-friday",))]
     starts_at: Annotated[datetime, Spec("When it begins", examples=("2026-11-27T00:00:00Z",))]
     ends_at: Annotated[datetime, Spec("When it ends", examples=("2026-11-30T00:00:00Z",))]
-    tables: Annotated[tuple[str, ...], Spec("Patterns of the names of tables", examples=(["orders_*"],))]
+    tables: Annotated[
+        tuple[str, ...], Spec("Patterns of tables, as those of policies", examples=(["orders_*", "tag:team=shop"],))
+    ]
     reason: Annotated[str, Spec("Why, for other users", examples=("the sale",))]
     set_by: Annotated[str, Spec("Who has set it", examples=("ada (4f0c9d2b71aa)",))]
     created_at: datetime
     updated_at: datetime
 
-    def is_about(self, table_name: str) -> bool:
-        return any(fnmatchcase(table_name, pattern) for pattern in self.tables)
+    def is_about(self, table: Subject) -> bool:
+        return any(map(table.matches, self.tables))
 
     def __str__(self) -> str:
         why = f" ({self.reason})" if self.reason else ""
         return f"the freeze {self.name} lasts until {self.ends_at:%Y-%m-%d %H:%M} UTC{why}"
 
 
-def lasting(freezes: Iterable[Freeze], table_name: str, now: datetime) -> Freeze | None:
+def lasting(freezes: Iterable[Freeze], table: Subject, now: datetime) -> Freeze | None:
     """Returns the freeze that holds a table now; of several the one that ends last."""
-    found = (each for each in freezes if each.starts_at <= now < each.ends_at and each.is_about(table_name))
+    found = (each for each in freezes if each.starts_at <= now < each.ends_at and each.is_about(table))
     return max(found, key=lambda each: each.ends_at, default=None)
 
 
-def next_start(freezes: Iterable[Freeze], table_name: str, now: datetime) -> datetime | None:
+def next_start(freezes: Iterable[Freeze], table: Subject, now: datetime) -> datetime | None:
     """Returns when the next freeze of a table begins."""
-    return min((each.starts_at for each in freezes if each.starts_at > now and each.is_about(table_name)), default=None)
+    return min((each.starts_at for each in freezes if each.starts_at > now and each.is_about(table)), default=None)

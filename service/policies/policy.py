@@ -115,9 +115,10 @@ SECTIONS: Mapping[str, type[Any]] = {
 
 @dataclass(frozen=True)
 class PatternPolicy(Told):
-    """The settings for all tables whose name matches a glob. `settings` has only the members that were set.
+    """The settings for all tables whose name matches a glob, or whose owner or tags match one (`precedence.Subject`).
+    `settings` has only the members that were set.
 
-    If several patterns match, the one with the higher `precedence` wins, then the one with more literal characters.
+    If several patterns match, the one with the higher `precedence` wins, then the more exact one.
     """
 
     pattern: Annotated[str, Spec(examples=("orders_*",))]

@@ -8,7 +8,7 @@ from service.catalog import decision_times, table_store
 from service.db.engine import reading, writing
 from service.policies import store
 from service.policies.policy import PatternPolicy, TableLevel
-from service.policies.precedence import PATTERN, Effective, effective
+from service.policies.precedence import PATTERN, Effective, Subject, effective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,19 +21,25 @@ if TYPE_CHECKING:
 
 
 def effective_of(connection: Connection, table: Registration) -> Effective:
-    return effective(store.every(connection), table.name, store.of_table(connection, table.id))
+    return effective(store.every(connection), Subject.of(table), store.of_table(connection, table.id))
 
 
-def decided_for(connection: Connection, names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Returns for each pattern the names of those tables that have a setting from it. `names` are those of the tables,
-    by table id."""
+def effective_of_all(connection: Connection) -> dict[str, tuple[str, Effective]]:
+    """Returns the name and the policy of each table by its id, in the order of their registration."""
     patterns, levels = store.every(connection), store.of_tables(connection)
-    found: dict[str, list[str]] = {each.pattern: [] for each in patterns}
-    for table_id, name in names.items():
-        sources = set(effective(patterns, name, levels.get(table_id)).sources.values())
-        for pattern, tables in found.items():
-            if f"{PATTERN}{pattern}" in sources:
-                tables.append(name)
+    return {
+        row.id: (row.name, effective(patterns, Subject.of(row), levels.get(row.id)))
+        for row in table_store.owned(connection)
+    }
+
+
+def decided_for(connection: Connection) -> dict[str, list[str]]:
+    """Returns for each pattern the names of those tables that have a setting from it."""
+    found: dict[str, list[str]] = {each.pattern: [] for each in store.every(connection)}
+    for name, policy in effective_of_all(connection).values():
+        for source in set(policy.sources.values()):
+            if source.startswith(PATTERN):
+                found[source.removeprefix(PATTERN)].append(name)
     return found
 
 
@@ -73,6 +79,25 @@ def put_table(engine: Engine, clock: Clock, table_id: str, settings: Mapping[str
         store.put_table(connection, table_id, TableLevel(settings, now))
         decision_times.wake(connection, table_id, now)
         return effective_of(connection, table)
+
+
+def set_paused(engine: Engine, clock: Clock, table_id: str, *, paused: bool) -> bool:
+    """Pauses the automatic jobs of one table, or ends that, also where a pattern pauses it. All other settings stay.
+    Returns whether it was different before. Raises TableNotFoundError."""
+    now = clock()
+    with writing(engine) as connection:
+        table = table_store.get(connection, table_id, for_update=True)
+        if effective_of(connection, table).policy.paused is paused:
+            return False
+        level = store.of_table(connection, table_id)
+        settings = {name: value for name, value in (level.settings if level else {}).items() if name != "paused"}
+        store.put_table(connection, table_id, TableLevel(settings, now))
+        if effective_of(connection, table).policy.paused is not paused:
+            store.put_table(connection, table_id, TableLevel({**settings, "paused": paused}, now))
+        elif not settings:
+            store.delete_table(connection, table_id)
+        decision_times.wake(connection, table_id, now)
+        return True
 
 
 def delete_table(engine: Engine, clock: Clock, table_id: str) -> None:

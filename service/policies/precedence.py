@@ -1,9 +1,9 @@
-"""Merge of the three levels of a policy: the defaults, the patterns that match a table's name, the table."""
+"""Merge of the three levels of a policy: the defaults, the patterns that match a table, the table itself."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 TABLE = "table"
+OWNER = "owner:"
+TAG = "tag:"
 PATTERN = "pattern "
 """The beginning of the level of a pattern."""
 
@@ -37,9 +39,34 @@ class Effective:
     changed_at: datetime | None = None
 
 
-def effective(patterns: Iterable[PatternPolicy], name: str, table: TableLevel | None) -> Effective:
+@dataclass(frozen=True)
+class Subject:
+    """What patterns are compared with: the name, the owner and the tags of a table."""
+
+    name: str
+    owner: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: Any) -> Subject:
+        """Returns the subject of a registration, or of a row with these members."""
+        return cls(table.name, table.owner, table.tags)
+
+    def matches(self, pattern: str) -> bool:
+        """Returns whether the table's name matches a glob, its owner one after `owner:`, or one of its tags one after
+        `tag:`, which is a glob for keys, or for `key=value`."""
+        if pattern.startswith(OWNER):
+            return self.owner is not None and fnmatchcase(self.owner, pattern.removeprefix(OWNER))
+        if pattern.startswith(TAG):
+            wanted = pattern.removeprefix(TAG)
+            tags = self.tags if "=" not in wanted else [f"{key}={value}" for key, value in self.tags.items()]
+            return any(fnmatchcase(each, wanted) for each in tags)
+        return fnmatchcase(self.name, pattern)
+
+
+def effective(patterns: Iterable[PatternPolicy], subject: Subject, table: TableLevel | None) -> Effective:
     """Merges the levels. The last level that has a setting wins; lists are replaced as a whole."""
-    matching = sorted((each for each in patterns if fnmatchcase(name, each.pattern)), key=_strength)
+    matching = sorted((each for each in patterns if subject.matches(each.pattern)), key=_strength)
     levels = [(f"{PATTERN}{each.pattern}", each.settings) for each in matching]
     changes = [each.updated_at for each in matching]
     if table:
@@ -66,10 +93,13 @@ def _merged(levels: Sequence[tuple[str, bytes]]) -> tuple[Policy, Mapping[str, s
     return Policy.from_json(merged), sources
 
 
-def _strength(pattern: PatternPolicy) -> tuple[int, int, str]:
-    """Returns the sort key of a pattern; the pattern with the greatest key wins. The pattern itself is part of the key
-    only to make the order deterministic."""
-    return pattern.precedence, len(_WILD.sub("", pattern.pattern)), pattern.pattern
+def _strength(pattern: PatternPolicy) -> tuple[int, int, int, str]:
+    """Returns the sort key of a pattern; the pattern with the greatest key wins. At the same precedence a name is more
+    exact than a tag, a tag than an owner, and each of these than a glob that matches all names. The pattern itself is
+    part of the key only to make the order deterministic."""
+    literal = len(_WILD.sub("", pattern.pattern))
+    subject = next((rank for rank, prefix in enumerate((OWNER, TAG), 1) if pattern.pattern.startswith(prefix)), 3)
+    return pattern.precedence, subject if literal else 0, literal, pattern.pattern
 
 
 def _flat(settings: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from service.policies import freeze_store, pause_store, windows
 from service.policies.freeze import lasting
 from service.policies.policy_registry import effective_of
+from service.policies.precedence import Subject
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -37,7 +38,7 @@ def held_back(connection: Connection, job: Job, table: Registration, now: dateti
     job for which writers were stopped."""
     if job.reason is None or job.attempt == 0 or job.hand_over is not None:
         return None
-    frozen = lasting(freeze_store.not_ended(connection, now), table.name, now)
+    frozen = lasting(freeze_store.not_ended(connection, now), Subject.of(table), now)
     return standstill(pause_store.pause_of(connection), effective_of(connection, table).policy, now, frozen)
 
 

@@ -16,6 +16,7 @@ from service.model.formatting import count
 from service.policies import freeze_store, pause_store, windows
 from service.policies.freeze import lasting, next_start
 from service.policies.policy_registry import effective_of
+from service.policies.precedence import Subject
 from service.queue import breaker_store, job_store, worker_store
 from service.queue.hand_over.policy import has_flink
 from service.queue.job import JobState
@@ -57,7 +58,7 @@ _REMEMBERED = 60
 class DecisionInputs:
     """Everything that a decision about one table depends on."""
 
-    table_name: str
+    subject: Subject
     policy: Policy
     proposals: Mapping[JobKind, Proposal]
     situation: Situation
@@ -104,7 +105,8 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
     calendars = _calendars(policy, before, now)
     pause = paused(pause_store.pause_of(connection), policy)
     freezes = freeze_store.not_ended(connection, now)
-    frozen = frozen_by(freezes, table.name, now)
+    subject = Subject.of(table)
+    frozen = frozen_by(freezes, subject, now)
     closes_at = windows.closes_at(policy.windows, policy.time_zone, now)
     is_closed = bool(policy.windows) and closes_at is None
     contexts = _trigger_contexts(now, calendars, history, recent)
@@ -143,13 +145,13 @@ def inputs_of(connection: Connection, table_id: str, now: datetime) -> DecisionI
         kind: asked.get(kind) or propose(replace(inputs, context=contexts[kind])) for kind, propose in _POLICIES.items()
     }
     return DecisionInputs(
-        table_name=table.name,
+        subject=subject,
         policy=policy,
         proposals=proposals,
         situation=situation,
         before=before,
         calendars=calendars,
-        closes_at=min((at for at in (closes_at, next_start(freezes, table.name, now)) if at), default=None),
+        closes_at=min((at for at in (closes_at, next_start(freezes, subject, now)) if at), default=None),
         withdrawal=_withdrawal(pause, frozen, is_closed=is_closed),
         snapshot=snapshot,
         plans=plans,
@@ -188,9 +190,9 @@ def paused(pause: Pause | None, policy: Policy) -> str | None:
     return "the table's policy has paused it" if policy.paused else None
 
 
-def frozen_by(freezes: Sequence[Freeze], table_name: str, now: datetime) -> Wait | None:
+def frozen_by(freezes: Sequence[Freeze], table: Subject, now: datetime) -> Wait | None:
     """Returns the wait for the end of a freeze of the table; None if none lasts."""
-    found = lasting(freezes, table_name, now)
+    found = lasting(freezes, table, now)
     return Wait("frozen", str(found), found.ends_at) if found else None
 
 

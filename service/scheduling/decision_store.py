@@ -44,9 +44,11 @@ def latest(connection: Connection, table_id: str) -> dict[JobKind, Decision]:
     return {decision.kind: decision for decision in found}
 
 
-def current(connection: Connection, since: datetime, table_id: str | None = None) -> dict[str, dict[JobKind, Decision]]:
+def current(
+    connection: Connection, since: datetime, table_ids: Collection[str] | None = None
+) -> dict[str, dict[JobKind, Decision]]:
     """Returns the latest decision of each kind that was made or repeated after `since`, by table id, of all tables or
-    of one."""
+    of these."""
     kinds = sa.union_all(*(sa.select(sa.literal(kind.value).label("kind")) for kind in DECIDED)).subquery("kinds")
     # Each table and kind takes one step in the index, whatever the length of the history.
     each, tables = _d.alias("each"), schema.tables
@@ -59,8 +61,8 @@ def current(connection: Connection, since: datetime, table_id: str | None = None
     query = (
         sa.select(_d).select_from(tables.join(kinds, sa.true()).join(_d, _d.c.id == last)).where(_d.c.last_at > since)
     )
-    if table_id is not None:
-        query = query.where(tables.c.id == table_id)
+    if table_ids is not None:
+        query = query.where(tables.c.id.in_(table_ids))
     found: defaultdict[str, dict[JobKind, Decision]] = defaultdict(dict)
     for row in connection.execute(query):
         decision = Decision.of_row(row)

@@ -6,20 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.spec import Spec, Told
-from service.catalog import table_store
 from service.db.engine import writing
 from service.policies import store
-from service.policies.policy import SECTIONS, PatternPolicy, TableLevel
-from service.policies.precedence import Effective, effective
+from service.policies.policy import SECTIONS, PatternPolicy
+from service.policies.policy_registry import effective_of_all
 from service.scheduling import scheduler
 from service.scheduling.decision import Decision, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from sqlalchemy import Connection
+    from collections.abc import Sequence
 
     from service.events.database import Database
+    from service.policies.precedence import Effective
     from service.scheduling.scheduler import SchedulerConfig
 
 
@@ -60,16 +58,13 @@ def of_pattern(
     now = database.clock()
     try:
         with writing(database.engine) as connection:
-            tables = table_store.names(connection)
-            levels = store.of_tables(connection)
-            before = _effective(connection, tables, levels)
+            before = effective_of_all(connection)
             if policy is None:
                 store.delete(connection, pattern)
             else:
                 store.put(connection, policy)
-            after = _effective(connection, tables, levels)
-            for table_id, name in tables.items():
-                settings = _changes(before[table_id], after[table_id])
+            for table_id, (name, after) in effective_of_all(connection).items():
+                settings = _changes(before[table_id][1], after)
                 number += bool(settings)
                 if settings and len(changed) < limit:
                     found = scheduler.evaluated(connection, table_id, now, config)
@@ -79,13 +74,6 @@ def of_pattern(
     except _UndoneError:
         pass
     return changed, number
-
-
-def _effective(
-    connection: Connection, tables: Mapping[str, str], levels: Mapping[str, TableLevel]
-) -> dict[str, Effective]:
-    patterns = store.every(connection)
-    return {table_id: effective(patterns, name, levels.get(table_id)) for table_id, name in tables.items()}
 
 
 def _changes(before: Effective, after: Effective) -> list[ChangedSetting]:

@@ -228,7 +228,7 @@ def _admit(connection: Connection, inputs: DecisionInputs, limits: Limits, start
     # Until the transaction ends no other replica starts jobs by policy or pauses them, so these values stay valid.
     pause = pause_store.pause_of(connection, for_update=True)
     now = inputs.situation.now
-    frozen = frozen_by(freeze_store.not_ended(connection, now), inputs.table_name, now)
+    frozen = frozen_by(freeze_store.not_ended(connection, now), inputs.subject, now)
     situation = replace(inputs.situation, paused=paused(pause, inputs.policy), frozen=frozen)
     return admit(inputs.proposals, situation, limits, Load(job_store.count_active(connection), started))
 

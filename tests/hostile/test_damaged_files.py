@@ -69,7 +69,6 @@ def attempt(readers: ReaderPool, request: pytest.FixtureRequest) -> Callable[...
             max_examples=request.param,
             derandomize=True,
             database=None,
-            deadline=None,
             phases=[Phase.generate, Phase.shrink],
             suppress_health_check=list(HealthCheck),
         )

@@ -132,7 +132,6 @@ def _try(
         max_examples=examples,
         derandomize=True,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

@@ -202,7 +202,6 @@ generated = settings(
     max_examples=EXAMPLES or 3,
     derandomize=not EXAMPLES,
     database=None,
-    deadline=None,
     phases=[Phase.generate],  # to shrink an example would take many expansions
     suppress_health_check=list(HealthCheck),
 )

@@ -350,7 +350,6 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, Any], T.StructType, list[tuple
 @given(history=histories())
 @settings(
     max_examples=max(EXAMPLES, 1),
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.generate],
 )

@@ -144,7 +144,7 @@ def record(*fields: tuple[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_generated_records_come_back(data: st.DataObject) -> None:
     columns = [data.draw(optional(COLUMN)) for _ in range(data.draw(st.integers(1, 4)))]
     schema = record(*((f"c{number}", kind) for number, (kind, _) in enumerate(columns)))
@@ -166,7 +166,7 @@ def test_a_time_that_no_day_has_is_refused(kind: str, logical: str, value: int) 
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_broken_records_are_refused_or_are_other_records(data: st.DataObject) -> None:
     """Decoding any bytes gives a valid result or the one error, and always ends."""
     kind, values = data.draw(optional(COLUMN))

@@ -72,7 +72,7 @@ fields_of_all_kinds = st.lists(st.sampled_from(["a", "b", "id", "ïd", "\U0001f6
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(keys_of_all_kinds, fields_of_all_kinds)
 def test_every_key_hashes_as_java_does_and_fails_where_java_never_returns(keys: list[str], fields: list[str]) -> None:
     expected, endless = {}, set()
@@ -88,7 +88,7 @@ def test_every_key_hashes_as_java_does_and_fails_where_java_never_returns(keys: 
             codes([*hashable, key], fields)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(any_text, composite), min_size=1), st.data())
 def test_the_arrow_layout_of_the_keys_does_not_matter(keys: list[str], data: st.DataObject) -> None:
     begin = data.draw(st.integers(0, len(keys)))

@@ -44,7 +44,7 @@ def table_of(
     return Evidence([s.slice for s in samples], samples, fields)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 40))
 def test_the_number_of_buckets_is_found_whatever_it_is(num_buckets: int) -> None:
     finding = detect(table_of(num_buckets))

@@ -70,7 +70,7 @@ def cases(draw: st.DrawFn) -> tuple[pa.Table, list[str], list[int]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cases(), st.sampled_from(["linear", "zorder", "hilbert"]), st.integers(1, 50), st.sampled_from([2, 3, 64]))
 def test_rows_sorted_on_the_disk_come_in_the_order_of_memory(
     case: tuple[pa.Table, list[str], list[int]], curve: str, group: int, most_runs: int

@@ -149,7 +149,7 @@ def require_same_chunk(new: RawFile, chunk: Chunk, old: RawFile, was: Chunk) -> 
         assert new.content(*place) == old.content(*before)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_every_page_and_number_is_that_of_the_uncompressed_file(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(list(COLUMNS)), min_size=1, max_size=4, unique=True), "columns")

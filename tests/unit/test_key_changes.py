@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dataplane import key_changes
@@ -30,7 +30,6 @@ def _file(folder: Path, name: str, keys: Sequence[str]) -> str:
     return str(path)
 
 
-@settings(deadline=None)
 @given(old=_KEYS, new=_KEYS)
 def test_it_counts_the_keys_that_only_one_file_has(
     tmp_path_factory: pytest.TempPathFactory, old: list[str], new: list[str]

@@ -82,7 +82,7 @@ def test_what_is_no_whole_block_is_refused(content: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_changed_bytes_give_other_blocks_or_are_refused(data: st.DataObject) -> None:
     broken = bytearray(GOOD)
     for _ in range(data.draw(st.integers(1, 5))):
@@ -160,7 +160,7 @@ def test_deletes_that_cannot_be_read_are_refused(change: Callable[[bytes], bytes
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_changed_bytes_of_deletes_give_other_deletes_or_are_refused(data: st.DataObject) -> None:
     broken = bytearray(deletes(("a", wrapper("Long", 5)), ("b", wrapper("String", "x"))))
     for _ in range(data.draw(st.integers(1, 4))):

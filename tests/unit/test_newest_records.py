@@ -53,7 +53,7 @@ VERSIONS = st.lists(
 
 
 @given(VERSIONS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_newest_by_event_time_is_hudis(versions: list[Version]) -> None:
     numbers = {key: number for number, key in enumerate(dict.fromkeys(each[0] for each in versions))}
     numbered = [(numbers[key], value, delete, block) for key, value, delete, block in versions]
@@ -66,7 +66,7 @@ def test_the_newest_by_event_time_is_hudis(versions: list[Version]) -> None:
 
 
 @given(VERSIONS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_the_newest_by_commit_time_is_the_last(versions: list[Version]) -> None:
     numbers = {key: number for number, key in enumerate(dict.fromkeys(each[0] for each in versions))}
     numbered = [(numbers[key], value, delete, block) for key, value, delete, block in versions]
@@ -87,7 +87,7 @@ def before_1_0(versions: list[Version]) -> dict[int, int]:
 
 @pytest.mark.slow
 @given(VERSIONS, st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_where_the_values_do_not_fall_an_older_hudi_keeps_the_same_record(
     versions: list[Version], by_event_time: bool
 ) -> None:

@@ -29,7 +29,7 @@ def as_in_parquet(kind: pa.DataType) -> pa.DataType:
 
 @pytest.mark.slow
 @given(st.data())
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, suppress_health_check=list(HealthCheck))
 def test_values_stay_the_same(data: st.DataObject) -> None:
     kind, values = data.draw(optional(COLUMN))
     schema = record(("c", kind))

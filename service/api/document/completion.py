@@ -78,7 +78,7 @@ class Examples:
 
 _REF = "#/components/schemas/{model}"
 _METHODS = ("get", "put", "post", "patch", "delete")
-_JOBS = ("JobOut", "JobDetail", "ActiveJob")
+_JOBS = ("JobOut", "JobDetail")
 _NULL = {"type": "null"}
 _KEPT = ("title", "description", "examples")
 # Values of these types are stored as JSON, and shown as they are.

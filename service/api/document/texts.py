@@ -73,7 +73,7 @@ COMMON: Final[dict[str, tuple[str, Any]]] = {
     "role": ("Role of the token; null without one", "operator"),
     "limit": ("Maximum number of items on a page", 100),
     "cursor": ("`next_cursor` of the previous page", None),
-    "pattern": ("Glob for names of tables", "orders_*"),
+    "pattern": ("Glob for names of tables, or for `tag:` or `owner:`", "orders_*"),
     "type": ("Type of the index", "bucket"),
     "hash_fields": ("Fields whose hash decides the bucket", ["id"]),
     "rest_url": ("Address of the cluster's REST API", "http://flink-jobmanager:8081"),

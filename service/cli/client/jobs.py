@@ -11,7 +11,7 @@ from groundskeeper_client import calls
 from groundskeeper_client.generated.models import JobKind, JobState, LogLevel
 from jobs import contract
 from jobs.kinds.registry import KINDS
-from service.cli.client import arguments, job_log, job_watch
+from service.cli.client import arguments, bulk, job_log, job_watch
 from service.cli.client.arguments import OwnerOption, Since, TableName, TableOption, TagOption, Until
 from service.cli.client.command import Limit, of_service
 from service.cli.client.completion import complete_job
@@ -66,6 +66,26 @@ def run(
         body["timeout_seconds"] = timeout_seconds
     job = service.send(calls.submit_job(found["id"], body, idempotency_key=key or None))
     _submitted(service, out, job, f"{kind.value} of {found['name']}{' (dry run)' if dry_run else ''}", watch=watch)
+
+
+@app.command("run-many")
+@of_service
+def run_many(
+    service: Connection,
+    out: Output,
+    kind: Annotated[JobKind, typer.Argument(help="Kind of the jobs")],
+    tables: bulk.Names = None,
+    *,
+    pattern: bulk.Pattern = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", help="Parameter, name=value, of each job", autocompletion=complete_param),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Return the plans, and change nothing")] = False,
+) -> None:
+    """Submit the same job on many tables. A refusal on one keeps no other from its job."""
+    job = {"kind": kind.value, "params": arguments.values(param, "--param"), "dry_run": dry_run}
+    bulk.change(service, out, tables, pattern, action="run", job=job)
 
 
 @app.command("kinds")

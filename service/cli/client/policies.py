@@ -24,7 +24,11 @@ app = typer.Typer(help="See and set which jobs start automatically, and when.", 
 _MOST_NAMES = 5
 
 AsPattern = Annotated[
-    bool, typer.Option("--pattern", help="TARGET is a pattern of table names, such as 'orders_*', not a table")
+    bool,
+    typer.Option(
+        "--pattern",
+        help="TARGET is a pattern of table names, such as 'orders_*', or 'tag:team=shop' or 'owner:shop', not a table",
+    ),
 ]
 
 

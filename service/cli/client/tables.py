@@ -9,7 +9,7 @@ import typer
 
 from groundskeeper_client import calls
 from service.catalog.ownership import tag_words
-from service.cli.client import arguments, declarations, table_details
+from service.cli.client import arguments, bulk, declarations, table_details
 from service.cli.client.arguments import TableName
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection
@@ -50,6 +50,8 @@ def add(
 
 
 app.command("discover")(discover)
+for command in (bulk.pause, bulk.resume, bulk.acknowledge, bulk.unacknowledge):
+    app.command(command.__name__)(command)
 
 
 @app.command("list")

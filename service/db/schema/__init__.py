@@ -31,6 +31,7 @@ from service.db.schema.delivery import delivery_attempts as delivery_attempts
 from service.db.schema.delivery import events as events
 from service.db.schema.delivery import queues as queues
 from service.db.schema.delivery import webhooks as webhooks
+from service.db.schema.health import acknowledgements as acknowledgements
 from service.db.schema.health import problem_rounds as problem_rounds
 from service.db.schema.health import standing_problems as standing_problems
 from service.db.schema.incidents import INCIDENT_INSTANT as INCIDENT_INSTANT

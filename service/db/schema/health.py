@@ -32,10 +32,19 @@ standing_problems = sa.Table(
     sa.Index("ix_standing_problems_kind", "kind", "severity"),
 )
 
-# One row. Each round locks it, so that the replicas take turns; `at` is when the last one read its facts.
+# One row. Each transaction of a round locks it, so that the replicas take turns; `at` is when the last one began.
 problem_rounds = sa.Table(
     "problem_rounds",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+)
+
+# A row lasts as long as its problem, and is deleted when the problem becomes more serious.
+acknowledgements = sa.Table(
+    "acknowledgements",
+    metadata,
+    sa.Column("problem_id", sa.String(32), primary_key=True),
+    sa.Column("acknowledged_by", sa.Text, nullable=False),
     sa.Column("at", UtcDateTime, nullable=False),
 )

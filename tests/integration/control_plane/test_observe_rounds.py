@@ -171,7 +171,7 @@ def test_two_services_share_the_tables(engine: sa.Engine, clock: FakeClock, tmp_
         for _ in range(4):
             with writing(engine) as connection:
                 got = watch_store.claim(connection, now=clock(), next_poll_at=clock() + timedelta(60), limit=5)
-            claimed.append([watch.table_id for watch in got])
+            claimed.append(got)
 
     threads = [threading.Thread(target=claim) for _ in range(2)]
     for thread in threads:
@@ -198,7 +198,7 @@ def test_what_another_service_has_locked_is_passed_over_and_not_waited_for(
         (first,) = watch_store.claim(one, now=clock(), next_poll_at=later, limit=1)
         with writing(engine) as other:
             (second,) = watch_store.claim(other, now=clock(), next_poll_at=later, limit=5)
-    assert {first.table_id, second.table_id} == set(ids)
+    assert {first, second} == set(ids)
 
 
 def test_two_looks_at_once_record_each_commit_once(
@@ -369,7 +369,7 @@ def test_requested_tables_go_first_and_unknown_ones_are_forgotten(watched: Watch
     with writing(watched.engine) as connection:
         requested = [ids[2], "tbl_unknown"]
         claimed = watch_store.claim(connection, now=now, next_poll_at=now + timedelta(60), limit=1, requested=requested)
-    assert [watch.table_id for watch in claimed] == [ids[2]]
+    assert claimed == [ids[2]]
     watched.poll_requests.ask("tbl_unknown")
     watched.poll(0)
     assert watched.poll_requests.wanted() == set()

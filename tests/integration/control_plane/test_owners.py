@@ -8,6 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.api.app import create_app
+from service.db.engine import reading
+from service.health import table_store
+from service.model.clock import utc_now
 from tests.contexts import context_of
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
 
@@ -97,6 +100,15 @@ def test_problems_are_filtered_by_owner_and_tags(api: TestClient, ids: dict[str,
     assert about(owner="shop") == {ids["orders"], ids["returns"]}
     assert about(tag="team=web") == {ids["clicks"]}
     assert about(owner="nobody") == set()
+
+
+@pytest.mark.mostly_sqlite
+def test_problems_are_found_by_the_policies_of_tags(engine: sa.Engine, api: TestClient, ids: dict[str, str]) -> None:
+    """The facts of problems merge the policies of all tables at once."""
+    assert api.put("/policies/tag:tier=gold", json={"compaction": {"commits": 9}}).status_code == 201
+    with reading(engine) as connection:
+        found = {each.name: each.policy.compaction.commits for each in table_store.facts(connection, utc_now())}
+    assert found == {"orders": 9, "returns": 5, "clicks": 9, "plain": 5}
 
 
 @pytest.mark.mostly_sqlite

@@ -91,6 +91,20 @@ def test_the_policy_that_counts_for_a_table_says_where_each_value_comes_from(cli
     assert (found["policy"]["compaction"]["commits"], found["sources"]["compaction.commits"]) == (9, "pattern ord*")
 
 
+def test_a_policy_applies_to_the_tables_with_a_tag_as_soon_as_they_have_it(client: TestClient, table_id: str) -> None:
+    client.put("/v1/policies/tag:team=shop", json={"compaction": {"commits": 9}})
+
+    def source() -> Any:
+        return client.get(f"/v1/tables/{table_id}/policy").json()["sources"]["compaction.commits"]
+
+    assert source() == "default"
+    client.patch(f"/v1/tables/{table_id}", json={"tags": {"team": "shop"}})
+    assert source() == "pattern tag:team=shop"
+    client.put("/v1/policies/owner:ada", json={"compaction": {"commits": 9}, "precedence": 1})
+    client.patch(f"/v1/tables/{table_id}", json={"owner": "ada"})
+    assert source() == "pattern owner:ada"
+
+
 def test_every_setting_can_be_set_and_is_shown(client: TestClient, table_id: str) -> None:
     everything = Policy().to_json()
     everything["windows"] = [{"start": "22:00", "end": "04:30", "days": ["sat", "sun"]}]

@@ -360,7 +360,7 @@ def longest_wait(starts: list[int], rounds: int) -> int:
     return max(later - earlier for earlier, later in pairwise(marks))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), PER_GROUP, PER_KIND)
 def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
     wishes: list[tuple[frozenset[JobKind], str]],
@@ -379,7 +379,7 @@ def test_limits_hold_and_every_due_table_is_served_in_bounded_rounds(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(WISHES, st.integers(1, 5), st.integers(1, 4), st.integers(1, 4))
 def test_every_kind_of_a_table_gets_its_turn_however_often_the_others_are_due(
     wishes: list[tuple[frozenset[JobKind], str]], active: int, at_once: int, seconds: int

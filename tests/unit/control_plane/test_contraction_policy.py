@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jobs.contract import JobKind
@@ -135,7 +135,6 @@ def test_a_contraction_is_never_followed_by_an_expansion(sizes: list[int], wante
     assert isinstance(expansion, Skip)
 
 
-@settings(deadline=None)
 @given(SIZES, st.integers(1, 20_000), st.integers(1, 60), st.data())
 def test_an_expansion_is_never_followed_by_a_contraction(
     sizes: list[int], wanted: int, limit: int, data: st.DataObject

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.policies.policy import PatternPolicy, Policy, TableLevel, Window
-from service.policies.precedence import effective
+from service.policies.precedence import Subject, effective
 from service.policies.settings import Mode, Trigger
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ def commits(number: int) -> dict[str, Any]:
 
 
 def test_without_any_level_the_defaults_count() -> None:
-    found = effective([], "orders", None)
+    found = effective([], Subject("orders"), None)
     assert found.policy == Policy()
     assert set(found.sources.values()) == {"default"}
     assert found.changed_at is None
@@ -47,7 +47,7 @@ def test_each_setting_comes_from_the_last_level_that_has_it() -> None:
         ),
     ]
     table = TableLevel({"compaction": {"log_ratio": None}, "clustering": {"sort_by": ["a"]}}, NOW)
-    found = effective(patterns, "orders", table)
+    found = effective(patterns, Subject("orders"), table)
     policy = found.policy
     assert policy.priority == 3
     assert policy.compaction.trigger is Trigger.EITHER
@@ -80,29 +80,64 @@ def test_each_setting_comes_from_the_last_level_that_has_it() -> None:
     ],
 )
 def test_the_higher_precedence_wins_and_then_the_more_exact_pattern(patterns: list[PatternPolicy], number: int) -> None:
-    assert effective(patterns, "orders", None).policy.compaction.commits == number
+    assert effective(patterns, Subject("orders"), None).policy.compaction.commits == number
+
+
+@pytest.mark.parametrize(
+    ("wanted", "matches"),
+    [
+        ("tag:team", True),
+        ("tag:te*", True),
+        ("tag:team=shop", True),
+        ("tag:team=s*", True),
+        ("tag:pii", True),
+        ("tag:pii=", True),
+        ("tag:team=web", False),
+        ("tag:shop", False),
+        ("tag:", False),
+        ("owner:Ada*", True),
+        ("owner:ada*", False),
+        ("owner:orders", False),
+        ("orders", True),
+        ("[t]ag:team", False),
+    ],
+)
+def test_a_pattern_matches_names_or_tags_or_owners(wanted: str, matches: bool) -> None:
+    subject = Subject("orders", "Ada Lovelace", {"team": "shop", "pii": ""})
+    assert subject.matches(wanted) is matches
+    assert not Subject("tag:team").matches("tag:team")
+    assert Subject("tag:team").matches("[t]ag:team")
+
+
+def test_a_name_is_more_exact_than_a_tag_a_tag_than_an_owner_and_that_than_all_names() -> None:
+    subject = Subject("o", "a-long-owner", {"team": "shop"})
+    found = [pattern("*", commits(2)), pattern("owner:a-long-owner", commits(3)), pattern("tag:team", commits(4))]
+    for number in (2, 3, 4):
+        assert effective(found[: number - 1], subject, None).policy.compaction.commits == number
+    assert effective([*found, pattern("o", commits(6))], subject, None).policy.compaction.commits == 6
+    assert effective([pattern("*", commits(2), precedence=1), *found[1:]], subject, None).policy.compaction.commits == 2
 
 
 def test_the_order_of_patterns_that_are_equally_strong_is_always_the_same() -> None:
     one, other = pattern("*ers", commits(2)), pattern("ord*", commits(3))
-    assert effective([one, other], "orders", None) == effective([other, one], "orders", None)
+    assert effective([one, other], Subject("orders"), None) == effective([other, one], Subject("orders"), None)
 
 
 def test_lists_are_replaced_as_a_whole() -> None:
     below = pattern("*", {"clustering": {"sort_by": ["a", "b"]}, "windows": [{"start": "01:00", "end": "02:00"}]})
-    found = effective([below], "orders", TableLevel({"clustering": {"sort_by": ["c"]}, "windows": []}, NOW))
+    found = effective([below], Subject("orders"), TableLevel({"clustering": {"sort_by": ["c"]}, "windows": []}, NOW))
     assert found.policy.clustering.sort_by == ("c",)
     assert found.policy.windows == ()
 
 
 def test_a_policy_has_changed_when_the_last_of_its_levels_has() -> None:
     patterns = [pattern("*", {}, hours=1), pattern("orders", {}, hours=3), pattern("other", {}, hours=9)]
-    assert effective(patterns, "orders", TableLevel({}, NOW)).changed_at == NOW + timedelta(hours=3)
+    assert effective(patterns, Subject("orders"), TableLevel({}, NOW)).changed_at == NOW + timedelta(hours=3)
 
 
 def test_a_policy_survives_json() -> None:
     policy = effective(
-        [pattern("*", {"windows": [{"start": "22:00", "end": "04:00", "days": ["sat"]}]})], "t", None
+        [pattern("*", {"windows": [{"start": "22:00", "end": "04:00", "days": ["sat"]}]})], Subject("t"), None
     ).policy
     assert Policy.from_json(json.loads(json.dumps(policy.to_json()))) == policy
 

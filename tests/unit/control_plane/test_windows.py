@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.policies.policy import DAYS, Window
@@ -78,7 +78,6 @@ WINDOWS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(
     windows=WINDOWS,
     zone=st.sampled_from(["UTC", BERLIN, "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"]),

@@ -15,6 +15,7 @@ from groundskeeper_client.generated.models import (
     BucketContractionIn,
     BucketExpansionIn,
     BucketsOut,
+    BulkOut,
     CallbackIn,
     CallbackOut,
     CleaningIn,
@@ -56,6 +57,7 @@ from groundskeeper_client.generated.models import (
     JobLog,
     JobOut,
     JobPage,
+    JobsOfTables,
     JobState,
     ListedPolicyList,
     LogLevel,
@@ -85,6 +87,7 @@ from groundskeeper_client.generated.models import (
     RollbackIn,
     SavepointIn,
     SessionOut,
+    SetOfTables,
     Severity,
     SnapshotOut,
     SyncIn,
@@ -177,6 +180,18 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
     StorageError, TableNotFoundError, TooManyReadsError, UnauthenticatedError.
     """
     return Call("PATCH", f"/v1/tables/{segment(table_id)}", TableOut, headers={"If-Match": if_match}, body=body)
+
+
+def change_tables(body: SetOfTables | JobsOfTables) -> Call[BulkOut]:
+    """Do the same with many tables.
+
+    Each table is a transaction of its own, so that a refusal of one changes nothing for the others. Repeating
+    the call changes nothing more; a job that is active is refused as `job-conflict`.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("POST", "/v1/tables/bulk", BulkOut, body=body)
 
 
 def change_webhook(webhook_id: str, body: WebhookChange, *, if_match: str | None = None) -> Call[WebhookOut]:
@@ -624,8 +639,9 @@ def get_overview(
 
     `state`: May be repeated. Default: any
 
-    `sort`: `problems`: the most serious first; `backlog`: the most bytes of logs first; `commit`: the last
-    commit first; `silent`: the longest without a commit first; `registered`: the newest first
+    `sort`: `problems`: the most serious first; `backlog`: the most bytes of logs first; `ratio`: the most logs
+    beside their base files first; `commit`: the last commit first; `silent`: the longest without a commit
+    first; `registered`: the newest first
 
     `limit`: Maximum number of tables on a page
 
@@ -1546,7 +1562,7 @@ def put_freeze(name: str, body: FreezeIn, *, if_match: str | None = None) -> Cal
 
 
 def put_policy(pattern: str, body: PatternPolicyIn, *, if_match: str | None = None) -> Call[PatternPolicyOut]:
-    """Set the policy of all tables whose name matches.
+    """Set the policy of all tables that match.
 
     Replaces the previous policy. Members that are left out come from weaker patterns, or from the defaults.
 

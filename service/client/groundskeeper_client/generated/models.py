@@ -21,6 +21,15 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """Its name"""
 
 
+class AcknowledgementOut(Model, frozen=True, kw_only=True):
+    """Somebody knows of the problem."""
+
+    by: str
+    """Name of the caller"""
+    at: datetime
+    """Since when"""
+
+
 class ActionOut(Model, frozen=True, kw_only=True):
     """A call that helps. It needs the role that the call itself needs."""
 
@@ -34,77 +43,6 @@ class ActionOut(Model, frozen=True, kw_only=True):
     """The JSON to send; null for none"""
 
 
-class ActiveJob(Model, frozen=True, kw_only=True):
-    id: str
-    """Id of the job"""
-    not_before: datetime
-    """No worker gets it earlier"""
-    params: dict[str, Any]
-    """Parameters of the kind, with all defaults"""
-    state: JobState
-    """`queued`, `leased` by a worker, `running`, or ended. `unknown`: the table's timeline will tell"""
-    attempt: int
-    """Number of leases so far"""
-    max_attempts: int
-    """Attempts after which the job fails"""
-    lease_deadline: datetime | None
-    """When the lease expires without a heartbeat"""
-    instants: list[str]
-    """Instants that its attempts created on the table's timeline"""
-    result: dict[str, Any] | None
-    """Measured values; for a dry run, the plan"""
-    cancel_requested: bool
-    """Whether somebody has asked to cancel it"""
-    priority: int
-    """Jobs with a higher one start first"""
-    worker_group: str
-    """Only workers of this group get the job"""
-    timeout_seconds: int | None
-    """Time limit of one attempt; null: the service's setting"""
-    requested_by: str | None
-    """The caller that submitted it, or `policy`"""
-    retry_of: str | None
-    """The job that it repeats; that may have been deleted"""
-    reason: str | None
-    """The reason, if a policy submitted it"""
-    leased_at: datetime | None
-    """When a worker last took it; null before"""
-    table_id: str
-    """Id of the table"""
-    kind: JobKind
-    """Kind of job"""
-    dry_run: bool
-    """Whether the job only plans, and changes nothing"""
-    worker_id: str | None
-    """Id by which the worker calls itself; null if no worker has it"""
-    progress: ProgressOut | None
-    """What it does now; null before it runs"""
-    verdict: JobVerdict | None
-    """Whether the plan of a dry run that has ended is `ready`, would be `refused`, or has `nothing_to_do`. Another
-    job has a verdict only if it was refused, or had nothing to do
-    """
-    error: JobProblem | None
-    """Error of the last attempt"""
-    created_at: datetime
-    """When it was created"""
-    started_at: datetime | None
-    """When it started; null before"""
-    finished_at: datetime | None
-    """When it ended, in whatever way; null until then"""
-    hand_over: HandOverOut | None
-    """Set if the job waits, or has waited, until the writers are stopped"""
-    waits_for: str | UnsetType | None = UNSET
-    """What keeps a queued job from a worker, or the step of a running one from going on. It reads after the words
-    `waits for`. Null if the job waits for nothing
-    """
-    forecast: ForecastOut | UnsetType | None = UNSET
-    """Null for one that has ended, or changed a moment ago"""
-    breaker: BreakerOut | UnsetType | None = UNSET
-    """Set for a queued job while the attempts of jobs of this kind fail on the table"""
-    table_name: str
-    """Name of the table"""
-
-
 class ActiveJobs(Model, frozen=True, kw_only=True):
     queued: int
     """Jobs that no worker has"""
@@ -114,7 +52,7 @@ class ActiveJobs(Model, frozen=True, kw_only=True):
     """Jobs that a worker runs"""
     forecast: dict[str, str]
     """How long the queue of each worker group is, in words; without those that have no jobs"""
-    items: list[ActiveJob]
+    items: list[JobOut]
     """At most 50: those that workers hold first, then the oldest"""
 
 
@@ -468,6 +406,10 @@ class BriefProblem(Model, frozen=True, kw_only=True):
     """What it is, the same for every case"""
     since: datetime
     """When it began, as exactly as the data tells"""
+    is_acknowledged: bool
+    """Whether somebody knows of it"""
+    remedy: str
+    """What to do"""
 
 
 class BrokenLockOut(Model, frozen=True, kw_only=True):
@@ -834,6 +776,49 @@ class BucketsOut(Model, frozen=True, kw_only=True):
     """Number of partitions"""
     partitions: list[BucketsOfPartition]
     """The largest ones"""
+
+
+class BulkItem(Model, frozen=True, kw_only=True):
+    table_id: str
+    """As in the request"""
+    table_name: str | None
+    """Null if there is no such table"""
+    outcome: BulkOutcome
+    """`unchanged`: it was so already, such as paused; `refused`: see `problem`. A refusal keeps no other table
+    from its turn
+    """
+    job_id: str | None
+    """The job that was submitted; null without one"""
+    problem: BulkProblem | None
+    """Why it was refused; null otherwise"""
+
+
+class BulkOut(Model, frozen=True, kw_only=True):
+    items: list[BulkItem]
+    """In the order of the request, each table once"""
+    done: int
+    """Number of tables by outcome, here and below"""
+    unchanged: int
+    refused: int
+
+
+class BulkOutcome(Word):
+    """What a call has done to one table."""
+
+    DONE = "done"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+
+
+class BulkProblem(Model, frozen=True, kw_only=True):
+    type: str
+    """The type of the problem"""
+    title: str
+    """What it is, the same for every case"""
+    detail: str
+    """This case"""
+    hint: str | None
+    """What to do about it"""
 
 
 class CallbackIn(Model, frozen=True, kw_only=True):
@@ -2311,6 +2296,8 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     """Null unless it is about a table"""
     action: ActionOut | None
     """The call that does it, where there is one"""
+    acknowledged: AcknowledgementOut | UnsetType | None = UNSET
+    """Set from when somebody acknowledged it until it ends or becomes more serious"""
 
 
 class HealthProblemPage(Model, frozen=True, kw_only=True):
@@ -2536,6 +2523,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """When a worker last took it; null before"""
     table_id: str
     """Id of the table"""
+    table_name: str
+    """The name of the table"""
     kind: JobKind
     """Kind of job"""
     dry_run: bool
@@ -2641,6 +2630,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """When a worker last took it; null before"""
     table_id: str
     """Id of the table"""
+    table_name: str
+    """The name of the table"""
     kind: JobKind
     """Kind of job"""
     dry_run: bool
@@ -2719,6 +2710,33 @@ class JobVerdict(Word):
     NOTHING_TO_DO = "nothing_to_do"
 
 
+class JobsOfTables(Model, frozen=True, kw_only=True):
+    """Submits the same job on each table."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["run"] = "run"
+    """Action of the instant on the table's timeline"""
+    job: (
+        CompactionIn
+        | CleaningIn
+        | ClusteringIn
+        | BucketExpansionIn
+        | BucketContractionIn
+        | FinishExpansionIn
+        | RepairIn
+        | ArchivalIn
+        | PartitionTtlIn
+        | SavepointIn
+        | RestoreIn
+        | RollbackIn
+        | MetadataTableIn
+        | SyncIn
+        | AuditIn
+        | DiagnosisIn
+    )
+
+
 class KeyProof(Model, frozen=True, kw_only=True):
     """The comparison of the record keys before and after"""
 
@@ -2747,7 +2765,7 @@ class ListedPolicyOut(Model, frozen=True, kw_only=True):
     """A policy in the list, with the tables that have a setting from it."""
 
     pattern: str
-    """Glob for names of tables"""
+    """Glob for names of tables, or for `tag:` or `owner:`"""
     settings: dict[str, Any]
     """The members that were sent"""
     precedence: int
@@ -2910,6 +2928,30 @@ class Mode(Word):
     OFF = "off"
 
 
+class NextJobOut(Model, frozen=True, kw_only=True):
+    """What comes next on a table."""
+
+    kind: JobKind
+    """Kind of job"""
+    state: NextState
+    """`running`, or `queued`; `waits`: it is due, but something blocks it; `suggested`: a person has to start it"""
+    because: str | None
+    """The decision behind it; null for a job that exists"""
+    job_id: str | None
+    """Null if it does not exist yet"""
+
+
+class NextState(Word):
+    """`RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but something blocks it.
+    `SUGGESTED`: it is due, and a person has to start it.
+    """
+
+    RUNNING = "running"
+    QUEUED = "queued"
+    WAITS = "waits"
+    SUGGESTED = "suggested"
+
+
 class ObjectType(Word):
     TABLE = "table"
     GROUP = "group"
@@ -2930,14 +2972,15 @@ class OnActiveWriters(Word):
 
 
 class Order(Word):
-    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `COMMIT`:
-    the last commit first. `SILENT`: the longest without a commit first. `REGISTERED`: the newest first. Tables
-    of equal rank go by name.
+    """The order of tables. `PROBLEMS`: the most serious first. `BACKLOG`: the most bytes of logs first. `RATIO`:
+    the most logs beside their base files first. `COMMIT`: the last commit first. `SILENT`: the longest without
+    a commit first. `REGISTERED`: the newest first. Tables of equal rank go by name.
     """
 
     PROBLEMS = "problems"
     NAME = "name"
     BACKLOG = "backlog"
+    RATIO = "ratio"
     COMMIT = "commit"
     SILENT = "silent"
     REGISTERED = "registered"
@@ -3204,7 +3247,7 @@ class PatternPolicyIn(Model, frozen=True, kw_only=True):
 
 class PatternPolicyOut(Model, frozen=True, kw_only=True):
     pattern: str
-    """Glob for names of tables"""
+    """Glob for names of tables, or for `tag:` or `owner:`"""
     settings: PolicyIn
     """The members that were sent"""
     precedence: int
@@ -3417,6 +3460,29 @@ class ProblemExample(Model, frozen=True, kw_only=True):
     """What `/readyz` has checked"""
 
 
+class ProblemGroupOut(Model, frozen=True, kw_only=True):
+    """Problems of several objects with one cause."""
+
+    kinds: list[ProblemKind]
+    """`GET /v1/problems` lists the group by them"""
+    severity: Severity
+    """That of the most serious one"""
+    title: str
+    """What is wrong"""
+    remedy: str
+    """What to do about the most serious one"""
+    problems: int
+    """Number of problems"""
+    objects: int
+    """Number of tables, workers or webhooks that have them"""
+    names: list[str]
+    """Names of the first of these, at most 5"""
+    acknowledged: int
+    """Number of these problems that somebody has acknowledged"""
+    since: datetime
+    """When the oldest one began"""
+
+
 class ProblemKind(Word):
     """The kinds of problems. The function of `service.health` that finds a kind is next to its text and threshold."""
 
@@ -3484,6 +3550,8 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     """
     counts: SeverityCounts
     """Counts of all problems, whatever the filter of the tables"""
+    groups: list[ProblemGroupOut]
+    """All problems, those with one cause in one group"""
     items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
 
@@ -3970,6 +4038,18 @@ class SessionOut(Model, frozen=True, kw_only=True):
     """How the caller is known"""
     expires_at: datetime | None
     """When the session ends, or the token; null: never"""
+
+
+class SetOfTables(Model, frozen=True, kw_only=True):
+    """`pause` and `resume` set `paused` of each table's own policy. `acknowledge` marks its present problems as
+    known until they end or become more serious, and `unacknowledge` takes that back. `poll` reads its timeline
+    now.
+    """
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["pause", "resume", "acknowledge", "unacknowledge", "poll"]
+    """Action of the instant on the table's timeline"""
 
 
 class Severity(Word):
@@ -4471,6 +4551,12 @@ class TableRow(Model, frozen=True, kw_only=True):
     """Null before the first poll"""
     last_commit_at: datetime | None
     """Null if there is none, or before the first poll"""
+    log_ratio: float | None
+    """Log bytes divided by base bytes; null without base files"""
+    log_ratios: list[float]
+    """The same at 24 equidistant moments of the last day, or since the first poll; empty without polls"""
+    next_job: NextJobOut | None
+    """The first job that waits or is suggested; null for none"""
     jobs: list[PastJobOut]
     """The last 20, the newest first, dry runs included"""
 

@@ -7,8 +7,8 @@ from alembic import op
 
 from service.db.schema import UtcDateTime
 
-revision = "0029"
-down_revision = "0028"
+revision = "0030"
+down_revision = "0029"
 works_with = "0010"
 
 

@@ -1,0 +1,72 @@
+"""`groundskeeper tables pause`, `resume`, `acknowledge` and `unacknowledge`, and jobs of many tables: one call each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from groundskeeper_client import calls
+from service.cli.client import arguments
+from service.cli.client.command import of_service
+from service.cli.client.connection import Connection, Json
+from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.output import Output
+from service.model.formatting import count
+
+MOST = 500
+"""Tables of one call."""
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Names or ids of the tables")]
+Pattern = Annotated[
+    str | None, typer.Option("--all", metavar="PATTERN", help="Also those of this pattern of names, such as 'orders_*'")
+]
+
+
+def change(service: Connection, out: Output, names: list[str] | None, pattern: str | None, **wanted: Any) -> None:
+    """Sends the call, and prints an outcome for each table. Exit code 1 if one was refused."""
+    ids = [arguments.table_of(service, each)["id"] for each in names or ()]
+    if pattern is not None:
+        ids += [each["id"] for each in service.items(calls.list_tables(name=pattern), MOST + 1)["items"]]
+    tables = list(dict.fromkeys(ids))
+    if not tables:
+        raise CommandError.usage("There are no such tables.", "Name them, or give --all and a pattern.")
+    if len(tables) > MOST:
+        raise CommandError.usage(f"There are more than {MOST} such tables.", "Give a narrower pattern, and repeat.")
+    body: Any = {**wanted, "tables": tables}
+    answer = service.send(calls.change_tables(body))
+    out.document(answer)
+    out.table(("TABLE", "OUTCOME", "JOB"), [_row(each) for each in answer["items"]], empty="")
+    out.note(f"{count(answer['done'], 'table')} done, {answer['unchanged']} unchanged, {answer['refused']} refused.")
+    if answer["refused"]:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _row(item: Json) -> tuple[str, str, str]:
+    problem = item["problem"]
+    said = f"{item['outcome']}: {problem['title']}. {problem['detail']}" if problem else item["outcome"]
+    return item["table_name"] or item["table_id"], said, item["job_id"] or "-"
+
+
+@of_service
+def pause(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
+    """Pause the automatic jobs of tables. Jobs that have begun go on, and jobs can still be submitted."""
+    change(service, out, tables, pattern, action="pause")
+
+
+@of_service
+def resume(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
+    """Let the automatic jobs of tables go on, also where the policy of a pattern pauses them."""
+    change(service, out, tables, pattern, action="resume")
+
+
+@of_service
+def acknowledge(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
+    """Mark the present problems of tables as known, until each ends or becomes more serious."""
+    change(service, out, tables, pattern, action="acknowledge")
+
+
+@of_service
+def unacknowledge(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
+    """Take back that the problems of tables are known."""
+    change(service, out, tables, pattern, action="unacknowledge")

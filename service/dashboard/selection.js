@@ -1,0 +1,98 @@
+// The tables that are selected in the list, and what can be done with all of them by one call.
+
+import { post } from "./api.js";
+import { confirmed } from "./dialogs.js";
+import { h } from "./dom.js";
+import { count, number } from "./format.js";
+import { KINDS } from "./kinds.js";
+import { problem, select, tableLink } from "./components.js";
+
+// That of one call.
+const MOST = 500;
+const ACTIONS = {
+  pause: ["Pause", "Their policies start no job any more. Jobs that have begun go on."],
+  resume: ["Resume", "Their policies start jobs again."],
+  run: ["Run", "A job of this kind is submitted for each."],
+  acknowledge: ["Acknowledge", "Their present problems are marked as known until they end. A problem that comes back, or a new one, is shown again."],
+  poll: ["Poll", "Their timelines are read now."],
+};
+
+export class Selection {
+  constructor(changed) {
+    this.changed = changed;
+    /** Names by id, also of tables that are not on this page. */
+    this.tables = new Map();
+    this.kind = "compaction";
+    this.result = null;
+  }
+
+  has = ({ id }) => this.tables.has(id);
+
+  #set(rows, isChosen) {
+    for (const { id, name } of rows) {
+      if (!isChosen) this.tables.delete(id);
+      else if (this.tables.size < MOST) this.tables.set(id, name);
+    }
+    this.changed.redraw();
+  }
+
+  drawHead(rows) {
+    const every = rows.length > 0 && rows.every(this.has);
+    return h("th", { scope: "col", class: "c-pick" }, this.#box("Select all tables of this page", every, rows));
+  }
+
+  drawCell(table) {
+    return h("td", { class: "c-pick" }, this.#box(`Select ${table.name}`, this.has(table), [table]));
+  }
+
+  #box(label, isChosen, rows) {
+    const box = h("input", { type: "checkbox", "aria-label": label, checked: isChosen, onchange: (event) => this.#set(rows, event.target.checked) });
+    // What the user has clicked stays in the property, which a redraw has to follow.
+    box.handlers.checked = isChosen;
+    return box;
+  }
+
+  draw() {
+    if (!this.tables.size && !this.result) return null;
+    const clear = () => {
+      this.tables.clear();
+      this.result = null;
+      this.changed.redraw();
+    };
+    const button = (action) => h("button", { type: "button", class: "small", "data-key": action, onclick: () => this.#do(action) }, ACTIONS[action][0]);
+    return h(
+      "div",
+      { class: "bulk", role: "group", "aria-label": "Selected tables", "data-key": "bulk" },
+      h("strong", { role: "status" }, `${number(this.tables.size)} selected`),
+      ...["pause", "resume", "acknowledge", "poll"].map(button),
+      h("span", { class: "line" }, select({ "aria-label": "Kind of the job", onchange: (event) => (this.kind = event.target.value) }, Object.entries(KINDS), this.kind), button("run")),
+      h("button", { type: "button", class: "link", onclick: clear }, "Clear"),
+      this.result && outcomes(this.result),
+    );
+  }
+
+  async #do(action) {
+    const [words, effect] = ACTIONS[action];
+    const title = `${words} ${count(this.tables.size, "table")}?`;
+    if (!this.tables.size || !(await confirmed(title, effect, words))) return;
+    const body = { action, tables: [...this.tables.keys()], ...(action === "run" && { job: { kind: this.kind } }) };
+    try {
+      this.result = await post("v1/tables/bulk", body);
+      for (const each of this.result.items) if (each.outcome !== "refused") this.tables.delete(each.table_id);
+      this.changed();
+    } catch (error) {
+      this.changed(error);
+    }
+  }
+}
+
+function outcomes({ done, unchanged, refused, items }) {
+  const words = [done && `${number(done)} done`, unchanged && `${number(unchanged)} were so already`, refused && `${number(refused)} refused`].filter(Boolean);
+  const failed = items.filter((each) => each.problem);
+  return h(
+    "div",
+    { class: "wide", "data-key": "outcomes" },
+    h("p", { role: "status" }, words.join(", "), "."),
+    ...failed.slice(0, 20).map((each) => h("div", { "data-key": each.table }, tableLink(each.table_id ?? each.table, each.table_name ?? each.table), problem(each.problem))),
+  );
+}

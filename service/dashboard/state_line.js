@@ -1,0 +1,31 @@
+// The state of the installation in one line; each figure leads to what it counts.
+
+import { h } from "./dom.js";
+import { count, number, plural } from "./format.js";
+import { link } from "./components.js";
+import { address } from "./route.js";
+
+/** `found` is the answer of the overview. */
+export function stateLine({ problems: { counts }, jobs, incidents, workers, webhooks, pause }) {
+  const ill = webhooks.failing + webhooks.disabled;
+  const unresolved = incidents.open + incidents.suspected;
+  const { default: forecast, ...others } = jobs.forecast;
+  const expected = [forecast?.replace(/^[\d,]+ queued,? ?|; a guess$/g, ""), ...Object.entries(others).map(([group, text]) => `${group}: ${text}`)].filter(Boolean);
+  return h(
+    "ul",
+    { class: "figures", "data-key": "figures", "aria-label": "Figures" },
+    figure("critical", counts.critical, "critical", address([], { health: "critical" }), counts.critical && "bad"),
+    figure("warnings", counts.warning, plural(counts.warning, "warning"), address([], { health: "warning" }), counts.warning && "warn"),
+    figure("notices", counts.notice, plural(counts.notice, "notice"), address([], { health: "notice" }), counts.notice && "note"),
+    figure("incidents", unresolved, plural(unresolved, "incident"), address([], { kind: "incident-standing" }), incidents.open && "bad"),
+    figure("running", jobs.leased + jobs.running, "running", address(["jobs"], { state: "running" })),
+    figure("queued", jobs.queued, expected.length ? `queued, ${expected.join("; ")}` : "queued", address(["jobs"], { state: "queued" })),
+    figure("workers", workers.alive, `${plural(workers.alive, "worker")}, ${workers.busy} of ${count(workers.slots, "slot")} taken`, address(["workers"], {}), workers.alive ? null : "warn"),
+    figure("webhooks", webhooks.total, `${plural(webhooks.total, "webhook")}${ill ? `, ${number(ill)} failing` : ""}`, address(["webhooks"], {}), ill && "warn"),
+    pause.paused && h("li", { class: "warn", "data-key": "paused" }, link(address(["workers"], {}), "Automatic jobs are paused")),
+  );
+}
+
+function figure(key, value, words, where, look) {
+  return h("li", { class: look || null, "data-key": key }, link(where, h("strong", {}, number(value)), " ", words));
+}

@@ -1,0 +1,70 @@
+"""The order in which the threads of one process write to SQLite, which admits one of them at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextvars import ContextVar
+from typing import Self
+
+# Inherited by the threads in which the calls of the API run.
+is_call: ContextVar[bool] = ContextVar("is_call", default=False)
+"""Whether somebody waits for the current work."""
+
+# Calls in a row, while other threads wait. A flood of calls cannot keep polls from recording what they have found.
+_CALLS_IN_A_ROW = 20
+
+
+class Turns:
+    """A reentrant lock for `with`. Threads get it in the order in which they have asked, those of calls first."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._holder: int | None = None
+        self._depth = 0
+        self._calls: deque[_Waiting] = deque()
+        self._others: deque[_Waiting] = deque()
+        self._in_a_row = 0
+
+    @property
+    def waiting(self) -> int:
+        """The number of threads that wait for their turn."""
+        with self._guard:
+            return len(self._calls) + len(self._others)
+
+    def __enter__(self) -> Self:
+        me = threading.get_ident()
+        with self._guard:
+            if self._holder in (None, me):
+                self._holder, self._depth = me, self._depth + 1
+                return self
+            waiting = _Waiting(me)
+            (self._calls if is_call.get() else self._others).append(waiting)
+        waiting.turn.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            self._depth -= 1
+            if self._depth:
+                return
+            following = self._next()
+            self._holder, self._depth = (following.thread, 1) if following else (None, 0)
+        if following:
+            following.turn.release()
+
+    def _next(self) -> _Waiting | None:
+        if self._calls and not (self._others and self._in_a_row >= _CALLS_IN_A_ROW):
+            self._in_a_row += 1
+            return self._calls.popleft()
+        self._in_a_row = 0
+        return self._others.popleft() if self._others else None
+
+
+class _Waiting:
+    """A thread that waits for its turn."""
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+        self.turn = threading.Lock()
+        self.turn.acquire()

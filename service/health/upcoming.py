@@ -1,0 +1,67 @@
+"""What comes next on a table. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+from jobs.contract import JobKind
+from jobs.spec import Spec, Told
+from service.queue.job import JobState
+from service.scheduling.decision import DECIDED, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from service.health.overview_store import PastJob
+    from service.scheduling.decision import Decision
+
+
+class NextState(StrEnum):
+    """`RUNNING`: a worker has it. `QUEUED`: it was submitted. `WAITS`: it is due, but something blocks it.
+    `SUGGESTED`: it is due, and a person has to start it."""
+
+    RUNNING = "running"
+    QUEUED = "queued"
+    WAITS = "waits"
+    SUGGESTED = "suggested"
+
+
+@dataclass(frozen=True)
+class NextJob(Told):
+    """The job of a table that comes next."""
+
+    kind: Annotated[JobKind, Spec(examples=("compaction",))]
+    state: Annotated[
+        NextState,
+        Spec(
+            "`running`, or `queued`; `waits`: it is due, but something blocks it; `suggested`: a person has to start it"
+        ),
+    ]
+    because: Annotated[
+        str | None, Spec("The decision behind it; null for a job that exists", examples=("7 commits, threshold 5",))
+    ]
+    job_id: Annotated[str | None, Spec("Null if it does not exist yet", examples=("job_4be1c0d2f6a89b37",))]
+
+
+_OF_JOB = {
+    JobState.RUNNING: NextState.RUNNING,
+    JobState.LEASED: NextState.RUNNING,
+    JobState.QUEUED: NextState.QUEUED,
+}
+_OF_DECISION = {Verdict.WAIT: NextState.WAITS, Verdict.SUGGEST: NextState.SUGGESTED}
+
+
+def next_job(jobs: Sequence[PastJob], decisions: Mapping[JobKind, Decision]) -> NextJob | None:
+    """Returns an active one of the table's last `jobs`, a running one first; or else the first that is due by the
+    current `decisions`; None if nothing is due."""
+    active = [(_OF_JOB[job.state], job) for job in jobs if job.state in _OF_JOB]
+    if active:
+        state, job = min(active, key=lambda each: (each[0] is not NextState.RUNNING, each[1].created_at))
+        return NextJob(job.kind, state, None, job.id)
+    for verdict, state in _OF_DECISION.items():
+        for kind in DECIDED:
+            if kind in decisions and decisions[kind].verdict is verdict:
+                return NextJob(kind, state, decisions[kind].because, None)
+    return None
