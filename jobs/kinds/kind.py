@@ -61,6 +61,8 @@ class Kind:
     """Whether its result lists damages."""
     for_damaged: bool = False
     """Whether it also runs on tables with missing parts."""
+    needs_partitions: bool = False
+    """Whether it can do nothing on a table without partitions."""
     needs_every_partition: bool = False
     """Whether it must not overlook a partition."""
     audited: bool = False

@@ -94,6 +94,7 @@ KIND = Kind(
     policy=Policy(70, "When partitions expire"),
     rewrites=True,
     stops_flink=True,
+    needs_partitions=True,
     needs_every_partition=True,
     audited=True,
     rolls_back_dead=True,

@@ -55,7 +55,7 @@ class JobsOfTables(Tables):
     """Submits the same job on each table."""
 
     action: Literal["run"]
-    job: JobIn
+    job: JobIn = Field(description="The job of each")
 
 
 class BulkProblem(BaseModel):
@@ -80,9 +80,9 @@ class BulkItem(BaseModel):
 
 class BulkOut(BaseModel):
     items: list[BulkItem] = Field(description="In the order of the request, each table once")
-    done: int = Field(description="Number of tables by outcome, here and below", examples=[12])
-    unchanged: int = Field(examples=[0])
-    refused: int = Field(examples=[1])
+    done: int = Field(description="Number of tables that the call has changed", examples=[12])
+    unchanged: int = Field(description="Number of tables that were so already", examples=[0])
+    refused: int = Field(description="Number of tables with a `problem`", examples=[1])
 
 
 @dataclass(frozen=True)

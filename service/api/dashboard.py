@@ -95,6 +95,7 @@ def _form(kind: Kind) -> dict[str, Any]:
         "summary": kind.summary,
         "hasPlan": kind.has_plan,
         "needsBuckets": kind.changes_bucket_number,
+        "needsPartitions": kind.needs_partitions,
         "about": _plain(schema.get("description", "")),
         "required": schema.get("required", []),
         "params": {name: _flat(each, schema.get("$defs", {})) for name, each in schema.get("properties", {}).items()},

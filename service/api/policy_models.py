@@ -20,7 +20,7 @@ from jobs.kinds.parameters import Spec
 from jobs.kinds.registry import KINDS
 from jobs.kinds.words import NO_NUL
 from service.api.answers import Shown, made
-from service.api.params import as_model
+from service.api.params import PrefixOfPolicy, as_model
 from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
@@ -182,8 +182,12 @@ class PreviewIn(Request):
     )
 
 
+SettingValue = bool | int | float | str | list[str | WindowIn | PrefixOfPolicy] | None
+
+
 class ChangedSettingOut(Shown, declared=ChangedSetting):
-    pass
+    before: SettingValue = Field(description="Its value now", examples=[5])
+    after: SettingValue = Field(description="Its value after the edit", examples=[10])
 
 
 class StartOut(BaseModel):

@@ -148,8 +148,9 @@ function isOf({ index, profile }, name) {
 /** Whether a kind of job can do something on this table; what is not known of it excludes none. */
 function isKindOf({ index, profile: { table_type: type, partition_fields: partitions } }, kind) {
   if (kind === "compaction") return type !== "COPY_ON_WRITE";
-  if (kind === "partition_ttl") return partitions === undefined || partitions.length > 0;
-  return !JOB_KINDS[kind].needsBuckets || Boolean(index);
+  const { needsBuckets, needsPartitions } = JOB_KINDS[kind];
+  if (needsPartitions && partitions?.length === 0) return false;
+  return !needsBuckets || Boolean(index);
 }
 
 /** The parameters that the form's controls have a value for. */

@@ -1,4 +1,4 @@
-"""What comes next on a table. Pure."""
+"""The next job of a table. Pure."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""DuckDB and Polars, which have Parquet readers of their own, find the rows of files whose pages ISA-L has compressed.
-
-Neither is a dependency, so these tests are skipped where they are missing.
-"""
+"""DuckDB and Polars, which have Parquet readers of their own, find the rows of files whose pages ISA-L has compressed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import duckdb
+import polars
 import pytest
 
 from tests import paged_rows
@@ -15,7 +14,7 @@ from tests.paged_rows import FILTERS
 if TYPE_CHECKING:
     from pathlib import Path
 
-# These readers return maps in forms of their own.
+# DuckDB and Polars return maps in forms of their own.
 ROWS = paged_rows.ROWS.drop_columns(["map"])
 
 
@@ -27,7 +26,6 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def test_duckdb_finds_all_rows_and_those_of_filters(path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as connection:
         found = connection.sql(f"select * from '{path}' order by number").fetchall()
         assert found == [tuple(row.values()) for row in ROWS.to_pylist()]
@@ -37,7 +35,6 @@ def test_duckdb_finds_all_rows_and_those_of_filters(path: Path) -> None:
 
 
 def test_polars_finds_all_rows_and_those_of_filters(path: Path) -> None:
-    polars = pytest.importorskip("polars")
     frame = polars.scan_parquet(path)
     assert frame.sort("number").collect().to_dicts() == ROWS.to_pylist()
     for condition, numbers in FILTERS.items():

@@ -152,6 +152,7 @@ def _refer(schemas: dict[str, Any]) -> None:
         ("TableDetected", "profile", {"$ref": _REF.format(model="TableProfile")}),
         ("LeaseOut", "plan", {"$ref": _REF.format(model="WorkOrder")}),
         ("PatternPolicyOut", "settings", {"$ref": _REF.format(model="PolicyIn")}),
+        ("ListedPolicyOut", "settings", {"$ref": _REF.format(model="PolicyIn")}),
         ("ProblemType", "example", {"$ref": _REF.format(model="ProblemExample")}),
     ):
         known = schemas[model]["properties"][member]

@@ -119,7 +119,7 @@ def test_changes_are_shown_then_made_once(cli: CommandLine, tmp_path: Path) -> N
     assert cli.json("apply", "-f", file, **environment)["changes"] == []
     (mine,) = [each for each in cli.json("webhooks", "list")["items"] if each["url"] == HOOK + "2"]
     assert (mine["types"], mine["description"], list(mine["headers"])) == (["table.*"], "", ["X-Key"])
-    # With --secrets they are sent again.
+    # The option --secrets sends stored secrets again.
     assert [each["kind"] for each in cli.json("apply", "-f", file, "--secrets", **environment)["changes"]] == [
         "tables",
         "webhooks",

@@ -816,9 +816,11 @@ class BulkOut(Model, frozen=True, kw_only=True):
     items: list[BulkItem]
     """In the order of the request, each table once"""
     done: int
-    """Number of tables by outcome, here and below"""
+    """Number of tables that the call has changed"""
     unchanged: int
+    """Number of tables that were so already"""
     refused: int
+    """Number of tables with a `problem`"""
 
 
 class BulkOutcome(Word):
@@ -861,12 +863,12 @@ class CallbackOut(Model, frozen=True, kw_only=True):
 class ChangedSettingOut(Model, frozen=True, kw_only=True):
     setting: str
     """Name of the setting"""
-    before: Any
-    """Its value now"""
-    after: Any
-    """Its value after the edit"""
     source: str
     """The level that it would come from"""
+    before: bool | float | str | list[dict[str, Any]] | None
+    """Its value now"""
+    after: bool | float | str | list[dict[str, Any]] | None
+    """Its value after the edit"""
 
 
 class Check(Model, frozen=True, kw_only=True):
@@ -2800,6 +2802,7 @@ class JobsOfTables(Model, frozen=True, kw_only=True):
         | AuditIn
         | DiagnosisIn
     )
+    """The job of each"""
 
 
 class KeyProof(Model, frozen=True, kw_only=True):
@@ -2831,7 +2834,7 @@ class ListedPolicyOut(Model, frozen=True, kw_only=True):
 
     pattern: str
     """Glob for names of tables, or for `tag:` or `owner:`"""
-    settings: dict[str, Any]
+    settings: PolicyIn
     """The members that were sent"""
     precedence: int
     """If two patterns match, the higher value wins"""
