@@ -1,4 +1,4 @@
-"""DuckDB and Polars, which have Parquet readers of their own, find the rows of files whose pages ISA-L has compressed."""
+"""DuckDB and Polars, which read Parquet by code of their own, find the rows of files that ISA-L has compressed."""
 
 from __future__ import annotations
 
