@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from groundskeeper_client import Call, calls
-from groundskeeper_client.generated.models import FreezeIn, PatternPolicyIn, PolicyIn, TableIn, WebhookIn
+from groundskeeper_client.generated.models import (
+    FreezeIn,
+    NotificationIn,
+    PatternPolicyIn,
+    PolicyIn,
+    TableIn,
+    WebhookIn,
+)
 from groundskeeper_client.model import Model
 from jobs.redaction import MASK
 from service.cli.client.config_values import changed_members, projected
@@ -88,11 +95,6 @@ def _look_at_policy(service: Connection, live: Live) -> Live:
     return _policy(*service.tagged(calls.get_policy(live.id)))
 
 
-def _put_policy(wanted: Json, live: Live | None) -> Call[Any]:
-    body: Any = {name: value for name, value in wanted.items() if name != "pattern"}
-    return calls.put_policy(wanted["pattern"], body, if_match=live.tag if live else None)
-
-
 def _table_policies(service: Connection) -> Iterator[Live]:
     # A table without a policy of its own is listed too, so that one can be put.
     for table in _tables(service):
@@ -139,9 +141,18 @@ def _freeze(found: Json, tag: str | None = None) -> Live:
     return Live(found["name"], projected(found, FreezeIn), found["name"], tag=tag)
 
 
-def _put_freeze(wanted: Json, live: Live | None) -> Call[Any]:
-    body: Any = {name: value for name, value in wanted.items() if name != "name"}
-    return calls.put_freeze(wanted["name"], body, if_match=live.tag if live else None)
+def _notification(found: Json, tag: str | None = None) -> Live:
+    return Live(found["name"], projected(found, NotificationIn), found["name"], tag=tag)
+
+
+def _put_by(key: str, call: Callable[..., Call[Any]]) -> Callable[[Json, Live | None], Call[Any]]:
+    """Returns a `put` by a call whose path has the key."""
+
+    def put(wanted: Json, live: Live | None) -> Call[Any]:
+        body = {name: value for name, value in wanted.items() if name != key}
+        return call(wanted[key], body, if_match=live.tag if live else None)
+
+    return put
 
 
 SECTIONS = (
@@ -151,7 +162,7 @@ SECTIONS = (
         FreezeIn,
         lambda service: map(_freeze, service.send(calls.list_freezes())["items"]),
         lambda service, live: _freeze(*service.tagged(calls.get_freeze(live.id))),
-        _put_freeze,
+        _put_by("name", calls.put_freeze),
         lambda live: calls.delete_freeze(live.id, if_match=live.tag),
     ),
     Section(
@@ -160,7 +171,7 @@ SECTIONS = (
         PatternPolicyIn,
         _policies,
         _look_at_policy,
-        _put_policy,
+        _put_by("pattern", calls.put_policy),
         lambda live: calls.delete_policy(live.id, if_match=live.tag),
         is_level=True,
     ),
@@ -193,6 +204,15 @@ SECTIONS = (
         _look_at_webhook,
         _put_webhook,
         lambda live: calls.delete_webhook(live.id, if_match=live.tag),
+    ),
+    Section(
+        "notifications",
+        "name",
+        NotificationIn,
+        lambda service: map(_notification, service.send(calls.list_notifications())["items"]),
+        lambda service, live: _notification(*service.tagged(calls.get_notification(live.id))),
+        _put_by("name", calls.put_notification),
+        lambda live: calls.delete_notification(live.id, if_match=live.tag),
     ),
 )
 """In the order in which they are applied: freezes and policies stand before a table comes that they are about."""

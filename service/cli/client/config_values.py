@@ -18,6 +18,7 @@ from jobs.redaction import MASK
 from service.cli.client.connection import Json
 from service.cli.client.words import guess
 from service.cli.client.yaml_file import Way, YamlFile, spoken
+from service.model.shown_url import shown_url
 
 _REFERENCE = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]{0,127})\}")
 _PLACE = re.compile(r" - at `\$(?P<way>.*)`$")
@@ -94,7 +95,7 @@ def check_masks(file: YamlFile, way: Way, wanted: Any, live: Any, unset: dict[Wa
     elif isinstance(wanted, list):
         for number, each in enumerate(wanted):
             check_masks(file, (*way, number), each, None, unset)
-    elif isinstance(wanted, str) and MASK in wanted and live != MASK:
+    elif isinstance(wanted, str) and MASK in wanted and not (_is_masked(live) and wanted in (MASK, live)):
         why = f"the variable {unset[way]} is not set." if way in unset else "this is a mask, and not a secret."
         raise file.wrong(way, why)
 
@@ -106,11 +107,16 @@ def escaped(text: str) -> str:
 
 def with_stored_secrets(wanted: Any, live: Any) -> Any:
     """Returns the value with a mask wherever the service has a secret, which cannot be compared."""
-    if live == MASK and isinstance(wanted, str):
-        return MASK
+    if _is_masked(live) and isinstance(wanted, str):
+        # Only the secret part of an address is masked, and the rest can be compared.
+        return live if live == MASK or wanted == MASK or shown_url(wanted) == live else wanted
     if isinstance(wanted, dict) and isinstance(live, dict):
         return {name: with_stored_secrets(each, live.get(name)) for name, each in wanted.items()}
     return wanted
+
+
+def _is_masked(live: Any) -> bool:
+    return isinstance(live, str) and MASK in live
 
 
 def differences(before: Any, after: Any, way: Way = ()) -> Iterator[tuple[str, Any, Any]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SECRET = "Bearer hunter2hunter2"
 LOCK = "hoodie.write.lock.zookeeper."
+CHAT = "https://hooks.slack.com/services/T0/B0/YYYYYYYY"
 HOOK = "https://hooks.example.com/services/T0/B0/XXXXXXXX"
 
 
@@ -35,6 +36,9 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
         cli.run("policy", "set", "--pattern", "ord*", "--file", str(cli.folder / "night.json"))
         (cli.folder / "headers.json").write_text(json.dumps({"Authorization": SECRET}))
         cli.run("webhooks", "add", HOOK, "--type", "job.*", "--headers-file", str(cli.folder / "headers.json"))
+        (cli.folder / "target.json").write_text(json.dumps({"url": CHAT}))
+        target = ("slack", "--target-file", str(cli.folder / "target.json"))
+        cli.run("notifications", "add", "on-call", *target, "--severity", "critical", "--quiet", "22:00-06:00")
         yield cli
 
 
@@ -46,7 +50,12 @@ def written(folder: Path, content: Any) -> str:
 
 def variables(exported: str) -> dict[str, str]:
     """What a user sets after an export."""
-    known = {"url": HOOK, "headers.Authorization": "Bearer other-secret", f"lock.options.{LOCK}lock_key": SECRET}
+    known = {
+        "url": HOOK,
+        "target.url": CHAT,
+        "headers.Authorization": "Bearer other-secret",
+        f"lock.options.{LOCK}lock_key": SECRET,
+    }
     found = re.findall(r"^# \$\{(\w+)\}: (.*) of .*$", exported, re.MULTILINE)
     return {name: known[meaning] for name, meaning in found}
 
@@ -57,7 +66,7 @@ def test_an_export_has_no_secret_and_applied_again_changes_nothing(cli: CommandL
     assert "XXXXXXXX" not in exported
     assert "******" not in exported
     document = yaml.safe_load(exported)
-    assert list(document) == ["freezes", "policies", "tables", "table_policies", "webhooks"]
+    assert list(document) == ["freezes", "policies", "tables", "table_policies", "webhooks", "notifications"]
     assert document["freezes"][0]["tables"] == ["ord*"]
     assert document["policies"] == [
         {"pattern": "ord*", "precedence": 2, "windows": [{"start": "22:00", "end": "04:30"}]}
@@ -68,7 +77,7 @@ def test_an_export_has_no_secret_and_applied_again_changes_nothing(cli: CommandL
     assert table["writers"] == {"hudi_version": "1.2.0", "engines": ["spark"]}
     assert document["table_policies"][0]["bucket_expansion"] == {"mode": "off"}
     file, environment = written(tmp_path, exported), variables(exported)
-    assert set(environment.values()) == {HOOK, "Bearer other-secret", SECRET}
+    assert set(environment.values()) == {HOOK, CHAT, "Bearer other-secret", SECRET}
     for _ in range(2):
         assert cli.run("diff", "-f", file, "--prune", **environment).stdout == ""
         assert cli.json("apply", "-f", file, "--prune", "--yes", **environment)["changes"] == []
