@@ -163,6 +163,14 @@ _FILES = {
 _FILES_PACKAGE = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hides the services that the user of this machine has named for the command line."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     # Tests without a session do not even import PySpark.

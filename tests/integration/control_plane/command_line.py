@@ -38,6 +38,7 @@ class CommandLine:
         self.environment: dict[str, str | None] = {
             "GROUNDSKEEPER_URL": serving.url,
             "GROUNDSKEEPER_TOKEN": self.token("Ada", Role.ADMIN),
+            "XDG_CONFIG_HOME": str(folder / "config"),
         }
 
     def token(self, name: str, role: Role, groups: tuple[str, ...] | None = None) -> str:
