@@ -24,7 +24,7 @@ _FRESH_SECONDS = 2.0
 _AT_ONCE_SECONDS = 0.1
 # A longer computation starts after this delay, so that it does not slow down the calls that are being answered.
 _AFTER_SECONDS = 0.3
-# Largest part of the time that goes into computing.
+# Largest part of the time that goes into computing, as long as results do not become too old.
 _SHARE = 0.05
 MOST_AGE = timedelta(minutes=1)
 """No result that is older is returned, so that even a single call shows the current problems."""
@@ -90,7 +90,9 @@ class Remembered(Generic[_Value]):
             return self._compute(engine, clock)
 
     def _is_due(self) -> bool:
-        return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, self._took / _SHARE)
+        # A new value has to be there before the last one is too old, or else all callers wait for it.
+        latest = MOST_AGE.total_seconds() - 3 * self._took
+        return time.monotonic() - self._ended_at > max(_FRESH_SECONDS, min(self._took / _SHARE, latest))
 
     def _renew(self, engine: Engine, clock: Clock) -> None:
         try:

@@ -1,0 +1,73 @@
+"""Tests that a value which takes long to compute is there again before the last one is too old."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+
+from service.health import remembered
+from service.health.remembered import MOST_AGE, Remembered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class _Time:
+    """The clock and the monotonic time, which pass only as the test says."""
+
+    def __init__(self) -> None:
+        self.passed = 1000.0
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    def clock(self) -> datetime:
+        return BEGIN + timedelta(seconds=self.passed)
+
+
+class _Timer:
+    """Runs the function at once, in the thread of the caller."""
+
+    def __init__(self, _seconds: float, function: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        self.name, self.daemon = "", True
+        self._function, self._arguments = function, arguments
+
+    def start(self) -> None:
+        self._function(*self._arguments)
+
+
+@pytest.mark.parametrize("took", [0.5, 3.0, 8.0, 15.0])
+def test_no_caller_waits_for_a_value_that_takes_long(took: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    time, engine = _Time(), sa.create_engine("sqlite://")
+    waited: list[float] = []
+
+    def compute(_engine: sa.Engine, now: datetime) -> datetime:
+        time.passed += took
+        return now
+
+    monkeypatch.setattr(remembered, "time", time)
+    monkeypatch.setattr(remembered, "threading", SimpleNamespace(Timer=_Timer, Lock=threading.Lock))
+    value = Remembered("value", compute, tables=lambda _: 19_500)
+    first = value.latest(engine, time.clock)
+    computed = {first}
+    for _ in range(600):
+        time.passed += 1
+        before = time.passed
+        last = value.latest(engine, time.clock)
+        assert time.clock() - last <= MOST_AGE + timedelta(seconds=took)
+        if last in computed:
+            continue
+        computed.add(last)
+        # A call returns what it has computed itself only if the last value was too old.
+        if time.passed > before:
+            waited.append(before)
+    assert waited == []
+    # The values are renewed, but not all the time.
+    assert 3 < len(computed) < 600 / took
