@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,9 @@ _ARGUMENTS = [
     "--disable-sync",
     "--disable-quic",
 ]
+# A busy machine may take long to draw a page. Only a test that fails waits for so many milliseconds.
+_PATIENCE = 60_000
+expect.set_options(timeout=_PATIENCE)
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
 Theme = Literal["light", "dark"]
@@ -80,7 +83,7 @@ def new_context(browser: Browser, theme: Theme = "light", size: tuple[int, int] 
         reduced_motion="reduce",
         **options,
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(_PATIENCE)
     return context
 
 
