@@ -21,12 +21,13 @@ from service.notifications.messages import Failure
 from service.policies.precedence import OWNER, TAG
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Connection
 
     from service.events.database import Database
     from service.events.event import Event, Published
+    from service.health.problem import HealthProblem
     from service.notifications.notification import Notification
 
 MOST_PROBLEMS = 10_000
@@ -60,15 +61,21 @@ class _Look:
 def run_once(database: Database) -> Round:
     """Raises DatabaseUnavailableError."""
     with reading(database.engine) as connection:
-        due = [each.name for each in store.every(connection) if not _look(connection, database, each).is_idle]
+        stored = store.every(connection)
+        looks = []
+        if stored:
+            now = _now(connection)
+            looks = [_look(connection, database, each, now) for each in stored]
     number = 0
-    for name in due:
+    for look in looks:
+        if look.is_idle:
+            continue
         with writing(database.engine) as connection:
             # Replicas take turns, and no notification changes meanwhile.
             outbox.lock(connection)
-            found = store.find(connection, name)
-            if found is not None:
-                number += _tell(connection, database, _look(connection, database, found))
+            # Another replica that has told the same has stored when; then the next round looks again.
+            if store.find(connection, look.notification.name) == look.notification:
+                number += _tell(connection, database, look)
     if number:
         database.notifier.notify()
     return Round(number)
@@ -76,23 +83,37 @@ def run_once(database: Database) -> Round:
 
 def waiting(connection: Connection, database: Database, notification: Notification) -> int:
     """Returns the number of open problems that are to be told, but not yet."""
-    return _look(connection, database, notification).outcome.waiting
+    return _look(connection, database, notification, _now(connection)).outcome.waiting
 
 
-def _look(connection: Connection, database: Database, stored: Notification) -> _Look:
+@dataclass(frozen=True)
+class _Now:
+    """What all notifications look at: the open problems by their ids, and which of them are acknowledged."""
+
+    open: Mapping[str, HealthProblem]
+    acknowledged: frozenset[str]
+    is_whole: bool
+
+
+def _now(connection: Connection) -> _Now:
+    page = problem_store.page(connection, limit=MOST_PROBLEMS)
+    found = {each.problem.id: each.problem for each in page.items}
+    return _Now(found, frozenset(acknowledgement_store.every(connection)), page.next_cursor is None)
+
+
+def _look(connection: Connection, database: Database, stored: Notification, now: _Now) -> _Look:
     notification = stored.evolve(tables=_tables(connection, stored.tables))
     webhook = webhook_store.get(connection, notification.webhook_id)
     assert webhook.target is not None
-    page = problem_store.page(connection, limit=MOST_PROBLEMS)
     events, read_to = _failed_jobs(connection, notification)
     facts = Facts(
-        open={each.problem.id: each.problem for each in page.items},
-        acknowledged=frozenset(acknowledgement_store.every(connection)),
+        open=now.open,
+        acknowledged=now.acknowledged,
         told=store.told(connection, notification.name),
         failures=_failures(notification, [each.event for each in events]),
         target=webhook.target,
         now=database.clock(),
-        is_whole=page.next_cursor is None,
+        is_whole=now.is_whole,
     )
     outcome = compose(notification, facts)
     return _Look(stored, outcome, notification.read_to if outcome.failures_wait and facts.failures else read_to)
