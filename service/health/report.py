@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from service.catalog import table_store
 from service.catalog.ownership import tag_words
-from service.db import schema
 from service.model.formatting import count, duration, size
 from service.queue import attempt_figures
 from service.queue.attempt_figures import Figures
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from jobs.contract import JobKind
     from service.catalog.ownership import TableSelection
 
-_t = schema.tables
 _HOUR = 3600.0
 
 
@@ -75,15 +71,12 @@ def read(
 ) -> Report:
     """Returns the report of the attempts that ended from `since` on and before `until`."""
     sums = attempt_figures.sums(connection, since, until)
-    known = {row.id: Subject(**row._mapping) for row in connection.execute(_SUBJECTS)}
+    known = {row.id: Subject(**row._mapping) for row in table_store.owned(connection)}
     if selection is not None and not selection.is_open:
         wanted = table_store.ids_of(connection, selection)
         sums = {key: figures for key, figures in sums.items() if key[0] in wanted}
     rows = [(known.get(table_id) or Subject(table_id), kind, figures) for (table_id, kind), figures in sums.items()]
     return grouped(rows, since, until, by)
-
-
-_SUBJECTS = sa.select(_t.c.id, _t.c.name, _t.c.owner, _t.c.tags)
 
 
 def grouped(rows: Sequence[tuple[Subject, JobKind, Figures]], since: datetime, until: datetime, by: GroupBy) -> Report:

@@ -43,12 +43,6 @@ def ids(connection: Connection) -> list[str]:
     return list(connection.execute(sa.select(_t.c.id).order_by(_t.c.id)).scalars())
 
 
-def subjects(connection: Connection) -> dict[str, Subject]:
-    """Returns what patterns are compared with, by table id."""
-    rows = connection.execute(sa.select(_t.c.id, _t.c.name, _t.c.owner, _t.c.tags))
-    return {row.id: Subject(row.name, row.owner, row.tags) for row in rows}
-
-
 def facts(
     connection: Connection, now: datetime, table_id: str | None = None, *, snapshots: KnownSnapshots | None = None
 ) -> list[TableFacts]:

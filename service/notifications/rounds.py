@@ -14,10 +14,11 @@ from service.delivery.message import MOST_ENTRIES, Entry
 from service.delivery.webhook import concerns
 from service.delivery.webhook_events import notification as event_of
 from service.events.event import EventType
-from service.health import acknowledgement_store, problem_store, table_store
+from service.health import acknowledgement_store, problem_store
 from service.notifications import store
 from service.notifications.digest import Facts, Outcome, compose
 from service.notifications.messages import Failure
+from service.policies import policy_registry
 from service.policies.precedence import OWNER, TAG
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _tables(connection: Connection, patterns: Sequence[str]) -> tuple[str, ...]:
     further = [each for each in patterns if each.startswith((OWNER, TAG))]
     if not further:
         return tuple(patterns)
-    subjects = table_store.subjects(connection)
+    subjects = policy_registry.subjects(connection)
     found = (each for each, subject in subjects.items() if any(map(subject.matches, further)))
     return (*patterns, *found)
 

@@ -11,7 +11,7 @@ from service.policies.policy import PatternPolicy, TableLevel
 from service.policies.precedence import PATTERN, Effective, Subject, effective
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from sqlalchemy import Connection, Engine
@@ -24,19 +24,25 @@ def effective_of(connection: Connection, table: Registration) -> Effective:
     return effective(store.every(connection), Subject.of(table), store.of_table(connection, table.id))
 
 
-def effective_of_all(connection: Connection) -> dict[str, tuple[str, Effective]]:
-    """Returns the name and the policy of each table by its id, in the order of their registration."""
-    patterns, levels = store.every(connection), store.of_tables(connection)
+def subjects(connection: Connection) -> dict[str, Subject]:
+    """Returns what patterns are compared with by table id, in the order of registration."""
+    return {row.id: Subject.of(row) for row in table_store.owned(connection)}
+
+
+def effective_of_all(connection: Connection, patterns: Sequence[PatternPolicy]) -> dict[str, tuple[str, Effective]]:
+    """Returns the name and the policy by these patterns of each table by its id, in the order of registration."""
+    levels = store.of_tables(connection)
     return {
-        row.id: (row.name, effective(patterns, Subject.of(row), levels.get(row.id)))
-        for row in table_store.owned(connection)
+        table_id: (subject.name, effective(patterns, subject, levels.get(table_id)))
+        for table_id, subject in subjects(connection).items()
     }
 
 
 def decided_for(connection: Connection) -> dict[str, list[str]]:
     """Returns for each pattern the names of those tables that have a setting from it."""
-    found: dict[str, list[str]] = {each.pattern: [] for each in store.every(connection)}
-    for name, policy in effective_of_all(connection).values():
+    patterns = store.every(connection)
+    found: dict[str, list[str]] = {each.pattern: [] for each in patterns}
+    for name, policy in effective_of_all(connection, patterns).values():
         for source in set(policy.sources.values()):
             if source.startswith(PATTERN):
                 found[source.removeprefix(PATTERN)].append(name)

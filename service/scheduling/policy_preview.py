@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jobs.spec import Spec, Told
-from service.db.engine import writing
+from service.db.engine import reading, writing
 from service.policies import store
 from service.policies.policy import SECTIONS, PatternPolicy
 from service.policies.policy_registry import effective_of_all
@@ -51,29 +51,41 @@ def of_pattern(
     """Returns at most `limit` tables that would have another policy, and the number of all; without a `policy` for its
     deletion. Raises PolicyNotFoundError.
 
-    The edit is made in a transaction that is never committed, so a preview decides exactly as the service would.
+    For each table the edit is made in a transaction that is never committed, so a preview decides exactly as the
+    service would, and keeps nobody waiting for long.
     """
-    changed: list[ChangedTable] = []
-    number = 0
-    now = database.clock()
+    with reading(database.engine) as connection:
+        patterns = store.every(connection)
+        if policy is None:
+            store.get(connection, pattern)
+        kept = [each for each in patterns if each.pattern != pattern]
+        before = effective_of_all(connection, patterns)
+        after = effective_of_all(connection, kept if policy is None else [*kept, policy])
+    changed = [table_id for table_id, (_, found) in after.items() if found.policy != before[table_id][1].policy]
+    shown = []
+    for table_id in changed[:limit]:
+        (name, new), (_, old) = after[table_id], before[table_id]
+        starts = _starts(database, config, table_id, policy or pattern)
+        shown.append(ChangedTable(table_id, name, _changes(old, new), starts))
+    return shown, len(changed)
+
+
+def _starts(
+    database: Database, config: SchedulerConfig, table_id: str, edit: PatternPolicy | str
+) -> Sequence[Decision]:
+    """Returns the jobs that would start after the edit: the new policy, or the pattern of one that is deleted."""
+    starts: Sequence[Decision] = ()
     try:
         with writing(database.engine) as connection:
-            before = effective_of_all(connection)
-            if policy is None:
-                store.delete(connection, pattern)
+            if isinstance(edit, str):
+                store.delete(connection, edit)
             else:
-                store.put(connection, policy)
-            for table_id, (name, after) in effective_of_all(connection).items():
-                settings = _changes(before[table_id][1], after)
-                number += bool(settings)
-                if settings and len(changed) < limit:
-                    found = scheduler.evaluated(connection, table_id, now, config)
-                    starts = [each for each in found.decisions if each.verdict is Verdict.RUN]
-                    changed.append(ChangedTable(table_id, name, settings, starts))
+                store.put(connection, edit)
+            found = scheduler.evaluated(connection, table_id, database.clock(), config)
+            starts = [each for each in found.decisions if each.verdict is Verdict.RUN]
             raise _UndoneError
     except _UndoneError:
-        pass
-    return changed, number
+        return starts
 
 
 def _changes(before: Effective, after: Effective) -> list[ChangedSetting]:
