@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,19 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from groundskeeper_client import calls
-from groundskeeper_client.generated.models import DeliveryState, SnoozeIn
-from service.cli.client import arguments
+from groundskeeper_client.generated.models import SnoozeIn
+from service.cli.client import arguments, deliveries
 from service.cli.client.command import of_service
 from service.cli.client.connection import Connection, Json
-from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.failure import CommandError
 from service.cli.client.output import Output, ago
 
 app = typer.Typer(help="Tell people of problems and failed jobs.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the notification")]
-
-# A test is sent once, and the service gives its receiver two minutes at most.
-_TEST_SECONDS, _LOOK_SECONDS = 150.0, 0.25
 
 
 @app.command("add")
@@ -119,16 +115,7 @@ def show(service: Connection, out: Output, name: Name) -> None:
 @of_service
 def test(service: Connection, out: Output, name: Name) -> None:
     """Send a test message, and wait for the answer. Fails unless the receiver accepts it."""
-    delivery = service.send(calls.test_notification(name))
-    until = time.monotonic() + _TEST_SECONDS
-    while delivery["state"] == DeliveryState.PENDING and time.monotonic() < until:
-        time.sleep(_LOOK_SECONDS)
-        delivery = service.send(calls.get_delivery(delivery["id"]))
-    last = delivery["attempts"][-1] if delivery["attempts"] else {}
-    answer = last.get("error") or last.get("response") or last.get("status") or "not sent yet"
-    out.answer(delivery, f"The message is {delivery['state']}: {answer}")
-    if delivery["state"] != DeliveryState.DELIVERED:
-        raise typer.Exit(ExitCode.FAILED)
+    deliveries.follow_test(service, out, service.send(calls.test_notification(name)), "The message")
 
 
 @app.command("snooze")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +9,11 @@ import typer
 
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import DeliveryState, ReplayIn
-from service.cli.client import arguments
+from service.cli.client import arguments, deliveries
 from service.cli.client.arguments import Since, Until
 from service.cli.client.command import Limit, of_service
 from service.cli.client.connection import Connection, Json
-from service.cli.client.failure import CommandError, ExitCode
+from service.cli.client.failure import CommandError
 from service.cli.client.output import Output, ago
 from service.model.formatting import count
 
@@ -23,8 +22,6 @@ app = typer.Typer(help="Send events to URLs and Kafka topics.", no_args_is_help=
 WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK", help="Id of the webhook")]
 
 _DELIVERY = "dlv_"
-# A test is sent once, and the service gives its receiver two minutes at most.
-_TEST_SECONDS, _LOOK_SECONDS = 150.0, 0.25
 
 
 @app.command("add")
@@ -96,7 +93,12 @@ def show(service: Connection, out: Output, webhook: WebhookId) -> None:
     if found["blocked"]:
         out.say("")
         rows = [
-            (each["delivery"]["id"], each["delivery"]["event_type"], each["waiting_behind"], _last_answer(attempts))
+            (
+                each["delivery"]["id"],
+                each["delivery"]["event_type"],
+                each["waiting_behind"],
+                deliveries.last_answer(attempts),
+            )
             for each in found["blocked"]
             for attempts in [each["delivery"]["attempts"]]
         ]
@@ -108,15 +110,7 @@ def show(service: Connection, out: Output, webhook: WebhookId) -> None:
 def test(service: Connection, out: Output, webhook: WebhookId) -> None:
     """Send one event of the type webhook.test, and wait for the answer. Fails unless the receiver accepts it."""
     delivery = service.send(calls.test_webhook(webhook))
-    until = time.monotonic() + _TEST_SECONDS
-    while delivery["state"] == DeliveryState.PENDING and time.monotonic() < until:
-        time.sleep(_LOOK_SECONDS)
-        delivery = service.send(calls.get_delivery(delivery["id"]))
-    out.answer(
-        delivery, f"{delivery['id']} is {delivery['state']}: {_last_answer(delivery['attempts']) or 'not sent yet'}"
-    )
-    if delivery["state"] != DeliveryState.DELIVERED:
-        raise typer.Exit(ExitCode.FAILED)
+    deliveries.follow_test(service, out, delivery, delivery["id"])
 
 
 @app.command("enable")
@@ -205,7 +199,7 @@ def remove(
 
 @app.command("deliveries")
 @of_service
-def deliveries(
+def list_deliveries(
     service: Connection,
     out: Output,
     webhook: WebhookId,
@@ -227,7 +221,7 @@ def deliveries(
             each["state"],
             ago(each["created_at"]),
             len(each["attempts"]),
-            _last_answer(each["attempts"]),
+            deliveries.last_answer(each["attempts"]),
         )
         for each in page["items"]
     ]
@@ -244,11 +238,3 @@ def _state(webhook: Json) -> str:
     if not webhook["enabled"]:
         return f"disabled: {webhook['disabled_because']}"
     return f"failing, since {ago(webhook['failing_since'])}" if webhook["failing_since"] else "ok"
-
-
-def _last_answer(attempts: list[Json]) -> str:
-    if not attempts:
-        return ""
-    last = max(attempts, key=lambda each: str(each["at"]))
-    retry = f"; retry {ago(last['retry_at'])}" if last["retry_at"] else ""
-    return (str(last["error"] or last["status"] or "sent")) + retry
