@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from http import HTTPStatus
 
 import typer
 
@@ -14,6 +15,7 @@ from service.cli.client.output import Output, ago
 
 # A test is sent once, and the service gives its receiver two minutes at most.
 _TEST_SECONDS, _LOOK_SECONDS = 150.0, 0.25
+_SHOWN_CHARACTERS = 100
 
 
 def follow_test(service: Connection, out: Output, delivery: Json, what: str) -> None:
@@ -28,8 +30,11 @@ def follow_test(service: Connection, out: Output, delivery: Json, what: str) -> 
 
 
 def last_answer(attempts: list[Json]) -> str:
+    """The answer to the newest attempt: its error, or its status with what a receiver that refused has said."""
     if not attempts:
         return ""
     last = max(attempts, key=lambda each: str(each["at"]))
-    retry = f"; retry {ago(last['retry_at'])}" if last["retry_at"] else ""
-    return (str(last["error"] or last["status"] or "sent")) + retry
+    answer = str(last["error"] or last["status"] or "sent")
+    if (last["status"] or 0) >= HTTPStatus.MULTIPLE_CHOICES and last["response"]:
+        answer += f" {last['response'][:_SHOWN_CHARACTERS]}"
+    return answer + (f"; retry {ago(last['retry_at'])}" if last["retry_at"] else "")
