@@ -25,7 +25,6 @@ from service.api.requests import SOME_TEXT, TIME_OF_DAY, Request, Word
 from service.policies.policy import SECTIONS, PatternPolicy, Pause, Policy
 from service.policies.precedence import Effective
 from service.policies.settings import GIB, Section
-from service.scheduling.decision import Decision
 from service.scheduling.policy_preview import ChangedSetting
 
 
@@ -219,17 +218,6 @@ class EffectivePolicyOut(BaseModel):
     @classmethod
     def of(cls, effective: Effective) -> EffectivePolicyOut:
         return cls(policy=effective.policy.to_json(), sources=dict(effective.sources))
-
-
-class DecisionOut(Shown, declared=Decision):
-    kind: JobKind
-    warning: str | None
-    job_id: str | None
-
-
-class EvaluationOut(BaseModel):
-    looked_at: datetime | None = Field(description="Time of the last poll; null: never polled, so there is no decision")
-    decisions: list[DecisionOut] = Field(description="What would be decided now, one for each kind")
 
 
 class PauseIn(Request):

@@ -110,10 +110,14 @@ def show(service: Connection, out: Output, table: TableName) -> None:
     if decisions:
         out.say("")
         rows = [
-            (each["kind"], each["verdict"], each["because"] + (f" ({each['warning']})" if each["warning"] else ""))
+            (
+                *(each["kind"], each["verdict"]),
+                each["because"] + (f" ({each['warning']})" if each["warning"] else ""),
+                each["cost"]["text"] if each["cost"] else "",
+            )
             for each in decisions
         ]
-        out.table(("SERVICE", "DECISION", "BECAUSE"), rows, empty="")
+        out.table(("SERVICE", "DECISION", "BECAUSE", "COST"), rows, empty="")
 
 
 @app.command("set")

@@ -60,6 +60,7 @@ from groundskeeper_client.generated.models import (
     JobPage,
     JobsOfTables,
     JobState,
+    LearnedCostList,
     ListedPolicyList,
     LogLevel,
     MetadataTableIn,
@@ -493,6 +494,16 @@ def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
     TableNotFoundError, UnauthenticatedError.
     """
     return Call("GET", f"/v1/tables/{segment(table_id)}/consumers/{segment(name)}", ConsumerOut)
+
+
+def get_cost_model() -> Call[LearnedCostList]:
+    """Show what is learned about the cost of jobs, and its error by kind.
+
+    The model learns from the last 50 000 attempts, and is the same after a restart.
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/models/cost", LearnedCostList)
 
 
 def get_delivery(delivery_id: str) -> Call[DeliveryOut]:

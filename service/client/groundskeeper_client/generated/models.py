@@ -369,10 +369,10 @@ class BacklogOut(Model, frozen=True, kw_only=True):
 
 
 class Basis(Word):
-    """The source of an expected duration. All but the first are guesses."""
+    """The source of an expected cost. All but the first are guesses."""
 
     TABLE = "table"
-    SIZE = "size"
+    SHAPE = "shape"
     KIND = "kind"
     DEFAULT = "default"
 
@@ -1546,6 +1546,27 @@ class ContractionPolicyIn(Model, frozen=True, kw_only=True):
     """Size below which the average bucket of a partition is too small"""
 
 
+class CostOut(Model, frozen=True, kw_only=True):
+    """What an attempt is expected to cost, learned from those that have ended."""
+
+    seconds: float
+    """How long an attempt takes"""
+    low_seconds: float
+    """Nine of ten take longer than this"""
+    high_seconds: float
+    """Nine of ten take less than this"""
+    gb_hours: float
+    """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
+    learned_from: Basis
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all of this
+    `kind`; or nothing (`default`)
+    """
+    is_guess: bool
+    """Whether no job of this kind has ended on this table"""
+    text: str
+    """The same in words"""
+
+
 class Cure(Model, frozen=True, kw_only=True):
     """A job that repairs a damage"""
 
@@ -1597,6 +1618,8 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     """Something to look at, even though it works; null if there is nothing"""
     job_id: str | None
     """Id of the job; null if there is none"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job is expected to cost; only in a current decision about a job that is due"""
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
@@ -2153,22 +2176,28 @@ class FlinkRestart(Word):
 class ForecastOut(Model, frozen=True, kw_only=True):
     """What is expected of an active job, from the order of the queue and from what ended jobs have taken."""
 
-    starts_at: datetime | None
-    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
-    ends_at: datetime | None
-    """Expected end of its attempt; null if the start is not known"""
     seconds: float
     """How long an attempt takes"""
+    low_seconds: float
+    """Nine of ten take longer than this"""
+    high_seconds: float
+    """Nine of ten take less than this"""
+    gb_hours: float
+    """GiB of memory of a slot, times hours; 0 if the workers do not report their memory"""
     learned_from: Basis
-    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `size`; all of this
+    """Where that is known from: earlier jobs of this kind on the `table`; on tables of its `shape`; all of this
     `kind`; or nothing (`default`)
     """
     is_guess: bool
     """Whether no job of this kind has ended on this table"""
-    held_back_by: HeldBack | None
-    """Why a queued job is not due; null if it is"""
     text: str
     """The same in words"""
+    starts_at: datetime | None
+    """Expected start of a queued job; null while its group has no ready worker, or its writers must stop"""
+    ends_at: datetime | None
+    """Expected end of its attempt; null if the start is not known"""
+    held_back_by: HeldBack | None
+    """Why a queued job is not due; null if it is"""
 
 
 class FoundBeside(Model, frozen=True, kw_only=True):
@@ -2620,6 +2649,8 @@ class JobDetail(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job would cost that this dry run has planned; null unless its plan is ready"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Set for a queued job while the attempts of jobs of this kind fail on the table"""
     attempts: list[AttemptOut]
@@ -2727,6 +2758,8 @@ class JobOut(Model, frozen=True, kw_only=True):
     """
     forecast: ForecastOut | UnsetType | None = UNSET
     """Null for one that has ended, or changed a moment ago"""
+    cost: CostOut | UnsetType | None = UNSET
+    """What the job would cost that this dry run has planned; null unless its plan is ready"""
     breaker: BreakerOut | UnsetType | None = UNSET
     """Set for a queued job while the attempts of jobs of this kind fail on the table"""
 
@@ -2822,6 +2855,38 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """Time of the comparison"""
     left_out: list[str] | UnsetType = UNSET
     """File groups that were not compared"""
+
+
+class LearnedCostList(Model, frozen=True, kw_only=True):
+    items: list[LearnedCostOut]
+    """The items of this page, or all if there are no pages"""
+
+
+class LearnedCostOut(Model, frozen=True, kw_only=True):
+    """What is learned about one kind of job. An attempt takes `seconds`, and `seconds_per_gib` and
+    `seconds_per_file` for the files that it works on; a table that differs has a factor of its own.
+    """
+
+    kind: JobKind
+    """Kind of job"""
+    dry_run: bool
+    """Whether these are dry runs"""
+    jobs: int
+    """Attempts from which it is learned: the latest that succeeded"""
+    tables: int
+    """Tables that these were on"""
+    seconds: float
+    """Seconds that each attempt takes"""
+    seconds_per_gib: float
+    """Seconds that each GiB of files takes"""
+    seconds_per_file: float
+    """Seconds that each file takes"""
+    error_on_other_tables: float | None
+    """Median error for tables that the model has not seen, as a share of the seconds that an attempt took. Half of
+    the tables are held out for it in turn; null if too few are known
+    """
+    error_on_known_tables: float | None
+    """Median error if the model knows the attempt before on the same table; null if there is none"""
 
 
 class ListedPolicyList(Model, frozen=True, kw_only=True):
