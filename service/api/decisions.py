@@ -34,7 +34,9 @@ class DecisionOut(Shown, declared=Decision):
     warning: str | None
     job_id: str | None
     cost: CostOut | None = Field(
-        None, description="What the job is expected to cost; only in a current decision about a job that is due"
+        None,
+        description="What the job is expected to cost; only in a current decision about a job that is due, and if such"
+        " jobs have ended before",
     )
 
     @classmethod
@@ -42,10 +44,9 @@ class DecisionOut(Shown, declared=Decision):
         cls, table_id: str, decisions: Sequence[Decision], database: Database, forecaster: Forecaster
     ) -> list[DecisionOut]:
         """Returns the decisions about a table with what the jobs that are due would cost."""
-        due = [each for each in decisions if each.verdict in _DUE]
-        costs = forecaster.expected(database.engine, [Planned(table_id, each.kind.value) for each in due])
-        of_kinds = {each.kind: CostOut.of(cost) for each, cost in zip(due, costs, strict=True)}
-        return [made(cls, each, cost=of_kinds.get(each.kind)) for each in decisions]
+        due = {each.kind: Planned(table_id, each.kind.value) for each in decisions if each.verdict in _DUE}
+        costs = forecaster.costs(database.engine, due)
+        return [made(cls, each, cost=CostOut.of(costs.get(each.kind))) for each in decisions]
 
 
 class EvaluationOut(BaseModel):

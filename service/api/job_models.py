@@ -104,8 +104,8 @@ class CostOut(BaseModel):
     text: str = Field(description="The same in words", examples=["about 13 s (11 s to 15 s), 0.014 GB-hours"])
 
     @classmethod
-    def of(cls, cost: Cost) -> CostOut:
-        return cls(text=cost.text, **_members(cost))
+    def of(cls, cost: Cost | None) -> CostOut | None:
+        return cls(text=cost.text, **_members(cost)) if cost else None
 
 
 def _members(cost: Cost) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class JobOut(Declared, declared=Job):
             waits_for=wait.what if wait else None,
             breaker=BreakerOut.of(wait.breaker, wait.at) if wait else None,
             forecast=ForecastOut.of_job(job, prospects.outlook),
-            cost=CostOut.of(prospects.costs[job.id]) if job.id in prospects.costs else None,
+            cost=CostOut.of(prospects.costs.get(job.id)),
             error=JobProblem.of(job.error),
             **more,
         )

@@ -282,9 +282,9 @@ def _foreseen(database: Database, monitoring: Monitoring, jobs: Sequence[Job], p
     forecaster = monitoring.forecaster
     if active := [job.id for job in jobs if job.state.is_active]:
         prospects = replace(prospects, outlook=forecaster.outlook(database.engine, database.clock, active))
-    if planned := [job for job in jobs if job.dry_run and job.verdict is JobVerdict.READY]:
-        costs = forecaster.expected(
-            database.engine, [Planned(job.table_id, job.kind.value, job.parsed_result.work) for job in planned]
-        )
-        prospects = replace(prospects, costs={job.id: cost for job, cost in zip(planned, costs, strict=True)})
-    return prospects
+    planned = {
+        job.id: Planned(job.table_id, job.kind.value, job.parsed_result.work)
+        for job in jobs
+        if job.dry_run and job.verdict is JobVerdict.READY
+    }
+    return replace(prospects, costs=forecaster.costs(database.engine, planned))

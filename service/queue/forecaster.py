@@ -7,14 +7,15 @@ import threading
 import time
 from collections import Counter
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from service.db.engine import reading
 from service.queue import cost_store, demand_store, outlook_store, worker_store
+from service.queue.cost_model import Basis
 from service.queue.outlook import Goals, Outlook, outlook
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Hashable, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection, Engine
@@ -30,6 +31,9 @@ _MOST_AGE = timedelta(seconds=10)
 # The outlook of a shorter queue always includes a job that has just been submitted.
 _SHORT = 200
 _MEASURE_SECONDS = 3600.0
+
+
+Key = TypeVar("Key", bound="Hashable")
 
 
 class Planned(NamedTuple):
@@ -66,11 +70,18 @@ class Forecaster:
         assert self._last is not None
         return self._last
 
-    def expected(self, engine: Engine, jobs: Iterable[Planned]) -> list[Cost]:
-        """Returns what these jobs would cost. Raises DatabaseUnavailableError."""
+    def costs(self, engine: Engine, jobs: Mapping[Key, Planned]) -> dict[Key, Cost]:
+        """Returns what these jobs would cost, without those of kinds about which nothing is learned yet. Raises
+        DatabaseUnavailableError."""
+        if not jobs:
+            return {}
         with self._computing, reading(engine) as connection:
             self._learn(connection)
-            return [self._lessons.expected(each.table_id, each.kind, dry_run=False, work=each.work) for each in jobs]
+            found = {
+                key: self._lessons.expected(each.table_id, each.kind, dry_run=False, work=each.work)
+                for key, each in jobs.items()
+            }
+        return {key: cost for key, cost in found.items() if cost.basis is not Basis.DEFAULT}
 
     def learned(self, engine: Engine) -> list[Learned]:
         """Returns what is learned about each kind. Raises DatabaseUnavailableError."""

@@ -1619,7 +1619,9 @@ class DecisionOut(Model, frozen=True, kw_only=True):
     job_id: str | None
     """Id of the job; null if there is none"""
     cost: CostOut | UnsetType | None = UNSET
-    """What the job is expected to cost; only in a current decision about a job that is due"""
+    """What the job is expected to cost; only in a current decision about a job that is due, and if such jobs have
+    ended before
+    """
 
 
 class DecisionPage(Model, frozen=True, kw_only=True):
