@@ -46,8 +46,8 @@ class Figures(Told):
     gb_seconds: Annotated[
         float,
         Spec(
-            "The same time, by the GiB of memory of one slot: the driver's and the executors' memory, as the worker"
-            " reports it, divided by its slots. A worker that does not report its memory counts as 0",
+            "`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver"
+            " and executors, divided by its slots. A worker that does not report its memory counts as 0",
             examples=(10800.0,),
         ),
     ] = 0

@@ -102,8 +102,8 @@ def used(connection: Connection) -> dict[str, float]:
 
 @dataclass
 class Lessons:
-    """The durations of jobs that ended from `since` until `until`, as far as they have been read; both are None before
-    the first reading. Each reading is short, and the oldest jobs are read last."""
+    """The durations that have been read so far: of the jobs that ended from `since` until `until`. Both are None before
+    the first reading. Each reading is short and reads older jobs than the one before."""
 
     durations: Durations = field(default_factory=Durations)
     since: datetime | None = None

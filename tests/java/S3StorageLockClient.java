@@ -86,12 +86,12 @@ public class S3StorageLockClient implements StorageLockClient {
     }
   }
 
-  /** Of an optional configuration beside the lock. */
+  /** The optional configuration beside the lock is missing. */
   public Option readObject(String path, boolean checkFirst) {
     return Option.empty();
   }
 
-  /** Of an audit of locks, which that configuration switches on. */
+  /** Only an audit of locks, which that configuration switches on, would write an object. */
   public boolean writeObject(String path, String content) {
     return false;
   }
