@@ -165,8 +165,8 @@ class TableLock:
         away_since: float | None = None
         waits_for = ""
         if self._in_a_file:
-            # Hudi's provider takes a refusal for a lock that is held; and on a full disk it leaves its file behind,
-            # which then counts as held for ever.
+            # If the storage refuses, Hudi's provider behaves as if the lock were held; and on a full disk it leaves its
+            # file behind, so that the lock is held for ever.
             require_writable(self._table.jvm, self._folder)
         while True:
             checkpoint(waits_for)

@@ -160,8 +160,8 @@ def create_app(context: AppContext) -> FastAPI:
 
 @cache
 def _routes() -> tuple[BaseRoute, ...]:
-    """Returns the routes of all parts, which know nothing of an application: those of one process share them, and what
-    `complete_routes` makes."""
+    """Returns the routes of all parts. They do not depend on an application, so all applications of a process share
+    them, and what `complete_routes` makes."""
     together = APIRouter()
     for part in _PARTS:
         together.include_router(part.router, dependencies=[Depends(only_known)])

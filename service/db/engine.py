@@ -42,8 +42,8 @@ _BUSY_TIMEOUT_MS = 10_000
 
 
 def _decoded(document: str | bytes) -> Any:
-    """Decodes a JSON column. Python's own decoder takes several times as long, but knows what it has written for names
-    that are not UTF-8, and for numbers that are none."""
+    """Decodes a JSON column. Python's own decoder takes several times as long, but reads what its encoder has written
+    for names that are not UTF-8, and for NaN and infinity."""
     try:
         return msgspec.json.decode(document)
     except msgspec.MsgspecError:

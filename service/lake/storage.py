@@ -42,7 +42,7 @@ _REFUSED: Mapping[Refusal | None, type[StorageError]] = {
 }
 """What refuses a reader. The others refuse only writes."""
 
-# Arrow says so if there is no reason.
+# Arrow uses this text if there is no reason.
 _WITHOUT_REASON = "No response body"
 
 MAX_METADATA_BYTES = 64 * 1024 * 1024

@@ -1,5 +1,5 @@
-"""Rounds that tell people what has changed: each writes messages and their deliveries in one transaction with what is
-known as told."""
+"""Rounds that tell people what has changed. A round writes messages, their deliveries and the told problems in one
+transaction."""
 
 from __future__ import annotations
 

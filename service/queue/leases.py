@@ -97,7 +97,7 @@ def lease(
     A spare slot asks for `only_submitted` jobs. It gets none if the settings do not let submitted jobs go first.
 
     The work order is the only place where the secrets of a table leave the service. A job whose table is no longer
-    permitted, or has secrets that cannot be decrypted, fails, so that it does not stand in the way of others. Only the
+    permitted, or has secrets that cannot be decrypted, fails, so that it does not block others. Only the
     token `token_id` may extend or end the lease; any may if it is None.
     """
     if only_submitted and not config.requested_first:

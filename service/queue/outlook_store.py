@@ -48,7 +48,7 @@ _HELD: sa.Select[Any] = sa.select(*_OF_JOB, _j.c.leased_at, _IS_OF_POLICY).where
 _USED = sa.select(_t.c.table_id, _t.c.used).where(
     _t.c.table_id.in_(sa.select(_j.c.table_id).where(_IS_QUEUED).distinct()), _t.c.used.is_not(None)
 )
-# What a user has cancelled tells nothing.
+# The durations of cancelled jobs do not count.
 _ENDED: sa.Select[Any] = sa.select(_j.c.table_id, _j.c.kind, _j.c.dry_run, _j.c.leased_at, _j.c.finished_at).where(
     _j.c.finished_at.is_not(None),
     _j.c.leased_at.is_not(None),

@@ -159,7 +159,7 @@ class LocalWorkers:
 
 
 def _is_any_left(session: int) -> bool:
-    """Returns whether a process of this session runs; also True where there is no /proc to tell."""
+    """Returns whether a process of this session runs; also True if there is no /proc to read."""
     processes = Path("/proc")
     if not (processes / "self").exists():
         return True
