@@ -61,7 +61,7 @@ class RefusalOut(BaseModel):
     """The problem with which the service would answer now if it were asked to break the lock."""
 
     type: str = Field(description="Name of its type: GET /problems/{name} explains it", examples=["lock-too-young"])
-    title: str = Field(examples=["The lock has not been held for long enough to take its holder for dead"])
+    title: str = Field(examples=["The lock has not been held for long enough to prove that its holder is dead"])
     detail: str = Field(description="Why, in this case; may be empty")
     hint: str = Field(description="What to do")
 

@@ -55,7 +55,7 @@ class LockTooYoungError(LockKeptError):
     """`extensions["breakable_at"]` is the time from which on its age is no obstacle."""
 
     type = "lock-too-young"
-    title = "The lock has not been held for long enough to take its holder for dead"
+    title = "The lock has not been held for long enough to prove that its holder is dead"
     hint = (
         "Wait until `breakable_at`; an administrator can change GROUNDSKEEPER_LOCK_BREAK_SECONDS. If you are sure that"
         " the holder is dead, remove the file by hand."

@@ -17,8 +17,8 @@ import org.apache.hudi.common.util.Option;
 import org.apache.hudi.common.util.collection.Pair;
 
 /**
- * Stands for the class of this name in hudi-aws 1.2.0: the same conditional requests and the same answers, for a
- * server that checks no signatures.
+ * Replaces the class of this name in hudi-aws 1.2.0. It makes the same conditional requests and understands the same
+ * answers, for a server that checks no signatures.
  *
  * The system property or variable below names the endpoint, as for Amazon's SDK.
  */
