@@ -3882,8 +3882,8 @@ class RepairParams(Model, frozen=True, kw_only=True):
     Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced
     """
     accepted: list[str] | UnsetType | None = UNSET
-    """Instants to mark as repaired without changing anything: because their lost deletes have been run again, or
-    because nothing proves that they are stale and their rows shall stay where they are
+    """Instants to mark as repaired without changing anything: their lost deletes have been run again, or their
+    rows are to stay where they are, because nothing proves that they are stale
     """
     leftovers: bool | UnsetType | None = UNSET
     """Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of rolled-back
