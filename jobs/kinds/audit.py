@@ -68,6 +68,10 @@ class AuditResult(ExaminedResult, frozen=True, kw_only=True):
     clean: Annotated[Flag, Spec("Whether all checks were made and found nothing wrong")] = UNSET
     pending_instants: Annotated[Texts, Spec("Instants that have not completed")] = UNSET
 
+    @property
+    def input_bytes(self) -> object:
+        return self.bytes
+
 
 KIND = Kind(
     JobKind.AUDIT,

@@ -58,6 +58,10 @@ class CleaningResult(PlansResult, frozen=True, kw_only=True):
     files_deleted: Annotated[Count, Spec("Files that were deleted")] = UNSET
     failed_deletes: Annotated[Count, Spec("Files that could not be deleted")] = UNSET
 
+    @property
+    def amounts(self) -> dict[str, object]:
+        return {"files_deleted": self.files_deleted, "freed_bytes": self.bytes if self.files_deleted else 0}
+
 
 KIND = Kind(
     JobKind.CLEANING,

@@ -103,6 +103,14 @@ class CompactionResult(PlansResult, frozen=True, kw_only=True):
     engine_reasons: Annotated[Reasons, Spec("Why Hudi would execute it; only in a dry run")] = UNSET
 
     @property
+    def input_bytes(self) -> object:
+        return self.bytes
+
+    @property
+    def amounts(self) -> dict[str, object]:
+        return {"log_files": self.log_files, "log_bytes": self.log_bytes}
+
+    @property
     def leaves_work(self) -> bool | None:
         return bool(self.left.file_groups and self.file_groups) if self.left else None
 

@@ -232,6 +232,16 @@ class KindResult(Part, frozen=True, kw_only=True):
         """The last completed instant that the job saw, if its result has it."""
         return None
 
+    @property
+    def input_bytes(self) -> object:
+        """The bytes that the job has read, for metrics."""
+        return UNSET
+
+    @property
+    def amounts(self) -> dict[str, object]:
+        """The figures of a report to which the job contributes, by their names (`service.queue.attempt_figures`)."""
+        return {}
+
 
 class SlicesMerged(Part, frozen=True, kw_only=True):
     """Who merged file slices with logs"""
@@ -304,3 +314,12 @@ class ReplacementResult(KindResult, frozen=True, kw_only=True):
     fenced: Annotated[Texts, Spec("Instants of writers that were rolled back")] = UNSET
     lock_lost: Annotated[Flag, Spec("Whether the lock was lost after the commit")] = UNSET
     repaired: Annotated[Texts, Spec("Stale writes that were repaired afterwards")] = UNSET
+
+    @property
+    def input_bytes(self) -> object:
+        return self.bytes_read
+
+    @property
+    def amounts(self) -> dict[str, object]:
+        names = {"files_before": self.files_read, "files_after": self.files_written}
+        return {**names, "locked_seconds": self.locked_seconds}

@@ -27,7 +27,6 @@ from service.api import (
     health,
     health_problems,
     incidents,
-    job_log_file,
     jobs,
     locks,
     middleware,
@@ -107,7 +106,6 @@ _PARTS = (
     policies,
     decisions,
     jobs,
-    job_log_file,
     costs,
     report,
     webhooks,
@@ -162,8 +160,8 @@ def create_app(context: AppContext) -> FastAPI:
 
 @cache
 def _routes() -> tuple[BaseRoute, ...]:
-    """Returns the routes of all parts, which know nothing of an application: those of one process share them, and what
-    `complete_routes` makes."""
+    """Returns the routes of all parts. They do not depend on an application, so all applications of a process share
+    them, and what `complete_routes` makes."""
     together = APIRouter()
     for part in _PARTS:
         together.include_router(part.router, dependencies=[Depends(only_known)])

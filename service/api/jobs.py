@@ -45,9 +45,9 @@ router = Routes(prefix="/v1", tags=["jobs"])
 
 JobId = Annotated[str, Path(max_length=64, pattern=SOME_TEXT, examples=["job_4be1c0d2f6a89b37"])]
 IdempotencyKey = Annotated[
-    str | None,
-    Header(min_length=1, max_length=255, description="The same key on the same table returns the same job"),
+    str | None, Header(min_length=1, max_length=255, description="The same key on the same table returns the same job")
 ]
+Level = Annotated[LogLevel, Query(description="Only lines of this level and above")]
 
 
 _SUBMISSION_ERRORS: tuple[type[errors.GroundskeeperError], ...] = (
@@ -204,7 +204,7 @@ def get_job_log(
     job_id: JobId,
     database: DatabaseDep,
     *,
-    level: Annotated[LogLevel, Query(description="Only lines of this level and above")] = LogLevel.DEBUG,
+    level: Level = LogLevel.DEBUG,
     form: Annotated[
         Literal["json", "text"] | None,
         Query(alias="format", description="Default: text if `Accept` names `text/plain`, else json"),
@@ -225,6 +225,17 @@ def get_job_log(
     if form == "text" or (form is None and accept and "text/plain" in accept):
         return PlainTextResponse(as_text(page))
     return JobLog.of(page)
+
+
+@router.reader(
+    "GET /jobs/{job_id}/log.txt", "Download the log of a job", response_model=str, response_class=PlainTextResponse
+)
+def download_job_log(job_id: JobId, database: DatabaseDep, level: Level = LogLevel.DEBUG) -> PlainTextResponse:
+    """Returns all lines that are kept, the oldest first, as a file that is named after the job."""
+    with reading(database.engine) as connection:
+        job_store.get(connection, job_id)
+        text = as_text(job_log.whole(connection, job_id, level))
+    return PlainTextResponse(text, headers={"Content-Disposition": f'attachment; filename="{job_id}.log"'})
 
 
 @router.operator(

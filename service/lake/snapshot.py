@@ -162,11 +162,11 @@ class TableSnapshot(Told):
     stays valid while the timeline is unchanged. `timeline_commits` are the completed commits on the active timeline.
 
     `totals`, `large` and `skewed` come from the stored partitions: `large` has the largest bucket, `skewed` the largest
-    one compared with the mean. `cycles` are the newest from compaction to compaction, oldest first.
+    one compared with the mean. `cycles` are the newest periods from one compaction to the next, oldest first.
 
     `lock` is set if the last poll found the table's lock held for a minute or more.
     `other_runs`: at most one of each operation, of those that completed since the table was registered.
-    `clock` is what the timeline tells of its writers' clock (`ClockFrame.to_json`), empty if an earlier version of the
+    `clock` is the writers' clock as measured on the timeline (`ClockFrame.to_json`), empty if an earlier version of the
     service has stored the snapshot.
     `vanished` are commits that have left the middle of the timeline, `undone` those that a rollback took off it.
     `not_writable` is what jobs have found, not a poll.

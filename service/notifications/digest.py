@@ -1,8 +1,8 @@
 """Decides which messages a notification sends. No function has side effects.
 
 Problems of one kind, severity and error that are found together are one alert with one message: they have one cause.
-Further ones join it for some minutes. If there are more messages than the limit allows, the last one tells all the
-others; without any left, everything waits, and is told later if it is then still true.
+Further problems join the alert for some minutes. If there are more messages than the limit allows, the last one sums
+up all the others. If no message is left, nothing is sent now; later rounds send what is then still true.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Failure:
 
 @dataclass
 class Draft:
-    """A message that may still be merged with others, and what it changes of what is known as told."""
+    """A message that may still be merged with others, and the told problems that it adds or removes."""
 
     message: Message
     kept: list[Told] = field(default_factory=list)

@@ -1,5 +1,5 @@
-"""Rounds that tell people what has changed: each writes messages and their deliveries in one transaction with what is
-known as told."""
+"""Rounds that tell people what has changed. A round writes messages, their deliveries and the told problems in one
+transaction."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ MOST_PROBLEMS = 10_000
 """Open problems that a round reads, the most serious first."""
 
 _MOST_FAILURES = 1000
+_MOST_UNNOTED = 1000
+"""Events without a failed job after which a notification notes how far it has read, so that rounds read few again."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,12 @@ def _tell(connection: Connection, database: Database, look: _Look) -> int:
 
 
 def _failed_jobs(connection: Connection, notification: Notification) -> tuple[Sequence[Published], int]:
-    newest = outbox.newest(connection)
-    found = outbox.of_type(connection, EventType.JOB_FAILED, after_seq=notification.read_to, limit=_MOST_FAILURES)
-    return found, found[-1].seq if len(found) == _MOST_FAILURES else newest
+    """Returns the new failures, and up to where events count as read."""
+    newest, read_to = outbox.newest(connection), notification.read_to
+    found = outbox.of_type(connection, EventType.JOB_FAILED, after_seq=read_to, limit=_MOST_FAILURES)
+    if len(found) == _MOST_FAILURES:
+        return found, found[-1].seq
+    return found, newest if found or newest - read_to >= _MOST_UNNOTED else read_to
 
 
 def _failures(notification: Notification, events: Sequence[Event]) -> list[Failure]:

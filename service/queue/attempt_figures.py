@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from jobs.kinds.results import KindResult
     from service.queue.job import Job
 
 _f = schema.attempt_figures
@@ -49,8 +48,8 @@ class Figures(Told):
     gb_seconds: Annotated[
         float,
         Spec(
-            "The same time, by the GiB of memory of one slot: the driver's and the executors' memory, as the worker"
-            " reports it, divided by its slots. A worker that does not report its memory counts as 0",
+            "`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver"
+            " and executors, divided by its slots. A worker that does not report its memory counts as 0",
             examples=(10800.0,),
         ),
     ] = 0
@@ -88,30 +87,15 @@ def of_attempt(
     worker's result, `gib` is the memory of its slot."""
     seconds = max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
     is_good = outcome is AttemptOutcome.SUCCEEDED
-    amounts = _amounts(job.kind, KINDS[job.kind].result.parse(details)) if is_good and not job.dry_run else {}
+    amounts = KINDS[job.kind].result.parse(details).amounts if is_good and not job.dry_run else {}
     return Figures(
         succeeded=int(is_good),
         failed=int(outcome in _FAILED),
         seconds=seconds,
         gb_seconds=seconds * gib,
         stopped_seconds=_stopped(job, now),
-        **amounts,
+        **{name: amount(each) for name, each in amounts.items()},
     )
-
-
-def _amounts(kind: JobKind, result: KindResult) -> dict[str, float]:
-    def of(name: str) -> float:
-        return amount(getattr(result, name, None))
-
-    found = {"locked_seconds": of("locked_seconds")}
-    match kind:
-        case JobKind.CLEANING:
-            found.update(freed_bytes=of("bytes") if of("files_deleted") else 0.0, files_deleted=of("files_deleted"))
-        case JobKind.COMPACTION:
-            found.update(log_files=of("log_files"), log_bytes=of("log_bytes"))
-        case _:
-            found.update(files_before=of("files_read"), files_after=of("files_written"))
-    return found
 
 
 def _stopped(job: Job, now: datetime) -> float:

@@ -78,7 +78,7 @@ _CHECKPOINT_SECONDS = 2.0
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
-# At most so many reads of locks hang at once, each for so long at most.
+# At most this number of reads of locks hang at once, each at most for this time.
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from groundskeeper_client import calls
 from service.cli.client import arguments
-from service.cli.client.command import of_service
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError, ExitCode
 from service.cli.client.output import Output
@@ -48,25 +48,19 @@ def _row(item: Json) -> tuple[str, str, str]:
     return item["table_name"] or item["table_id"], said, item["job_id"] or "-"
 
 
-@of_service
-def pause(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
-    """Pause the automatic jobs of tables. Jobs that have begun go on, and jobs can still be submitted."""
-    change(service, out, tables, pattern, action="pause")
+ACTIONS = {
+    "pause": "Pause the automatic jobs of tables. Jobs that have begun go on, and jobs can still be submitted.",
+    "resume": "Let the automatic jobs of tables go on, also where the policy of a pattern pauses them.",
+    "acknowledge": "Mark the present problems of tables as known, until each ends or becomes more serious.",
+    "unacknowledge": "Take back that the problems of tables are known.",
+}
 
 
-@of_service
-def resume(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
-    """Let the automatic jobs of tables go on, also where the policy of a pattern pauses them."""
-    change(service, out, tables, pattern, action="resume")
+def of_action(action: str) -> Callable[..., None]:
+    """Returns the command that does one of `ACTIONS` with tables."""
 
+    def act(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
+        change(service, out, tables, pattern, action=action)
 
-@of_service
-def acknowledge(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
-    """Mark the present problems of tables as known, until each ends or becomes more serious."""
-    change(service, out, tables, pattern, action="acknowledge")
-
-
-@of_service
-def unacknowledge(service: Connection, out: Output, tables: Names = None, *, pattern: Pattern = None) -> None:
-    """Take back that the problems of tables are known."""
-    change(service, out, tables, pattern, action="unacknowledge")
+    act.__doc__ = ACTIONS[action]
+    return act

@@ -241,6 +241,20 @@ def test_jobs_that_failed_for_one_reason_are_one_message_once(desk: Desk) -> Non
     assert desk.told() == []
 
 
+def test_events_that_it_does_not_tell_are_no_reason_to_write(desk: Desk) -> None:
+    desk.put()
+    desk.open([a_problem()])
+    assert len(desk.told()) == 1
+    desk.told()  # Its own message is an event, too.
+    with reading(desk.post.engine) as connection:
+        before = store.get(connection, "on-call")
+        assert outbox.newest(connection) > before.read_to
+    desk.fail("a")
+    assert len(desk.told()) == 1
+    with reading(desk.post.engine) as connection:
+        assert store.get(connection, "on-call").read_to > before.read_to
+
+
 def test_a_snooze_holds_everything_and_then_tells_what_still_is(desk: Desk) -> None:
     desk.put()
     flows.snooze(desk.post.database, "on-call", until=desk.clock() + timedelta(hours=1), because="ada")

@@ -146,8 +146,8 @@ def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Cal
     """Break a lock that a dead writer has left.
 
     Removes the file of a lock that never ends by itself, if it is older than the limit, no heartbeat of a
-    writer is alive and no job of this service holds it. **A holder that is alive all the same, and only slow,
-    then writes beside others**: the limit has to be far longer than any pause of a writer.
+    writer is alive and no job of this service holds it. **If the holder is alive nevertheless, and only slow,
+    it then writes beside others**: the limit has to be far longer than any pause of a writer.
 
     `reason`: Why its holder is dead; kept in the audit trail
 

@@ -477,8 +477,8 @@ class BucketContractionParams(Model, frozen=True, kw_only=True):
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
@@ -607,8 +607,8 @@ class BucketExpansionParams(Model, frozen=True, kw_only=True):
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
@@ -1135,8 +1135,8 @@ class ClusteringParams(Model, frozen=True, kw_only=True):
     lock_seconds: int | UnsetType = UNSET
     """How long writers may have to wait while the job rewrites what they have changed"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
     engine: CompactionEngine | UnsetType | None = UNSET
     """Who merges file slices with logs before their rows are written. `auto` (default): Arrow if its merge is
@@ -2011,8 +2011,8 @@ class FiguresOut(Model, frozen=True, kw_only=True):
     seconds: float
     """Time that workers spent on attempts, failed ones and dry runs included"""
     gb_seconds: float
-    """The same time, by the GiB of memory of one slot: the driver's and the executors' memory, as the worker
-    reports it, divided by its slots. A worker that does not report its memory counts as 0
+    """`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver
+    and executors, divided by its slots. A worker that does not report its memory counts as 0
     """
     freed_bytes: float
     """Size of the files that cleanings have deleted"""
@@ -2091,8 +2091,8 @@ class FinishExpansionParams(Model, frozen=True, kw_only=True):
     undo: bool | UnsetType = UNSET
     """Restore the hashing config that was retired last"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -2803,8 +2803,8 @@ class JobState(Word):
 
 
 class JobVerdict(Word):
-    """What a job that has ended says of its work: a plan that can be executed, one that would be or was refused,
-    or that there was nothing to do.
+    """The finding of an ended job. `ready`: a dry run has made a plan that can be executed. `refused`: the job was
+    refused, or would be. `nothing_to_do`: there was no work.
     """
 
     READY = "ready"
@@ -3416,8 +3416,8 @@ class PartitionTtlParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment at which nobody writes to these partitions"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -3949,8 +3949,8 @@ class RepairParams(Model, frozen=True, kw_only=True):
     Default: all suspected ones, except those whose file groups an overwrite or a deletion replaced
     """
     accepted: list[str] | UnsetType | None = UNSET
-    """Instants to mark as repaired without changing anything: because their lost deletes have been run again, or
-    because nothing proves that they are stale and their rows shall stay where they are
+    """Instants to mark as repaired without changing anything: their lost deletes have been run again, or their
+    rows are to stay where they are, because nothing proves that they are stale
     """
     leftovers: bool | UnsetType | None = UNSET
     """Instead remove the leftovers that a diagnosis has found: markers of ended writes, files of rolled-back
@@ -3959,8 +3959,8 @@ class RepairParams(Model, frozen=True, kw_only=True):
     wait_seconds: int | UnsetType = UNSET
     """How long to wait for a moment without writes"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -4105,8 +4105,8 @@ class RestoreParams(Model, frozen=True, kw_only=True):
     table_name: str
     """The table's name, as a confirmation, because rows are removed for good"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 
@@ -4196,8 +4196,8 @@ class RollbackParams(Model, frozen=True, kw_only=True):
     table_name: str | UnsetType | None = UNSET
     """Needed for a completed instant: the table's name"""
     hand_over_seconds: int | UnsetType = UNSET
-    """On a table that Flink writes: how long to wait until the Flink job has been stopped (`writers-stopped`).
-    Then the job fails without having changed anything
+    """On a table that Flink writes: how long the job waits until somebody stops Flink and confirms it. If nobody
+    does, the job fails (`writers-not-stopped`) and has changed nothing
     """
 
 

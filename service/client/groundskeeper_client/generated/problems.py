@@ -203,7 +203,7 @@ class LockNotRemovableError(ApiError):
 
 
 class LockTooYoungError(ApiError):
-    """The lock has not been held for long enough to take its holder for dead"""
+    """The lock has not been held for long enough to prove that its holder is dead"""
 
     type = "lock-too-young"
 
