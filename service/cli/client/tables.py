@@ -50,8 +50,8 @@ def add(
 
 
 app.command("discover")(discover)
-for command in (bulk.pause, bulk.resume, bulk.acknowledge, bulk.unacknowledge):
-    app.command(command.__name__)(command)
+for command in (bulk.pause, bulk.resume, bulk.acknowledge, bulk.unacknowledge, bulk.set_policy, bulk.label):
+    app.command(command.__name__.replace("_", "-"))(command)
 
 
 @app.command("list")

@@ -21,11 +21,22 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """Its name"""
 
 
+class AcknowledgementIn(Model, frozen=True, kw_only=True):
+    until: datetime | UnsetType | None = UNSET
+    """When it ends, if the problem has not ended before. Default: with the problem"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+
+
 class AcknowledgementOut(Model, frozen=True, kw_only=True):
     """Somebody knows of the problem."""
 
     by: str
     """Name of the caller"""
+    until: datetime | None
+    """When it ends, if the problem has not ended before; null: with the problem"""
+    reason: str | None
+    """Why, for others"""
     at: datetime
     """Since when"""
 
@@ -2364,7 +2375,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     action: ActionOut | None
     """The call that does it, where there is one"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
-    """Set from when somebody acknowledged it until it ends or becomes more serious"""
+    """Set from when somebody acknowledged it until that, or the problem, ends or is more serious"""
 
 
 class HealthProblemPage(Model, frozen=True, kw_only=True):
@@ -2822,6 +2833,23 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """Time of the comparison"""
     left_out: list[str] | UnsetType = UNSET
     """File groups that were not compared"""
+
+
+class LabelsOfTables(Model, frozen=True, kw_only=True):
+    """Declares the owner and tags of each table. Needs the role admin, as every declaration does."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["label"] = "label"
+    """Action of the instant on the table's timeline"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports. Null for
+    nobody; left out, it does not change
+    """
+    tags: dict[str, str] | UnsetType = UNSET
+    """Added to the tags of each, or set to another value"""
+    remove_tags: list[str] | UnsetType = UNSET
+    """Keys of tags that are taken away"""
 
 
 class ListedPolicyList(Model, frozen=True, kw_only=True):
@@ -3645,6 +3673,19 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a Hive metastore is updated"""
 
 
+class PolicyOfTables(Model, frozen=True, kw_only=True):
+    """Sets some settings of each table's own policy; all others stay as they are."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["policy"] = "policy"
+    """Action of the instant on the table's timeline"""
+    policy: PolicyIn | UnsetType = UNSET
+    """The settings that are set"""
+    unset: list[str] | UnsetType = UNSET
+    """Settings that the level below decides again: `compaction.commits`, or all of `compaction`"""
+
+
 class PollOut(Model, frozen=True, kw_only=True):
     table_id: str
     """Id of the table"""
@@ -3801,6 +3842,21 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     """All problems, those with one cause in one group"""
     items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
+
+
+class ProblemsOfTables(Model, frozen=True, kw_only=True):
+    """Marks the present problems of each table as known until they end or become more serious, or until a time.
+    Those that are acknowledged already stay as they are.
+    """
+
+    until: datetime | UnsetType | None = UNSET
+    """When it ends, if the problem has not ended before. Default: with the problem"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+    tables: list[str]
+    """Their ids"""
+    action: Literal["acknowledge"] = "acknowledge"
+    """Action of the instant on the table's timeline"""
 
 
 class ProgressOut(Model, frozen=True, kw_only=True):
@@ -4322,14 +4378,13 @@ class SessionOut(Model, frozen=True, kw_only=True):
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
-    """`pause` and `resume` set `paused` of each table's own policy. `acknowledge` marks its present problems as
-    known until they end or become more serious, and `unacknowledge` takes that back. `poll` reads its timeline
-    now.
+    """`pause` and `resume` set `paused` of each table's own policy. `unacknowledge` takes back that its problems
+    are known. `poll` reads its timeline now.
     """
 
     tables: list[str]
     """Their ids"""
-    action: Literal["pause", "resume", "acknowledge", "unacknowledge", "poll"]
+    action: Literal["pause", "resume", "unacknowledge", "poll"]
     """Action of the instant on the table's timeline"""
 
 
