@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from service.access.token import Role
 from service.api.dependencies import CallerDep, DatabaseDep, LakeDep, QueueDep, check_role
-from service.api.health_problems import AcknowledgementIn
+from service.api.health_problems import Known
 from service.api.params import JobIn, as_json
 from service.api.policy_models import PolicyIn
 from service.api.problems import problem_uri
@@ -57,7 +57,7 @@ class SetOfTables(Tables):
     action: Literal["pause", "resume", "unacknowledge", "poll"]
 
 
-class ProblemsOfTables(Tables, AcknowledgementIn):
+class ProblemsOfTables(Tables, Known):
     """Marks the present problems of each table as known until they end or become more serious, or until a time. Those
     that are acknowledged already stay as they are."""
 
@@ -164,7 +164,7 @@ def change_tables(
     def paused(table_id: str, *, is_paused: bool) -> _Change:
         return _Change(policy_registry.set_paused(database.engine, database.clock, table_id, paused=is_paused))
 
-    def acknowledged(table_id: str, given: AcknowledgementIn | None) -> _Change:
+    def acknowledged(table_id: str, given: Known | None) -> _Change:
         found = [each.id for each in look(database.engine, database.clock(), table_id)[0].problems]
         with writing(database.engine) as connection:
             table_store.get(connection, table_id)

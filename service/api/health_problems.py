@@ -25,7 +25,9 @@ from service.health.problem_search import look
 
 router = Routes(prefix="/v1", tags=["problems"])
 
-ProblemId = Annotated[str, Path(max_length=32, pattern=SOME_TEXT, examples=["prb_8c1d0e5f2a7b4963"])]
+ProblemId = Annotated[
+    str, Path(max_length=32, pattern=SOME_TEXT, description="Id of the problem", examples=["prb_8c1d0e5f2a7b4963"])
+]
 
 Figure = str | int | float | bool | list[str] | None
 
@@ -48,9 +50,7 @@ class AcknowledgementOut(Shown, declared=Acknowledgement):
     at: datetime = Field(description="Since when")
 
 
-class AcknowledgementIn(
-    Request, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}
-):
+class Known(Request):
     until: Moment | None = Field(
         None, description="When it ends, if the problem has not ended before. Default: with the problem"
     )
@@ -60,6 +60,10 @@ class AcknowledgementIn(
 
     def by(self, caller: Caller, at: datetime) -> Acknowledgement:
         return Acknowledgement(caller.name, at, self.until, self.reason)
+
+
+class AcknowledgementIn(Known, json_schema_extra={"examples": [{"until": "2026-01-02T07:00:00Z", "reason": "known"}]}):
+    """Until when a problem is known, and why."""
 
 
 class HealthProblemOut(Shown, declared=HealthProblem):

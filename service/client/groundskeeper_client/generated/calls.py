@@ -18,6 +18,7 @@ from groundskeeper_client.generated.models import (
     BucketExpansionIn,
     BucketsOut,
     BulkOut,
+    CalendarOut,
     CallbackIn,
     CallbackOut,
     CleaningIn,
@@ -504,6 +505,18 @@ def get_buckets(table_id: str, *, partitions: int | None = None) -> Call[Buckets
     TableNotFoundError, UnauthenticatedError.
     """
     return Call("GET", f"/v1/tables/{segment(table_id)}/buckets", BucketsOut, query={"partitions": partitions})
+
+
+def get_calendar(*, since: datetime, until: datetime) -> Call[CalendarOut]:
+    """Show freezes and maintenance windows of some days.
+
+    `since`: Begin of the period
+
+    `until`: End of the period, at most 35 days later
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/calendar", CalendarOut, query={"since": since, "until": until})
 
 
 def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:

@@ -22,6 +22,8 @@ class AboutOut(Model, frozen=True, kw_only=True):
 
 
 class AcknowledgementIn(Model, frozen=True, kw_only=True):
+    """Until when a problem is known, and why."""
+
     until: datetime | UnsetType | None = UNSET
     """When it ends, if the problem has not ended before. Default: with the problem"""
     reason: str | UnsetType | None = UNSET
@@ -851,6 +853,17 @@ class BulkProblem(Model, frozen=True, kw_only=True):
     """This case"""
     hint: str | None
     """What to do about it"""
+
+
+class CalendarOut(Model, frozen=True, kw_only=True):
+    freezes: list[FreezeInCalendar]
+    """In these no automatic job starts on the tables"""
+    windows: list[OpenWindowsOut]
+    """Automatic jobs start only in these; one entry for the tables with the same windows, those of the most tables
+    first
+    """
+    always: int
+    """Number of tables without windows"""
 
 
 class CallbackIn(Model, frozen=True, kw_only=True):
@@ -2233,6 +2246,15 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     """Shown to other users"""
 
 
+class FreezeInCalendar(Model, frozen=True, kw_only=True):
+    freeze: FreezeOut
+    """The freeze"""
+    tables: int
+    """Number of tables that it holds"""
+    table_names: list[str]
+    """Names of the first of them"""
+
+
 class FreezeList(Model, frozen=True, kw_only=True):
     items: list[FreezeOut]
     """The items of this page, or all if there are no pages"""
@@ -3244,6 +3266,21 @@ class OnActiveWriters(Word):
     WAIT = "wait"
     FENCE = "fence"
     ABORT = "abort"
+
+
+class OpenWindowsOut(Model, frozen=True, kw_only=True):
+    source: str
+    """The level that has set them: `pattern <glob>` or `table`"""
+    time_zone: str
+    """That of their times of day"""
+    windows: list[WindowIn]
+    """As the policy has them"""
+    tables: int
+    """Number of tables that have them"""
+    table_names: list[str]
+    """Names of the first of them"""
+    spans: list[SpanOut]
+    """When one of them is open, so that jobs may start"""
 
 
 class Order(Word):
@@ -4510,6 +4547,13 @@ class SnoozeIn(Model, frozen=True, kw_only=True):
     """When it ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
+
+
+class SpanOut(Model, frozen=True, kw_only=True):
+    starts_at: datetime
+    """When it begins"""
+    ends_at: datetime
+    """When it ends"""
 
 
 class SpentOut(Model, frozen=True, kw_only=True):
