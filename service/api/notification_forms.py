@@ -94,6 +94,7 @@ class NotificationIn(
     target: TargetIn = Field(description="Where messages go")
     events: Annotated[list[Occasion], Field(min_length=1, max_length=3)] = Field(
         default_factory=lambda: list(Occasion),
+        json_schema_extra={"x-default": [each.value for each in Occasion]},
         description="`opened` and `resolved` are about problems, `failed` about jobs that have failed for good",
     )
     least_severity: Severity = Field(

@@ -47,7 +47,7 @@ export class SettingForm {
       "form",
       { class: "filters again", onsubmit: save, "data-key": "setting" },
       field("Setting", select({ onchange: choose }, [...this.schemas.keys()].map((each) => [each, each.replaceAll("_", " ").replace(".", ": ")]), this.name)),
-      h("div", { class: "field", "data-key": this.name }, h("span", { "aria-hidden": "true" }, "Value"), control(this.name, schema, value, set, { "aria-label": `Value of ${sentence(this.name)}`, "data-key": this.name }), h("small", {}, [rangeOf(this.name, schema), `default ${shown(this.name, usual)}`].filter(Boolean).join("; "))),
+      h("div", { class: "field", "data-key": this.name }, h("span", { "aria-hidden": "true" }, "Value"), control(this.name, schema, value, set, { "aria-label": `Value of ${sentence(this.name)}`, "data-key": this.name }), h("small", {}, [rangeOf(this.name, schema), `default: ${shown(this.name, usual)}`].filter(Boolean).join("; "))),
       h("div", { class: "actions" }, h("button", { class: "small" }, "Set"), h("button", { type: "button", class: "small", onclick: leave }, "Leave to patterns and defaults")),
     );
   }

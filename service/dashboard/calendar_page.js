@@ -70,7 +70,7 @@ export function calendarPage(changed, query = {}) {
       h("div", { class: "line", "data-key": "weeks" }, button("The week before", go(-7)), button("This week", () => changed.go({})), button("The week after", go(7)), h("span", { class: "quiet" }, `Times of ${zone()}`)),
       h("div", { class: "week", "data-key": "lanes" }, days(week), tracks(rows.map((each) => lane(each, week, end)))),
       !rows.length && h("p", { class: "quiet" }, "Nothing: no freeze, and no table has windows."),
-      h("p", { class: "quiet" }, h("span", { class: "mark open" }), " jobs may start ", h("span", { class: "mark frozen" }), " frozen. ", `${count(found.always, "table has", "tables have")} no windows: their jobs may start at any time.`),
+      h("p", { class: "quiet" }, h("span", { class: "mark open" }), " jobs may start ", h("span", { class: "mark frozen" }), " frozen. ", `Tables without windows: ${number(found.always)}. Their jobs may start at any time.`),
       rows.length > 0 && asTable("Freezes and windows of the week", TABLE, rows.flatMap(lines)),
     );
   }

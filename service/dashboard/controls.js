@@ -15,7 +15,7 @@ export function control(name, schema, value, set, properties) {
     else set(entered);
   };
   const plain = { ...properties, spellcheck: "false", autocomplete: "off" };
-  const input = (text, read, more = {}) => h("input", { ...plain, value: text, onchange: accept(read), placeholder: schema.isOptional ? "none" : null, ...more });
+  const input = (text, read, more = {}) => h("input", { ...plain, value: text, onchange: accept(read), placeholder: schema.isOptional ? "none" : null, required: Boolean(schema.isRequired), ...more });
   if (schema.enum) return chosen(schema.enum.map((each) => [each, each]), schema, value, accept((text) => [text || null]), properties);
   if (schema.type === "boolean") return chosen([["true", "yes"], ["false", "no"]], schema, value, accept((text) => [text === "" ? null : text === "true"]), properties);
   if (schema.type === "integer" || schema.type === "number") return numeric(unitsOf(name), schema, value, input);
@@ -82,7 +82,7 @@ function windows(value, set, { "aria-label": label, "data-key": key }) {
       "div",
       { class: "window", "data-key": `window ${index}` },
       h("span", { class: "line" }, at(index, "start", "Start of window"), "to", at(index, "end", "End of window"), h("button", { type: "button", class: "small", "aria-label": `Remove window ${index + 1}`, onclick: () => set(value.filter((_other, place) => place !== index)) }, "Remove")),
-      h("span", { class: "picks", role: "group", "aria-label": `Days of window ${index + 1}; none: every day` }, ...DAYS.map((each) => day(index, each))),
+      h("span", { class: "picks", role: "group", "aria-label": `Days of window ${index + 1}; none: every day` }, ...DAYS.map((each) => day(index, each)), !value[index].days?.length && h("small", {}, "every day")),
     ),
   );
   const add = () => set([...value, { start: "22:00", end: "04:00", days: [] }]);

@@ -1,7 +1,7 @@
 // One notification: its state, what it has told, a test message with the answer, snoozing, and a form with the fields of
 // the API.
 
-import { deliveryPath, get, getTagged, post, problemOf, Refused, send } from "./api.js";
+import { deliveryPath, get, getTagged, post, problemOf, send } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, number, seconds } from "./format.js";
@@ -30,12 +30,8 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
 
   async function load() {
     fields ??= await described();
-    let latest = null;
-    try {
-      latest = await getTagged(path);
-    } catch (error) {
-      if (!(error instanceof Refused) || error.status !== 404) throw error;
-    }
+    const isThere = (await get("v1/notifications")).items.some((each) => each.name === name);
+    const latest = isThere ? await getTagged(path) : null;
     found = latest?.document ?? null;
     // What was edited belongs to the state that the tag is of.
     if (!isEdited) take(latest);
@@ -177,7 +173,7 @@ export function notificationPage(name, changed, { type = "slack" } = {}) {
       edited();
     };
     const needed = fields.members[values.target.type];
-    const targets = [...fields.target].filter(([member]) => member in needed).map(([member, schema]) => [member, { ...schema, isOptional: !needed[member] }]);
+    const targets = [...fields.target].filter(([member]) => member in needed).map(([member, schema]) => [member, { ...schema, isOptional: !needed[member], isRequired: needed[member] }]);
     return card(
       "edit",
       found ? "Change it" : "Add it",

@@ -1,6 +1,6 @@
 // The policy of a pattern: a form, and a preview of what an edit changes before it is saved.
 
-import { get, getTagged, post, problemOf, Refused, send } from "./api.js";
+import { get, getTagged, post, problemOf, send } from "./api.js";
 import { h } from "./dom.js";
 import { count, kindName, number } from "./format.js";
 import { card, grid, link, problem, tableLink } from "./components.js";
@@ -30,19 +30,14 @@ export function patternPage(pattern, changed) {
   form.isOpenIfOwn = true;
 
   async function load() {
+    decides = (await get("v1/policies")).items.find((each) => each.pattern === pattern) ?? null;
     // What was edited belongs to the state that was shown, which the tag is of.
     if (!form.edits.size) await fetchPolicy();
-    decides = (await get("v1/policies")).items.find((each) => each.pattern === pattern) ?? null;
   }
 
   async function fetchPolicy() {
     const schemas = await settingsOf("PatternPolicyIn");
-    try {
-      ({ document: policy, tag } = await getTagged(path));
-    } catch (error) {
-      if (!(error instanceof Refused) || error.status !== 404) throw error;
-      [policy, tag] = [null, null];
-    }
+    ({ document: policy, tag } = decides ? await getTagged(path) : { document: null, tag: null });
     form.take(known(policy, schemas), schemas);
     isLoaded = true;
   }

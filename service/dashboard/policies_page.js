@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 import { kindName, number } from "./format.js";
 import { card, field, grid, link } from "./components.js";
-import { shown } from "./quantities.js";
+import { labelOf, shown } from "./quantities.js";
 import { may } from "./role.js";
 import { address } from "./route.js";
 
@@ -66,7 +66,7 @@ function cells({ pattern, precedence, settings, tables, table_names: names }) {
 
 /** A line for each kind of job, and one for what is about all. */
 function settingsInWords(settings) {
-  const words = (name, section = "") => `${name.replaceAll("_", " ")} ${shown(name, (section ? settings[section] : settings)[name])}`;
+  const words = (name, section = "") => `${labelOf(name).toLowerCase()} ${shown(name, (section ? settings[section] : settings)[name])}`;
   const isSection = (name) => settings[name] !== null && typeof settings[name] === "object" && !Array.isArray(settings[name]);
   const names = Object.keys(settings);
   const general = names.filter((name) => !isSection(name));

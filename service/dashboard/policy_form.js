@@ -1,10 +1,10 @@
 // The settings of one level of a policy, in groups: values with units, ranges and defaults, and what was edited.
 
 import { h } from "./dom.js";
-import { kindName, sentence } from "./format.js";
+import { kindName } from "./format.js";
 import { grid } from "./components.js";
 import { control } from "./controls.js";
-import { rangeOf, shown } from "./quantities.js";
+import { labelOf, rangeOf, shown } from "./quantities.js";
 import { may } from "./role.js";
 
 const HEADINGS = ["Setting", "Value", "From"];
@@ -77,9 +77,9 @@ export class PolicyForm {
     const isReset = this.edits.get(name) === RESET;
     const words = edited ? (isReset ? "the level below, when saved" : `${this.level}, when saved`) : source;
     const canReset = may("operator") && (edited ? !isReset : isOwn);
-    const label = sentence(name.split(".").at(-1));
+    const label = labelOf(name);
     const range = rangeOf(name, schema);
-    const usual = "x-default" in schema || schema.isOptional ? `default ${shown(name, schema["x-default"])}` : null;
+    const usual = "x-default" in schema || schema.isOptional ? `default: ${shown(name, schema["x-default"])}` : null;
     const about = [schema.description && `${schema.description}.`, [range, usual].filter(Boolean).join("; ")].filter(Boolean);
     const entered = edited && !isReset ? this.edits.get(name) : value;
     // A new key draws the control anew: what was typed into the old one is gone.

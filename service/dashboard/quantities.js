@@ -17,6 +17,9 @@ export function unitsOf(name) {
   return /_hours$/.test(member) ? HOURS : null;
 }
 
+/** The name of a member for people, whose values say their unit themselves. */
+export const labelOf = (name) => sentence(name.split(".").at(-1).replace(/_(seconds|hours)$/, ""));
+
 /** A number in the largest unit that keeps it whole. */
 export function quantity(units, value) {
   if (!units) return number(value);
@@ -41,7 +44,7 @@ export function rangeOf(name, { minimum, exclusiveMinimum, maximum, exclusiveMax
   return low === undefined ? `up to ${words(high)}` : `${words(low)} to ${words(high)}`;
 }
 
-const span = ({ start, end, days }) => `${days?.length ? days.map(sentence).join(", ") : "every day"} ${start}–${end}`;
+const span = ({ start, end, days }) => `${days?.length ? days.map(sentence).join(", ") : "every day"} ${start} to ${end}`;
 
 /** Windows as times. */
 export const windowsInWords = (windows) => windows.map(span).join("; ");

@@ -10,7 +10,7 @@ import { control } from "./controls.js";
 export function schemaFields(members, values, set, revision = 0) {
   return [...members].map(([name, schema]) => {
     const label = sentence(name);
-    const value = values[name] ?? schema.default ?? null;
+    const value = values[name] ?? schema.default ?? schema["x-default"] ?? null;
     const drawn = control(name, schema, value, (entered) => set(name, entered), { "aria-label": label, "data-key": `${name} ${revision}` });
     const hint = schema.description && `${schema.description.replaceAll("`", "")}.`;
     const isGroup = drawn.getAttribute("role") === "group" || drawn.nodeName === "DETAILS";

@@ -13,10 +13,11 @@ async function everything() {
 }
 
 /** The schemas of the members of a model by their names, without references. Null among the alternatives of a member
- * becomes `isOptional`. */
+ * becomes `isOptional`; `isRequired` is what a request cannot leave out. */
 export async function membersOf(model) {
   const schemas = await everything();
-  return new Map(Object.entries(schemas[model].properties).map(([name, schema]) => [name, simple(schema, schemas)]));
+  const { properties, required = [] } = schemas[model];
+  return new Map(Object.entries(properties).map(([name, schema]) => [name, { ...simple(schema, schemas), isRequired: required.includes(name) }]));
 }
 
 /** What the document says about a model itself. */
