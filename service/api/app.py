@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 from service.api import (
     audit,
     bulk,
+    calendar,
     commits,
     consumers,
     costs,
@@ -95,6 +96,7 @@ _TAGS = [
 _PARTS = (
     tables,
     bulk,
+    calendar,
     locks,
     discovery,
     commits,

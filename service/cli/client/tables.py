@@ -47,6 +47,8 @@ def add(
 app.command("discover")(discover)
 for action in bulk.ACTIONS:
     command(app, action)(bulk.of_action(action))
+for each in (bulk.acknowledge, bulk.set_policy, bulk.label):
+    command(app, each.__name__.replace("_", "-"))(each)
 
 
 @command(app, "list")

@@ -8,6 +8,8 @@ from typing import Literal
 
 from groundskeeper_client.call import Call, segment
 from groundskeeper_client.generated.models import (
+    AcknowledgementIn,
+    AcknowledgementOut,
     ArchivalIn,
     AuditIn,
     AuditPage,
@@ -16,6 +18,7 @@ from groundskeeper_client.generated.models import (
     BucketExpansionIn,
     BucketsOut,
     BulkOut,
+    CalendarOut,
     CallbackIn,
     CallbackOut,
     CleaningIn,
@@ -60,6 +63,7 @@ from groundskeeper_client.generated.models import (
     JobPage,
     JobsOfTables,
     JobState,
+    LabelsOfTables,
     LearnedCostList,
     ListedPolicyList,
     LogLevel,
@@ -80,10 +84,12 @@ from groundskeeper_client.generated.models import (
     PlanPage,
     PlanState,
     PolicyIn,
+    PolicyOfTables,
     PollOut,
     PreviewIn,
     PreviewOut,
     ProblemKind,
+    ProblemsOfTables,
     ProblemType,
     ProblemTypeList,
     Readiness,
@@ -122,6 +128,9 @@ from groundskeeper_client.generated.models import (
     WritersStopped,
 )
 
+ChangeTablesBody = SetOfTables | ProblemsOfTables | PolicyOfTables | LabelsOfTables | JobsOfTables
+
+
 SubmitJobBody = (
     CompactionIn
     | CleaningIn
@@ -140,6 +149,18 @@ SubmitJobBody = (
     | AuditIn
     | DiagnosisIn
 )
+
+
+def acknowledge_problem(problem_id: str, body: AcknowledgementIn) -> Call[AcknowledgementOut]:
+    """Acknowledge one problem.
+
+    Marks it as known: until it ends or becomes more serious, and at most until `until`. Replaces an earlier
+    acknowledgement. Notifications do not tell it meanwhile, and PagerDuty gets `acknowledge` for its alert.
+
+    Raises BodyNotJsonError, DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    ProblemNotStandingError, RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("PUT", f"/v1/problems/{segment(problem_id)}/acknowledgement", AcknowledgementOut, body=body)
 
 
 def break_lock(table_id: str, *, reason: str, lock_id: str | None = None) -> Call[BrokenLockOut]:
@@ -191,7 +212,7 @@ def change_table(table_id: str, body: TableChange, *, if_match: str | None = Non
     return Call("PATCH", f"/v1/tables/{segment(table_id)}", TableOut, headers={"If-Match": if_match}, body=body)
 
 
-def change_tables(body: SetOfTables | JobsOfTables) -> Call[BulkOut]:
+def change_tables(body: ChangeTablesBody) -> Call[BulkOut]:
     """Do the same with many tables.
 
     Each table is a transaction of its own, so that a refusal of one changes nothing for the others. Repeating
@@ -485,6 +506,18 @@ def get_buckets(table_id: str, *, partitions: int | None = None) -> Call[Buckets
     TableNotFoundError, UnauthenticatedError.
     """
     return Call("GET", f"/v1/tables/{segment(table_id)}/buckets", BucketsOut, query={"partitions": partitions})
+
+
+def get_calendar(*, since: datetime, until: datetime) -> Call[CalendarOut]:
+    """Show freezes and maintenance windows of some days.
+
+    `since`: Begin of the period
+
+    `until`: End of the period, at most 35 days later
+
+    Raises DatabaseUnavailableError, ForbiddenError, ParamsInvalidError, UnauthenticatedError.
+    """
+    return Call("GET", "/v1/calendar", CalendarOut, query={"since": since, "until": until})
 
 
 def get_consumer(table_id: str, name: str) -> Call[ConsumerOut]:
@@ -1858,6 +1891,17 @@ def test_webhook(webhook_id: str) -> Call[DeliveryOut]:
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError, WebhookDisabledError, WebhookNotFoundError.
     """
     return Call("POST", f"/v1/webhooks/{segment(webhook_id)}/test", DeliveryOut)
+
+
+def unacknowledge_problem(problem_id: str) -> Call[None]:
+    """Take back that a problem is known.
+
+    Notifications tell the problem again if they have told it before it was acknowledged.
+
+    Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
+    RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
+    """
+    return Call("DELETE", f"/v1/problems/{segment(problem_id)}/acknowledgement", NoneType)
 
 
 def unregister_table(table_id: str, *, if_match: str | None = None) -> Call[None]:

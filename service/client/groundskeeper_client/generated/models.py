@@ -21,11 +21,24 @@ class AboutOut(Model, frozen=True, kw_only=True):
     """Its name"""
 
 
+class AcknowledgementIn(Model, frozen=True, kw_only=True):
+    """Until when a problem is known, and why."""
+
+    until: datetime | UnsetType | None = UNSET
+    """When it ends, if the problem has not ended before. Default: with the problem"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+
+
 class AcknowledgementOut(Model, frozen=True, kw_only=True):
     """Somebody knows of the problem."""
 
     by: str
     """Name of the caller"""
+    until: datetime | None
+    """When it ends, if the problem has not ended before; null: with the problem"""
+    reason: str | None
+    """Why, for others"""
     at: datetime
     """Since when"""
 
@@ -840,6 +853,17 @@ class BulkProblem(Model, frozen=True, kw_only=True):
     """This case"""
     hint: str | None
     """What to do about it"""
+
+
+class CalendarOut(Model, frozen=True, kw_only=True):
+    freezes: list[FreezeInCalendar]
+    """In these no automatic job starts on the tables"""
+    windows: list[OpenWindowsOut]
+    """Automatic jobs start only in these; one entry for the tables with the same windows, those of the most tables
+    first
+    """
+    always: int
+    """Number of tables without windows"""
 
 
 class CallbackIn(Model, frozen=True, kw_only=True):
@@ -2253,6 +2277,15 @@ class FreezeIn(Model, frozen=True, kw_only=True):
     """Shown to other users"""
 
 
+class FreezeInCalendar(Model, frozen=True, kw_only=True):
+    freeze: FreezeOut
+    """The freeze"""
+    tables: int
+    """Number of tables that it holds"""
+    table_names: list[str]
+    """Names of the first of them"""
+
+
 class FreezeList(Model, frozen=True, kw_only=True):
     items: list[FreezeOut]
     """The items of this page, or all if there are no pages"""
@@ -2395,7 +2428,7 @@ class HealthProblemOut(Model, frozen=True, kw_only=True):
     action: ActionOut | None
     """The call that does it, where there is one"""
     acknowledged: AcknowledgementOut | UnsetType | None = UNSET
-    """Set from when somebody acknowledged it until it ends or becomes more serious"""
+    """Set from when somebody acknowledged it until that, or the problem, ends or is more serious"""
 
 
 class HealthProblemPage(Model, frozen=True, kw_only=True):
@@ -2859,6 +2892,23 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """File groups that were not compared"""
 
 
+class LabelsOfTables(Model, frozen=True, kw_only=True):
+    """Declares the owner and tags of each table. Needs the role admin, as every declaration does."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["label"] = "label"
+    """Action of the instant on the table's timeline"""
+    owner: str | UnsetType | None = UNSET
+    """Who is responsible for the table: a team, a person, an address; for filters, policies and reports. Null for
+    nobody; left out, it does not change
+    """
+    tags: dict[str, str] | UnsetType = UNSET
+    """Added to the tags of each, or set to another value"""
+    remove_tags: list[str] | UnsetType = UNSET
+    """Keys of tags that are taken away"""
+
+
 class LearnedCostList(Model, frozen=True, kw_only=True):
     items: list[LearnedCostOut]
     """The items of this page, or all if there are no pages"""
@@ -3283,6 +3333,21 @@ class OnActiveWriters(Word):
     WAIT = "wait"
     FENCE = "fence"
     ABORT = "abort"
+
+
+class OpenWindowsOut(Model, frozen=True, kw_only=True):
+    source: str
+    """The level that has set them: `pattern <glob>` or `table`"""
+    time_zone: str
+    """That of their times of day"""
+    windows: list[WindowIn]
+    """As the policy has them"""
+    tables: int
+    """Number of tables that have them"""
+    table_names: list[str]
+    """Names of the first of them"""
+    spans: list[SpanOut]
+    """When one of them is open, so that jobs may start"""
 
 
 class Order(Word):
@@ -3712,6 +3777,19 @@ class PolicyIn(Model, frozen=True, kw_only=True):
     """When a Hive metastore is updated"""
 
 
+class PolicyOfTables(Model, frozen=True, kw_only=True):
+    """Sets some settings of each table's own policy; all others stay as they are."""
+
+    tables: list[str]
+    """Their ids"""
+    action: Literal["policy"] = "policy"
+    """Action of the instant on the table's timeline"""
+    policy: PolicyIn | UnsetType = UNSET
+    """The settings that are set"""
+    unset: list[str] | UnsetType = UNSET
+    """Settings that the level below decides again: `compaction.commits`, or all of `compaction`"""
+
+
 class PollOut(Model, frozen=True, kw_only=True):
     table_id: str
     """Id of the table"""
@@ -3868,6 +3946,21 @@ class ProblemsNow(Model, frozen=True, kw_only=True):
     """All problems, those with one cause in one group"""
     items: list[HealthProblemOut]
     """The 20 most serious ones; `GET /v1/problems` lists all"""
+
+
+class ProblemsOfTables(Model, frozen=True, kw_only=True):
+    """Marks the present problems of each table as known until they end or become more serious, or until a time.
+    Those that are acknowledged already stay as they are.
+    """
+
+    until: datetime | UnsetType | None = UNSET
+    """When it ends, if the problem has not ended before. Default: with the problem"""
+    reason: str | UnsetType | None = UNSET
+    """For others"""
+    tables: list[str]
+    """Their ids"""
+    action: Literal["acknowledge"] = "acknowledge"
+    """Action of the instant on the table's timeline"""
 
 
 class ProgressOut(Model, frozen=True, kw_only=True):
@@ -4389,14 +4482,13 @@ class SessionOut(Model, frozen=True, kw_only=True):
 
 
 class SetOfTables(Model, frozen=True, kw_only=True):
-    """`pause` and `resume` set `paused` of each table's own policy. `acknowledge` marks its present problems as
-    known until they end or become more serious, and `unacknowledge` takes that back. `poll` reads its timeline
-    now.
+    """`pause` and `resume` set `paused` of each table's own policy. `unacknowledge` takes back that its problems
+    are known. `poll` reads its timeline now.
     """
 
     tables: list[str]
     """Their ids"""
-    action: Literal["pause", "resume", "acknowledge", "unacknowledge", "poll"]
+    action: Literal["pause", "resume", "unacknowledge", "poll"]
     """Action of the instant on the table's timeline"""
 
 
@@ -4522,6 +4614,13 @@ class SnoozeIn(Model, frozen=True, kw_only=True):
     """When it ends"""
     reason: str | UnsetType | None = UNSET
     """For others"""
+
+
+class SpanOut(Model, frozen=True, kw_only=True):
+    starts_at: datetime
+    """When it begins"""
+    ends_at: datetime
+    """When it ends"""
 
 
 class SpentOut(Model, frozen=True, kw_only=True):
