@@ -62,6 +62,7 @@ from groundskeeper_client.generated.models import (
     JobState,
     ListedPolicyList,
     LogLevel,
+    LogOutOut,
     MetadataTableIn,
     NotificationDetail,
     NotificationIn,
@@ -1555,7 +1556,7 @@ def log_in() -> Call[SessionOut]:
     return Call("POST", "/v1/session", SessionOut)
 
 
-def log_out() -> Call[None]:
+def log_out() -> Call[LogOutOut]:
     """Log out: end the session of the cookie.
 
     A copy of the cookie is worth nothing afterwards. Without a session it changes nothing.
@@ -1563,7 +1564,7 @@ def log_out() -> Call[None]:
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
-    return Call("DELETE", "/v1/session", NoneType)
+    return Call("DELETE", "/v1/session", LogOutOut)
 
 
 def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[PauseOut]:

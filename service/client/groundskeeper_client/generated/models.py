@@ -2931,6 +2931,13 @@ class LogLineOut(Model, frozen=True, kw_only=True):
     """The attempt that wrote it"""
 
 
+class LogOutOut(Model, frozen=True, kw_only=True):
+    """What remains to be done."""
+
+    log_out_url: str | None
+    """Where a browser logs out of the OpenID provider too; null if it need not, or cannot"""
+
+
 class MetadataTableIn(Model, frozen=True, kw_only=True):
     """Compares the metadata table with the storage, or rebuilds it. For a rebuild the writers must be stopped."""
 
