@@ -1819,6 +1819,11 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
     """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
+    rules: list[str] | UnsetType = UNSET
+    """What paths relative to the root say about their tables: `{team}/*` gives the tag `team`, `{owner}` the
+    owner; `*` is one folder, `**` any number. The first rule that reads a tag counts, and before `owner` and
+    `tags`
+    """
 
 
 class DiscoveryOut(Model, frozen=True, kw_only=True):
@@ -2209,6 +2214,10 @@ class FoundTable(Model, frozen=True, kw_only=True):
     """Null unless it is registered"""
     reason: ReasonOut | None
     """Why it is refused, else null"""
+    owner: str | None
+    """The owner that a registration by this search gives it; a registered table keeps its own"""
+    tags: dict[str, str]
+    """The tags that it is given likewise"""
 
 
 class FreezeIn(Model, frozen=True, kw_only=True):
