@@ -11,6 +11,7 @@ export function viewOf({ path: [kind, id, part], query }, changed) {
   if (kind === "jobs") return later(() => import("./jobs_page.js"), ({ jobsPage }) => jobsPage(changed, query));
   if (kind === "webhooks" && id) return later(() => import("./webhook_page.js"), ({ webhookPage }) => webhookPage(id, changed));
   if (kind === "workers") return later(() => import("./workers_page.js"), ({ workersPage }) => workersPage(changed));
+  if (kind === "discover") return later(() => import("./discover_page.js"), ({ discoverPage }) => discoverPage(changed));
   if (kind === "register") return later(() => import("./register_page.js"), ({ registerPage }) => registerPage(changed));
   if (kind === "webhooks") return later(() => import("./webhooks_page.js"), ({ webhooksPage }) => webhooksPage(changed));
   if (kind === "policies" && id) return later(() => import("./pattern_page.js"), ({ patternPage }) => patternPage(id, changed));

@@ -100,6 +100,7 @@ class Installation:
             "policy": f"#/tables/{TRIPS}/policy",
             "workers": "#/workers",
             "register": "#/register",
+            "discover": "#/discover",
             "audit": "#/audit",
             "policies": "#/policies",
             "policy of a pattern": "#/policies/night_*",

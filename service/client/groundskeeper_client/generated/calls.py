@@ -67,6 +67,7 @@ from groundskeeper_client.generated.models import (
     LearnedCostList,
     ListedPolicyList,
     LogLevel,
+    LogOutOut,
     MetadataTableIn,
     NotificationDetail,
     NotificationIn,
@@ -1599,7 +1600,7 @@ def log_in() -> Call[SessionOut]:
     return Call("POST", "/v1/session", SessionOut)
 
 
-def log_out() -> Call[None]:
+def log_out() -> Call[LogOutOut]:
     """Log out: end the session of the cookie.
 
     A copy of the cookie is worth nothing afterwards. Without a session it changes nothing.
@@ -1607,7 +1608,7 @@ def log_out() -> Call[None]:
     Raises DatabaseUnavailableError, ForbiddenError, JsonRequiredError, ParamsInvalidError,
     RequestTooLargeError, ServiceBusyError, UnauthenticatedError.
     """
-    return Call("DELETE", "/v1/session", NoneType)
+    return Call("DELETE", "/v1/session", LogOutOut)
 
 
 def pause(body: PauseIn | None = None, *, if_match: str | None = None) -> Call[PauseOut]:

@@ -1868,6 +1868,11 @@ class DiscoverIn(Model, frozen=True, kw_only=True):
     """Who is responsible for the table: a team, a person, an address; for filters, policies and reports"""
     tags: dict[str, str] | UnsetType = UNSET
     """Words by which filters, policies and reports select tables: keys with values, which may be empty"""
+    rules: list[str] | UnsetType = UNSET
+    """What paths relative to the root say about their tables: `{team}/*` gives the tag `team`, `{owner}` the
+    owner; `*` is one folder, `**` any number. The first rule that reads a tag counts, and before `owner` and
+    `tags`
+    """
 
 
 class DiscoveryOut(Model, frozen=True, kw_only=True):
@@ -2264,6 +2269,10 @@ class FoundTable(Model, frozen=True, kw_only=True):
     """Null unless it is registered"""
     reason: ReasonOut | None
     """Why it is refused, else null"""
+    owner: str | None
+    """The owner that a registration by this search gives it; a registered table keeps its own"""
+    tags: dict[str, str]
+    """The tags that it is given likewise"""
 
 
 class FreezeIn(Model, frozen=True, kw_only=True):
@@ -3046,6 +3055,13 @@ class LogLineOut(Model, frozen=True, kw_only=True):
     """The text, with the stack trace if there is one; without secrets"""
     attempt: int
     """The attempt that wrote it"""
+
+
+class LogOutOut(Model, frozen=True, kw_only=True):
+    """What remains to be done."""
+
+    log_out_url: str | None
+    """Where a browser logs out of the OpenID provider too; null if it need not, or cannot"""
 
 
 class MetadataTableIn(Model, frozen=True, kw_only=True):
