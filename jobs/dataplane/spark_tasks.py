@@ -48,9 +48,9 @@ def run_tasks(
     """Returns all that the function yields for the arguments of the pieces, in their order.
 
     The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, another one for each attempt at a
-    task. Each piece is a task, or `of_task` pieces are if there are more than cores; a few pieces of together
-    `most_near` bytes at most run in processes near the driver. `what` names the step in errors. Raises HudiError for whatever the
-    function raises.
+    task. Each piece is a task, or `of_task` pieces are if there are more than cores; but a few pieces, of no more than
+    `most_near` bytes in total, run in processes near the driver. `what` names the step in errors. Raises HudiError for
+    whatever the function raises.
     """
     if not pieces:
         return []
