@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobs.dataplane import key_changes
-from jobs.dataplane.near_processes import MOST_BYTES
 from jobs.dataplane.spark_tasks import run_tasks
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ Found = TypeVar("Found")
 
 _ITEMS_OF_TASK = 8  # Fewer are not worth another task.
 # Of each file only one column is read; of a small file most is its Bloom filter.
-_MOST_NEAR = 8 * MOST_BYTES
+_SHARE = 1 / 8
 
 
 def compare(
@@ -53,7 +52,7 @@ def _read(
 ) -> list[Found]:
     pieces = list(zip(items, sizes, strict=True))
     what = "comparing the record keys"
-    return run_tasks(table, what, function, pieces, context, of_task=_ITEMS_OF_TASK, most_near=_MOST_NEAR)
+    return run_tasks(table, what, function, pieces, context, of_task=_ITEMS_OF_TASK, share=_SHARE)
 
 
 def _compared(storage: Storage, before: str | None, after: str | None, _: str) -> Iterator[KeyChange]:

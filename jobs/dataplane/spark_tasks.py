@@ -43,19 +43,19 @@ def run_tasks(
     context: JobContext,
     *,
     of_task: int = 1,
-    most_near: int = MOST_BYTES,
+    share: float = 1.0,
 ) -> list[Found]:
     """Returns all that the function yields for the arguments of the pieces, in their order.
 
     The function's last argument is Hudi's write token `<task>-<stage>-<attempt>`, another one for each attempt at a
-    task. Each piece is a task, or `of_task` pieces are if there are more than cores; but a few pieces, of no more than
-    `most_near` bytes in total, run in processes near the driver. `what` names the step in errors. Raises HudiError for
-    whatever the function raises.
+    task. Each piece is a task, or `of_task` pieces are if there are more than cores; a few small pieces run in
+    processes near the driver, where `share` of their bytes is what the function reads. `what` names the step in errors.
+    Raises HudiError for whatever the function raises.
     """
     if not pieces:
         return []
     sizes = [size for _, size in pieces]
-    if len(pieces) <= MOST_PIECES and sum(sizes) <= most_near:
+    if len(pieces) <= MOST_PIECES and share * sum(sizes) <= MOST_BYTES:
         done: list[int] = []
         context.watch_bytes(lambda: sum(done))
         attempt = secrets.randbelow(1 << 30)
