@@ -12,8 +12,10 @@ from service.api.answers import Shown, made
 from service.api.dependencies import DatabaseDep, ExposureDep
 from service.api.query_parameters import Limit, OfOwners, Since, Until
 from service.api.routes import Routes
+from service.catalog import table_store
 from service.db.engine import reading
 from service.health import report
+from service.health.problem_history import ProblemCounts
 from service.health.report import Group, GroupBy
 from service.model.errors import ParamsInvalidError
 from service.queue.attempt_figures import Figures
@@ -53,6 +55,10 @@ class ReportGroup(BaseModel):
         return made(cls, group, figures=FiguresOut.priced(group.figures, price))
 
 
+class ProblemCountsOut(Shown, declared=ProblemCounts):
+    """Problems that opened and ended in the period."""
+
+
 class ReportOut(BaseModel):
     since: datetime
     until: datetime = Field(description="The end of the period", examples=["2026-01-08T12:00:00Z"])
@@ -64,6 +70,9 @@ class ReportOut(BaseModel):
         " each tag of its table"
     )
     left_out: int = Field(description="Groups beyond `limit`", examples=[0])
+    problems: ProblemCountsOut = Field(
+        description="The problems of the period, each counted. They are known for GROUNDSKEEPER_EVENTS_DAYS"
+    )
     text: str = Field(
         description="The report as short plain text, for a message",
         examples=["Groundskeeper from 2026-01-01 to 2026-01-08: 31 tables, 412 attempts succeeded, 3 failed."],
@@ -89,7 +98,8 @@ def get_report(
         message = "must be before `until`, by at most 366 days"
         raise ParamsInvalidError(f"since: {message}", extensions={"errors": [{"field": "since", "message": message}]})
     with reading(database.engine) as connection:
-        found = report.read(connection, begin, end, by, selection)
+        within = None if selection.is_open else table_store.ids_of(connection, selection)
+        found = report.read(connection, begin, end, by, within=within, limit=limit)
     price = exposure.price_per_gb_hour
     return ReportOut(
         since=begin,
@@ -97,7 +107,8 @@ def get_report(
         by=by,
         tables=found.tables,
         total=FiguresOut.priced(found.total, price),
-        groups=[ReportGroup.of(each, price) for each in found.groups[:limit]],
-        left_out=max(0, len(found.groups) - limit),
+        groups=[ReportGroup.of(each, price) for each in found.groups],
+        left_out=found.left_out,
+        problems=ProblemCountsOut.of(found.problems),
         text=report.as_text(found, price),
     )

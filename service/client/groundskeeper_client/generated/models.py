@@ -2824,6 +2824,17 @@ class KeyProof(Model, frozen=True, kw_only=True):
     """File groups that were not compared"""
 
 
+class KindCount(Model, frozen=True, kw_only=True):
+    """Problems of one kind."""
+
+    kind: str
+    """The kind of problem"""
+    opened: int
+    """Problems of this kind that opened"""
+    resolved: int
+    """Problems of this kind that ended"""
+
+
 class ListedPolicyList(Model, frozen=True, kw_only=True):
     items: list[ListedPolicyOut]
     """The items of this page, or all if there are no pages"""
@@ -3684,6 +3695,19 @@ class PreviewTableOut(Model, frozen=True, kw_only=True):
     """The jobs that would start now"""
 
 
+class ProblemCountsOut(Model, frozen=True, kw_only=True):
+    """Problems that opened and ended in the period."""
+
+    opened: int
+    """Problems that opened, or became more serious"""
+    resolved: int
+    """Problems that ended"""
+    open: int
+    """Problems that are open now"""
+    kinds: list[KindCount]
+    """The same by kind, the most frequent first"""
+
+
 class ProblemExample(Model, frozen=True, kw_only=True):
     """A problem document; that of the error of a job has no `status`."""
 
@@ -4013,6 +4037,8 @@ class ReportReportOut(Model, frozen=True, kw_only=True):
     """
     left_out: int
     """Groups beyond `limit`"""
+    problems: ProblemCountsOut
+    """The problems of the period, each counted. They are known for GROUNDSKEEPER_EVENTS_DAYS"""
     text: str
     """The report as short plain text, for a message"""
 
