@@ -221,7 +221,7 @@ class Composition:
                     cache=context.monitoring.problems,
                 ),
             ),
-            Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database)),
+            Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database, chosen.price_per_gb_hour)),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]

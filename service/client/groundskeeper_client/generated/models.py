@@ -3055,7 +3055,9 @@ class NotificationDetail(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -3086,7 +3088,9 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     target: TargetIn
     """Where messages go"""
     events: list[Occasion] | UnsetType = UNSET
-    """`opened` and `resolved` are about problems, `failed` about jobs that have failed for good"""
+    """`opened` and `resolved` are about problems, `failed` about jobs that have failed for good. May be empty if
+    there is a report
+    """
     least_severity: Severity | UnsetType = UNSET
     """Problems that are less serious are not told. A failed job counts as a warning"""
     kinds: list[ProblemKind] | UnsetType = UNSET
@@ -3102,7 +3106,11 @@ class NotificationIn(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn] | UnsetType = UNSET
     """Then only critical problems are told; the others afterwards, if they are still open"""
     time_zone: str | UnsetType = UNSET
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | UnsetType | None = UNSET
+    """When it sends a report of the last week; null for none. Not for PagerDuty and Alertmanager, which would
+    raise an alarm
+    """
 
 
 class NotificationList(Model, frozen=True, kw_only=True):
@@ -3134,7 +3142,9 @@ class NotificationOut(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -3179,7 +3189,9 @@ class NotificationPut(Model, frozen=True, kw_only=True):
     quiet_hours: list[WindowIn]
     """When only critical problems are told"""
     time_zone: str
-    """That of the quiet hours"""
+    """That of the quiet hours and of the report"""
+    report: WeeklyIn | None
+    """When it sends a weekly report; null for none"""
     enabled: bool
     """False if its webhook is disabled, so that nothing is sent"""
     disabled_because: str | None
@@ -5195,6 +5207,15 @@ class WebhookSummary(Model, frozen=True, kw_only=True):
     """Deliveries that are due, or wait for their next attempt"""
     given_up: int
     """Deliveries that can be replayed"""
+
+
+class WeeklyIn(Model, frozen=True, kw_only=True):
+    """When a weekly report is sent, in the time zone of the notification."""
+
+    day: Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    """Day of the week"""
+    hour: int | UnsetType = UNSET
+    """Hour of the day"""
 
 
 class WindowIn(Model, frozen=True, kw_only=True):
