@@ -14,7 +14,9 @@ from service.api.query_parameters import Limit, OfOwners, Since, Until
 from service.api.routes import Routes
 from service.catalog import table_store
 from service.db.engine import reading
-from service.health import report
+from service.events.database import Database
+from service.health import fleet_samples, report
+from service.health.fleet_samples import TrendPoint
 from service.health.problem_history import ProblemCounts
 from service.health.report import Group, GroupBy
 from service.model.errors import ParamsInvalidError
@@ -79,6 +81,41 @@ class ReportOut(BaseModel):
     )
 
 
+class TrendPointOut(Shown, declared=TrendPoint):
+    """A step of time."""
+
+
+class TrendOut(BaseModel):
+    since: datetime
+    until: datetime = Field(description="The end of the period", examples=["2026-01-08T12:00:00Z"])
+    step_seconds: int = Field(description="Length of a step", examples=[3600])
+    items: list[TrendPointOut] = Field(description="The steps, oldest first; one without a sample is missing")
+
+
+@router.reader("GET /report/trend", "Show how the fleet has developed")
+def get_trend(database: DatabaseDep, *, since: Since = None, until: Until = None) -> TrendOut:
+    """Shows backlog, ends of jobs, use of slots and bytes freed in at most 200 steps: by default of the last seven
+    days, at most of 366. All tables are sampled every five minutes."""
+    begin, end = _period(database, since, until)
+    with reading(database.engine) as connection:
+        found = fleet_samples.trend(connection, begin, end)
+    return TrendOut(
+        since=begin,
+        until=end,
+        step_seconds=int(found.step.total_seconds()),
+        items=[TrendPointOut.of(each) for each in found.points],
+    )
+
+
+def _period(database: Database, since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
+    end = until or database.clock()
+    begin = since or end - _WEEK
+    if not timedelta() < end - begin <= _LONGEST:
+        message = "must be before `until`, by at most 366 days"
+        raise ParamsInvalidError(f"since: {message}", extensions={"errors": [{"field": "since", "message": message}]})
+    return begin, end
+
+
 @router.reader("GET /report", "Sum up what the service has done in a period, and what that cost")
 def get_report(
     database: DatabaseDep,
@@ -92,11 +129,7 @@ def get_report(
 ) -> ReportOut:
     """Counts the attempts that ended from `since` on and before `until`: by default those of the last seven days; at
     most 366 days. Figures are kept for GROUNDSKEEPER_SAMPLE_DAYS, longer than the jobs that they come from."""
-    end = until or database.clock()
-    begin = since or end - _WEEK
-    if not timedelta() < end - begin <= _LONGEST:
-        message = "must be before `until`, by at most 366 days"
-        raise ParamsInvalidError(f"since: {message}", extensions={"errors": [{"field": "since", "message": message}]})
+    begin, end = _period(database, since, until)
     with reading(database.engine) as connection:
         within = None if selection.is_open else table_store.ids_of(connection, selection)
         found = report.read(connection, begin, end, by, within=within, limit=limit)

@@ -29,6 +29,7 @@ LEASES_LOST = "leases_lost"
 LOCK_WAIT_SECONDS = "lock_wait_seconds"
 READ_BYTES = "job_read_bytes"
 WRITTEN_BYTES = "service_written_bytes"
+FREED_BYTES = "job_freed_bytes"
 
 BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, math.inf)
 """Upper bounds in seconds."""
@@ -53,6 +54,8 @@ def of_attempt(job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], no
     counts.append(Count(ATTEMPT_SECONDS, (kind, outcome.value), seconds))
     counts.append(Count(LOCK_WAIT_SECONDS, (kind,), amount(parsed.lock_wait_seconds)))
     counts.append(Count(READ_BYTES, (kind,), amount(getattr(parsed, _READ.get(job.kind, "bytes_read"), None))))
+    if job.kind is JobKind.CLEANING and outcome is AttemptOutcome.SUCCEEDED:
+        counts.append(Count(FREED_BYTES, (kind,), amount(getattr(parsed, "bytes", None))))
     return counts
 
 

@@ -32,7 +32,7 @@ from service.delivery.transport import Transport
 from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
-from service.health import problem_rounds
+from service.health import fleet_samples, problem_rounds
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.locks.lock_watch import LockWatch, LockWatchConfig
 from service.metrics.monitoring import Monitoring
@@ -72,6 +72,7 @@ _HAND_OVER_SECONDS = 1.0
 _LOCK_SECONDS = 0.5
 _NOTIFY_SECONDS = 5.0
 _PRUNE_SECONDS = 600.0
+_TREND_SECONDS = 60.0
 _CLOCK_SECONDS = 10.0
 _CHECKPOINT_SECONDS = 2.0
 # Registrations, verifications and hand-overs read tables at once, and wait for a reader, up to these numbers.
@@ -222,6 +223,7 @@ class Composition:
                 ),
             ),
             Tick("notifications", _NOTIFY_SECONDS, lambda: rounds.run_once(context.database, chosen.price_per_gb_hour)),
+            Tick("trend", _TREND_SECONDS, partial(fleet_samples.run_once, engine, clock)),
             Tick("prune", _PRUNE_SECONDS, lambda: retention.run_once(engine, clock, keep)),
             Tick("clock", _CLOCK_SECONDS, self._timekeeping.run_once),
         ]

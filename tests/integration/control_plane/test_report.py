@@ -14,6 +14,7 @@ from service.api.app import create_app
 from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
 from service.events.notifier import Notifier
+from service.health import fleet_samples
 from service.model.clock import utc_now
 from service.queue import attempt_figures, recovery, worker_store
 from service.queue.attempt_figures import NAMES, Figures, gib_of_slot
@@ -195,6 +196,44 @@ def test_a_report_has_the_largest_groups_and_says_how_many_it_leaves_out(
             attempt_figures.add(connection, f"tbl_{number % 300}", kinds[number % 2], ONE, at)
     found = get(api, until=(clock() + timedelta(seconds=1)).isoformat())
     assert (found["total"]["succeeded"], len(found["groups"]), found["left_out"]) == (1000, 100, 200)
+
+
+def test_the_trend_has_the_state_of_each_step_and_what_happened_in_it(
+    api: TestClient, engine: sa.Engine, clock: FakeClock
+) -> None:
+    orders = register(api, "orders")
+
+    def sample() -> None:
+        fleet_samples.run_once(engine, clock)
+        # Another replica takes none in the same five minutes.
+        assert fleet_samples.run_once(engine, clock) == "0 samples"
+
+    sample()
+    run(api, clock, orders, "cleaning", CLEANED, beats=30)
+    run(api, clock, orders, "audit", {}, beats=1)
+    assert api.post(f"/v1/tables/{orders}/jobs", json={"kind": "audit"}).status_code == 202
+    clock.now = datetime(2026, 1, 1, 1, tzinfo=UTC)
+    sample()
+    clock.advance(600)
+    sample()
+    clock.advance(1)
+    answer = api.get("/v1/report/trend", params={"since": "2025-12-31T00:00:00Z"})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found["step_seconds"] == 900
+    first, last = found["items"]
+    assert (first["succeeded"], first["freed_bytes"], first["at"]) == (0, 0, "2026-01-01T00:00:00Z")
+    assert (last["succeeded"], last["failed"], last["freed_bytes"]) == (1, 1, 5_000)
+    assert (last["queued"], last["tables"], last["running"], last["slots"]) == (1, 1, 0, 0)
+    assert sum(each["freed_bytes"] for each in found["items"]) == 5_000
+    assert api.get("/v1/report/trend", params={"since": clock().isoformat()}).json()["items"] == []
+    # Thinned out, the sums are the same.
+    clock.advance(10 * 86_400)
+    with writing(engine) as connection:
+        assert fleet_samples.prune(connection, clock(), clock() - timedelta(days=365), 100) == 1
+    found = api.get("/v1/report/trend", params={"since": "2025-12-31T00:00:00Z"}).json()
+    assert found["step_seconds"] == 21_600
+    assert [each["freed_bytes"] for each in found["items"]] == [5_000]
 
 
 @pytest.mark.parametrize(

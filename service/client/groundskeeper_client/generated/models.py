@@ -5002,6 +5002,42 @@ class TimelineOut(Model, frozen=True, kw_only=True):
     """State of the polling of the table"""
 
 
+class TrendOut(Model, frozen=True, kw_only=True):
+    since: datetime
+    """Since when"""
+    until: datetime
+    """The end of the period"""
+    step_seconds: int
+    """Length of a step"""
+    items: list[TrendPointOut]
+    """The steps, oldest first; one without a sample is missing"""
+
+
+class TrendPointOut(Model, frozen=True, kw_only=True):
+    """A step of time."""
+
+    at: datetime
+    """Beginning of the step"""
+    tables: int
+    """Registered tables, at the end of the step"""
+    log_bytes: int
+    """Log files that wait for a compaction, at the end of the step"""
+    queued: int
+    """Jobs that wait for a worker, at the end of the step"""
+    running: float
+    """Jobs that workers held, on average"""
+    slots: float
+    """Jobs that the ready workers could run at once, on average"""
+    succeeded: int
+    """Jobs that succeeded, without dry runs"""
+    failed: int
+    """Jobs that failed"""
+    cancelled: int
+    """Jobs that were cancelled"""
+    freed_bytes: float
+    """Size of the files that cleanings have deleted"""
+
+
 class Trigger(Word):
     """Selects the thresholds that count: commits since the last run, seconds since it, both together, or either."""
 
