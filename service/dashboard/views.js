@@ -13,6 +13,7 @@ export function viewOf({ path: [kind, id, part], query }, changed) {
   if (kind === "workers") return later(() => import("./workers_page.js"), ({ workersPage }) => workersPage(changed));
   if (kind === "register") return later(() => import("./register_page.js"), ({ registerPage }) => registerPage(changed));
   if (kind === "webhooks") return later(() => import("./webhooks_page.js"), ({ webhooksPage }) => webhooksPage(changed));
+  if (kind === "report") return later(() => import("./report_page.js"), ({ reportPage }) => reportPage(changed, query));
   if (kind === "audit") return later(() => import("./audit_page.js"), ({ auditPage }) => auditPage(changed));
   return overview(changed, query);
 }
