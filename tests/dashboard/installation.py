@@ -72,7 +72,7 @@ class Installation:
     """Serves two tables, with jobs in several states and a webhook. It decides nothing by itself."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
-        self.service = Serving(folder, AUTOMATIC="false", **settings)
+        self.service = Serving(folder, AUTOMATIC="false", PRICE_PER_GB_HOUR="0.5", **settings)
         self.url = self.service.url
         self._folder = folder
         self.jobs: dict[str, str] = {}
@@ -99,6 +99,7 @@ class Installation:
             "webhook": f"#/webhooks/{hook['id']}",
             "policy": f"#/tables/{TRIPS}/policy",
             "workers": "#/workers",
+            "report": "#/report",
             "register": "#/register",
             "discover": "#/discover",
             "audit": "#/audit",
