@@ -56,7 +56,7 @@ def export(
 
 @of_service
 def diff(service: Connection, out: Output, *, file: ConfigFile, prune: Prune = False) -> None:
-    """Show what `apply` would change. Exit code 1 if there is something, 0 if the service is as the file says.
+    """Show what `apply` would change. Exit code 6 if there is something, 0 if the service is as the file says.
 
     Secrets that the service has are not compared.
     """
@@ -68,7 +68,7 @@ def diff(service: Connection, out: Output, *, file: ConfigFile, prune: Prune = F
     if not found:
         out.note("There is no difference.")
         return
-    raise typer.Exit(ExitCode.FAILED)
+    raise typer.Exit(ExitCode.DIFFERENT)
 
 
 @of_service

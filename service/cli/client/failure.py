@@ -18,6 +18,7 @@ class ExitCode(IntEnum):
     NOT_FOUND = 3
     UNAUTHORISED = 4
     UNREACHABLE = 5
+    DIFFERENT = 6
     INTERRUPTED = 130
 
 

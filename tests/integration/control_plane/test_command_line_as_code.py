@@ -110,7 +110,7 @@ def test_changes_are_shown_then_made_once(cli: CommandLine, tmp_path: Path) -> N
     assert SECRET not in shown
     assert HOOK not in shown
     assert cli.json("tables", "list", "--name", "clicks")["items"] == []
-    cli.run("diff", "-f", file, code=1, **environment)
+    cli.run("diff", "-f", file, code=6, **environment)
     assert len(cli.json("apply", "-f", file, **environment)["changes"]) == 4
     assert cli.json("apply", "-f", file, **environment)["changes"] == []
     cli.run("diff", "-f", file, **environment)
@@ -118,7 +118,7 @@ def test_changes_are_shown_then_made_once(cli: CommandLine, tmp_path: Path) -> N
     plan["webhooks"][0]["types"] = ["table.*"]
     del plan["webhooks"][0]["description"]
     file = written(tmp_path, plan)
-    (policy, webhook) = cli.json("diff", "-f", file, code=1, **environment)["changes"]
+    (policy, webhook) = cli.json("diff", "-f", file, code=6, **environment)["changes"]
     assert sorted(policy["fields"], key=str) == [
         {"field": "cleaning.retain", "before": 20, "after": 21},
         {"field": "time_zone", "before": "Europe/Berlin", "after": None},
@@ -197,5 +197,5 @@ def test_what_the_service_refuses_has_a_line_too(cli: CommandLine, tmp_path: Pat
 def test_a_reader_may_compare_and_not_apply(cli: CommandLine, tmp_path: Path) -> None:
     file = written(tmp_path, {"policies": [{"pattern": "new*", "priority": 1}]})
     reader = cli.token("Rita", Role.READER)
-    cli.run("diff", "-f", file, code=1, GROUNDSKEEPER_TOKEN=reader)
+    cli.run("diff", "-f", file, code=6, GROUNDSKEEPER_TOKEN=reader)
     cli.run("apply", "-f", file, code=4, GROUNDSKEEPER_TOKEN=reader)
