@@ -170,7 +170,7 @@ def _is_of_the_rest(item: pytest.Item) -> bool:
     return item.get_closest_marker("exhaustive") is not None or of_another_database
 
 
-# Buffers of 16 and 32 MB for files of some KB were two thirds of what the JVM allocated, cleared and collected.
+# Two thirds of the memory that the JVM allocated were buffers of 16 and 32 MB for files of some KB.
 _BUFFER = 64 << 10
 
 # Hadoop's local file system without its native library starts a process for each file whose permissions it sets or

@@ -13,10 +13,10 @@ from service.api.dependencies import DatabaseDep, ExposureDep
 from service.api.query_parameters import Limit, OfOwners, Since, Until
 from service.api.routes import Routes
 from service.db.engine import reading
-from service.health import report
-from service.health.report import Group, GroupBy
 from service.model.errors import ParamsInvalidError
+from service.queue import report
 from service.queue.attempt_figures import Figures
+from service.queue.report import Group, GroupBy
 
 router = Routes(prefix="/v1", tags=["jobs"])
 

@@ -30,8 +30,8 @@ _s = schema.samples
 _SHORT, _HOUR, _DAY = 300, 3600, 86_400
 
 _STEPS_KEPT = ((_SHORT, timedelta(days=1), _HOUR), (_HOUR, timedelta(days=30), _DAY))
-"""The seconds of each step, how long its samples are kept, and the seconds of the next step, to whose beginning that
-time is rounded, so that the next step's samples go on where these end."""
+"""The seconds of each step, how long its samples are kept, and the seconds of the next step. The end of the kept time
+is rounded to the beginning of a sample of the next step, so that there is no gap."""
 
 
 def record(connection: Connection, table_id: str, sample: Sample) -> None:

@@ -149,7 +149,7 @@ def profile_of(connection: Connection, table_id: str) -> Mapping[str, Any]:
 
 
 def set_profile(connection: Connection, table_id: str, profile: Mapping[str, Any]) -> None:
-    """Replaces the profile alone: nothing else of the table may go back to what it was when its files were read."""
+    """Replaces the profile alone: other members may have changed since the files were read."""
     connection.execute(_UPDATE, {"of_table": table_id, "profile": dict(profile)})
 
 

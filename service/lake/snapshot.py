@@ -125,12 +125,15 @@ class PartitionDetail:
 @dataclass(frozen=True)
 class Totals:
     """Sums over the partitions of a table. `mergeable_files` are the small files that are not alone in their
-    partition."""
+    partition. `logged_bytes` are about those of the file slices with logs: the base files of a partition count as
+    equally large, and its log files as those of different slices."""
 
     file_groups: int = 0
     base_files: int = 0
     base_bytes: int = 0
+    log_files: int = 0
     log_bytes: int = 0
+    logged_bytes: int = 0
     small_files: int = 0
     mergeable_files: int = 0
     freed_files: int = 0
@@ -159,11 +162,11 @@ class TableSnapshot(Told):
     stays valid while the timeline is unchanged. `timeline_commits` are the completed commits on the active timeline.
 
     `totals`, `large` and `skewed` come from the stored partitions: `large` has the largest bucket, `skewed` the largest
-    one compared with the mean. `cycles` are the newest from compaction to compaction, oldest first.
+    one compared with the mean. `cycles` are the newest periods from one compaction to the next, oldest first.
 
     `lock` is set if the last poll found the table's lock held for a minute or more.
     `other_runs`: at most one of each operation, of those that completed since the table was registered.
-    `clock` is what the timeline tells of its writers' clock (`ClockFrame.to_json`), empty if an earlier version of the
+    `clock` is the writers' clock as measured on the timeline (`ClockFrame.to_json`), empty if an earlier version of the
     service has stored the snapshot.
     `vanished` are commits that have left the middle of the timeline, `undone` those that a rollback took off it.
     `not_writable` is what jobs have found, not a poll.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A round ends after so long, even if polls end as fast as tables are claimed; else it would count as stuck.
+# A round ends after this time, even if polls end as fast as tables are claimed; otherwise it would count as stuck.
 _ROUND_SECONDS = 10.0
 # A transaction claims no more tables, so that other writers do not wait for long.
 _CLAIMED_AT_ONCE = 200
@@ -85,7 +85,7 @@ class Observed:
 
 
 class Observer:
-    """Notifies after each poll that found something or failed, outside any transaction. `on_new_schema` is told of
+    """Notifies after each poll that found something or failed, outside any transaction. `on_new_schema` is called for
     tables whose columns have changed."""
 
     def __init__(

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from jobs.kinds.results import KindResult
     from service.queue.job import Job
 
 _f = schema.attempt_figures
 _w = schema.workers
 
 _FAILED = (AttemptOutcome.FAILED, AttemptOutcome.LOST)
+# The report of a broken worker must not be too large for the column.
+_MOST = 2**50
 _GIB = {"k": 2.0**-20, "m": 2.0**-10, "g": 1.0, "t": 2.0**10}
 # Every job executes this statement, so it is built once.
 _MEMORY = sa.select(_w.c.driver_memory, _w.c.slots, _w.c.executors, _w.c.spark_conf).where(
@@ -47,8 +48,8 @@ class Figures(Told):
     gb_seconds: Annotated[
         float,
         Spec(
-            "The same time, by the GiB of memory of one slot: the driver's and the executors' memory, as the worker"
-            " reports it, divided by its slots. A worker that does not report its memory counts as 0",
+            "`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver"
+            " and executors, divided by its slots. A worker that does not report its memory counts as 0",
             examples=(10800.0,),
         ),
     ] = 0
@@ -86,30 +87,15 @@ def of_attempt(
     worker's result, `gib` is the memory of its slot."""
     seconds = max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
     is_good = outcome is AttemptOutcome.SUCCEEDED
-    amounts = _amounts(job.kind, KINDS[job.kind].result.parse(details)) if is_good and not job.dry_run else {}
+    amounts = KINDS[job.kind].result.parse(details).amounts if is_good and not job.dry_run else {}
     return Figures(
         succeeded=int(is_good),
         failed=int(outcome in _FAILED),
         seconds=seconds,
         gb_seconds=seconds * gib,
         stopped_seconds=_stopped(job, now),
-        **amounts,
+        **{name: amount(each) for name, each in amounts.items()},
     )
-
-
-def _amounts(kind: JobKind, result: KindResult) -> dict[str, float]:
-    def of(name: str) -> float:
-        return amount(getattr(result, name, None))
-
-    found = {"locked_seconds": of("locked_seconds")}
-    match kind:
-        case JobKind.CLEANING:
-            found.update(freed_bytes=of("bytes") if of("files_deleted") else 0.0, files_deleted=of("files_deleted"))
-        case JobKind.COMPACTION:
-            found.update(log_files=of("log_files"), log_bytes=of("log_bytes"))
-        case _:
-            found.update(files_before=of("files_read"), files_after=of("files_written"))
-    return found
 
 
 def _stopped(job: Job, now: datetime) -> float:
@@ -139,7 +125,17 @@ def record(
     """Stores the figures of an attempt that has just ended (`of_attempt`)."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
     figures = of_attempt(job, outcome, details, now, gib=gib_of_slot(*worker) if worker else 0.0)
-    connection.execute(_f.insert().values(ended_at=now, table_id=job.table_id, kind=job.kind.value, **vars(figures)))
+    work = KINDS[job.kind].result.parse(details).work
+    row = {
+        **vars(figures),
+        "ended_at": now,
+        "table_id": job.table_id,
+        "kind": job.kind.value,
+        "dry_run": job.dry_run,
+        "work_bytes": min(work.bytes, _MOST),
+        "work_files": min(work.files, _MOST),
+    }
+    connection.execute(_f.insert(), row)
 
 
 def sums(connection: Connection, since: datetime, until: datetime) -> dict[tuple[str, JobKind], Figures]:

@@ -50,7 +50,7 @@ from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.outlook import Goals
 from service.registration import detection, registry
 from service.runtime import discovery_round, retention
-from service.runtime.api_settings import exposure, queue_settings
+from service.runtime.api_settings import exposure, identity, queue_settings
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers, command
@@ -78,7 +78,7 @@ _CHECKPOINT_SECONDS = 2.0
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
-# At most so many reads of locks hang at once, each for so long at most.
+# At most this number of reads of locks hang at once, each at most for this time.
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
@@ -149,6 +149,7 @@ class Composition:
             ),
             exposure=exposure(chosen, token),
             guard=self._guard,
+            identity=identity(chosen, self._cipher),
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
