@@ -4,6 +4,7 @@ file."""
 from __future__ import annotations
 
 import io
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,26 +19,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COUNT = 40_000
-COLUMNS = {
-    "city": pa.array([f"city {row % 100}" for row in range(COUNT)]),
-    "bytes": pa.array([b"%d" % (row % 100) for row in range(COUNT)]),
-    "nulls": pa.array([None if row % 3 else f"{row % 50}" for row in range(COUNT)]),
-    "none": pa.array([None] * COUNT, pa.string()),
-    # The writer stops using these dictionaries but leaves them in the file. All texts begin alike, so the dictionaries
-    # compress well.
-    "sequence": pa.array([f"20261125100000000_3_{row}" for row in range(COUNT)]),
-    "late": pa.array([f"20261125100000000_{0 if row < COUNT - 5000 else row}" for row in range(COUNT)]),
-    # The dictionaries of these columns do not exceed the writer's limit.
-    "many": pa.array([f"{row % 5000}" for row in range(COUNT)]),
-    "long": pa.array(["x" * 4000 + str(row % 20) for row in range(COUNT)]),
-    "number": pa.array([row % 10 for row in range(COUNT)]),
-    "list": pa.array([[f"{row % 10}"] for row in range(COUNT)]),
-}
 SMALL = ["city", "bytes", "nulls", "none"]
 
 
+@cache
+def columns() -> dict[str, pa.Array]:
+    """Returns the columns. Each process of a test run imports this module, and few of them need the columns."""
+    return {
+        "city": pa.array([f"city {row % 100}" for row in range(COUNT)]),
+        "bytes": pa.array([b"%d" % (row % 100) for row in range(COUNT)]),
+        "nulls": pa.array([None if row % 3 else f"{row % 50}" for row in range(COUNT)]),
+        "none": pa.array([None] * COUNT, pa.string()),
+        # The writer stops using these dictionaries but leaves them in the file. All texts begin alike, so the
+        # dictionaries compress well.
+        "sequence": pa.array([f"20261125100000000_3_{row}" for row in range(COUNT)]),
+        "late": pa.array([f"20261125100000000_{0 if row < COUNT - 5000 else row}" for row in range(COUNT)]),
+        # The dictionaries of these columns do not exceed the writer's limit.
+        "many": pa.array([f"{row % 5000}" for row in range(COUNT)]),
+        "long": pa.array(["x" * 4000 + str(row % 20) for row in range(COUNT)]),
+        "number": pa.array([row % 10 for row in range(COUNT)]),
+        "list": pa.array([[f"{row % 10}"] for row in range(COUNT)]),
+    }
+
+
 def write(path: Path, names: list[str] | None = None, **options: Any) -> pa.Table:
-    table = pa.table(COLUMNS).select(names or list(COLUMNS))
+    table = pa.table(columns()).select(names or list(columns()))
     settings = {"compression": "zstd", "dictionary_pagesize_limit": 100_000, "row_group_size": 30_000, **options}
     pq.write_table(table, path, store_schema=False, **settings)
     return table
