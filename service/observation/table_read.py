@@ -68,6 +68,7 @@ log = logging.getLogger(__name__)
 _WRITTEN_WITHIN = timedelta(minutes=1)
 # A storage that is slow, or that hangs, is read by many readers at once.
 _QUIET_SECONDS = 0.5
+_FIRST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,12 @@ class TableReader:
         return dataclasses.replace(found, lock=self._lock(storage, watch, now))
 
     def first(self, watches: Sequence[Watch], now: datetime) -> list[ChangedTable]:
-        """Reads tables that were never polled. A table is left out for the same reasons as by `quiet`."""
+        """Reads tables that were never polled. A table is left out if it cannot be read, or if the tables before
+        it have taken `_FIRST_SECONDS`."""
         with reading(self.engine) as connection:
             tables = table_store.get_all(connection, [watch.table_id for watch in watches])
         found = []
-        for watch in _in_time([each for each in watches if each.table_id in tables]):
+        for watch in _in_time([each for each in watches if each.table_id in tables], _FIRST_SECONDS):
             nothing = KnownState(tables[watch.table_id], watch)
             with contextlib.suppress(GroundskeeperError):
                 storage = open_storage(watch.base_path, self.storage_options, self.allowed_roots)
@@ -136,7 +138,7 @@ class TableReader:
         """Returns the ids of the tables of which a poll would find nothing to record. A table is left out if it cannot
         be read, or if the tables before it have taken `_QUIET_SECONDS`."""
         found = []
-        for watch in _in_time(watches):
+        for watch in _in_time(watches, _QUIET_SECONDS):
             with contextlib.suppress(GroundskeeperError):
                 if self._is_quiet(watch, now):
                     found.append(watch.table_id)
@@ -217,9 +219,9 @@ def _as_known(known: KnownState, _: Timeline) -> KnownState:
     return known
 
 
-def _in_time(watches: Iterable[Watch]) -> Iterator[Watch]:
-    """Yields the watches until that has taken `_QUIET_SECONDS`."""
-    until = time.monotonic() + _QUIET_SECONDS
+def _in_time(watches: Iterable[Watch], seconds: float) -> Iterator[Watch]:
+    """Yields the watches until that has taken so long."""
+    until = time.monotonic() + seconds
     for watch in watches:
         if time.monotonic() > until:
             return
