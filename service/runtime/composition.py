@@ -282,6 +282,7 @@ class Composition:
             self.poll_requests,
             ObserverConfig(poll_seconds=chosen.poll_seconds, at_once=chosen.look_threads),
             read=self._poll_readers.isolated(reader),
+            first=self._poll_readers.isolated(reader.first, _GLANCE_SECONDS),
             quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
             glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,

@@ -67,6 +67,7 @@ class Polls:
             self.requests,
             config,
             read=readers.isolated(reader),
+            first=readers.isolated(reader.first),
             quiet=readers.isolated(reader.quiet),
             glance=readers.isolated(Glance({})),
             notifier=Notifier(),
