@@ -285,7 +285,7 @@ class WorkerInfo(JsonMapped):
     `spare_slots` of those that somebody has submitted and it runs beside when all slots are taken. `driver_memory` is
     the driver's memory in Spark's notation. It gets the jobs of the tables in its `group`. `executors` is their number,
     None where the driver runs the tasks. `spark_conf` are options of Spark, without secrets. `error` is why Spark did
-    not start.
+    not start. `application_id` is that of its Spark application, and `ui_url` the address of Spark's UI, if it has one.
     """
 
     version: str | None = None
@@ -298,6 +298,8 @@ class WorkerInfo(JsonMapped):
     executors: int | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     error: Problem | None = None
+    application_id: str | None = None
+    ui_url: str | None = None
 
 
 class LogLevel(StrEnum):

@@ -35,6 +35,7 @@ from jobs.redaction import redacted, redacted_json, secrets_of
 from jobs.storage.permissions import Permissions
 from jobs.storage_errors import StorageLoginError
 from jobs.tracing import span
+from jobs.web_url import is_web_url
 from jobs.worker.attempt import Attempt
 from jobs.worker.lifetime import Lifetime
 from jobs.worker.parent import exit_with_parent
@@ -339,7 +340,14 @@ def _started(info: WorkerInfo, spark: SparkSession, conf: Mapping[str, str]) -> 
     context = spark.sparkContext
     effective = dict(context.getConf().getAll())
     memory = effective.get("spark.driver.memory")
-    return replace(info, master=context.master, driver_memory=memory, spark_conf=shown(effective, conf))
+    return replace(
+        info,
+        master=context.master,
+        driver_memory=memory,
+        spark_conf=shown(effective, conf),
+        application_id=context.applicationId,
+        ui_url=context.uiWebUrl if is_web_url(context.uiWebUrl) else None,
+    )
 
 
 def _version() -> str | None:

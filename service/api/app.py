@@ -141,7 +141,9 @@ def create_app(context: AppContext) -> FastAPI:
     app.state.job_waits = JobWaits()
     app.state.probe = Probe(database.engine)
     app.state.worker_check = health.worker_check(database.engine, database.clock)
-    app.state.scrapes = Scrapes(database.engine, database.clock, monitoring.metrics, monitoring.forecaster)
+    app.state.scrapes = Scrapes(
+        database.engine, database.clock, monitoring.metrics, monitoring.forecaster, exposure.metrics_of_tables
+    )
     app.router.routes.extend(_routes())
     dashboard.install(app)
     docs.install(app)

@@ -16,6 +16,7 @@ from service.access.token import Role, Token
 from service.delivery.guard import Guard
 from service.events.database import Database
 from service.metrics.monitoring import Monitoring
+from service.metrics.table_series import Chosen
 from service.model.errors import ForbiddenError
 from service.observation.lake_access import LakeAccess
 from service.scheduling.queue_settings import QueueSettings
@@ -34,6 +35,8 @@ class Exposure:
     max_request_bytes: int = 8 * 1024 * 1024
     open_metrics: bool = False  # Whether anybody may scrape.
     price_per_gb_hour: float | None = None  # For the cost in reports.
+    metrics_of_tables: Chosen = field(default_factory=Chosen)
+    spark_ui_url: str | None = None  # A template with the id of a Spark application.
     event_source: str = "/groundskeeper"  # The `source` of the CloudEvents.
 
     def url_for(self, request: Request) -> str:

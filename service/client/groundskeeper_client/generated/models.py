@@ -173,6 +173,8 @@ class ArchivalResult(Model, frozen=True, kw_only=True):
 class AttemptOut(Model, frozen=True, kw_only=True):
     outcome: AttemptOutcome | None
     """How it ended; null until then"""
+    application_id: str | None
+    """Id of the Spark application that ran it"""
     attempt: int
     """Number of the attempt, from 1"""
     worker_id: str
@@ -183,6 +185,8 @@ class AttemptOut(Model, frozen=True, kw_only=True):
     """When it ended; null until then"""
     error: JobProblem | None
     """What went wrong; null if nothing did"""
+    spark_url: str | None
+    """Its Spark application: the UI of the worker, or by GROUNDSKEEPER_SPARK_UI_URL a history server"""
 
 
 class AttemptOutcome(Word):
@@ -5346,6 +5350,10 @@ class WorkerOut(Model, frozen=True, kw_only=True):
     """Options of Spark that it was given, and those of its resources; secrets are masked"""
     error: JobProblem | None
     """Why Spark did not start"""
+    application_id: str | None
+    """Id of its Spark application"""
+    ui_url: str | None
+    """Address of Spark's UI"""
     first_seen: datetime
     """When it was first seen"""
     last_seen: datetime
