@@ -13,8 +13,10 @@ from starlette.routing import BaseRoute
 from service.api import (
     audit,
     bulk,
+    calendar,
     commits,
     consumers,
+    costs,
     dashboard,
     decisions,
     delegation,
@@ -26,9 +28,9 @@ from service.api import (
     health,
     health_problems,
     incidents,
-    job_log_file,
     jobs,
     locks,
+    login,
     middleware,
     notifications,
     overview,
@@ -95,6 +97,7 @@ _TAGS = [
 _PARTS = (
     tables,
     bulk,
+    calendar,
     locks,
     discovery,
     commits,
@@ -106,7 +109,7 @@ _PARTS = (
     policies,
     decisions,
     jobs,
-    job_log_file,
+    costs,
     report,
     webhooks,
     notifications,
@@ -145,14 +148,15 @@ def create_app(context: AppContext) -> FastAPI:
         database.engine, database.clock, monitoring.metrics, monitoring.forecaster, exposure.metrics_of_tables
     )
     app.router.routes.extend(_routes())
-    dashboard.install(app)
+    dashboard.install(app, context.identity.provider.host if context.identity else None)
+    audited = login.install(app) if context.identity else []
     docs.install(app)
     problems.install(app)
     # Starlette runs the middleware that was added last first.
     app.add_middleware(middleware.SizeLimit, max_bytes=exposure.max_request_bytes)
-    app.add_middleware(Authentication, database=database, exposure=exposure)
+    app.add_middleware(Authentication, database=database, exposure=exposure, identity=context.identity)
     routes = [route for part in _PARTS for route in part.router.routes if isinstance(route, APIRoute)]
-    app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, routes))
+    app.add_middleware(middleware.AuditLog, trail=AuditTrail(database, [*routes, *audited]))
     app.add_middleware(middleware.Latencies, metrics=monitoring.metrics)
     app.add_middleware(Traces)
     app.add_middleware(RequestIds)
@@ -162,8 +166,8 @@ def create_app(context: AppContext) -> FastAPI:
 
 @cache
 def _routes() -> tuple[BaseRoute, ...]:
-    """Returns the routes of all parts, which know nothing of an application: those of one process share them, and what
-    `complete_routes` makes."""
+    """Returns the routes of all parts. They do not depend on an application, so all applications of a process share
+    them, and what `complete_routes` makes."""
     together = APIRouter()
     for part in _PARTS:
         together.include_router(part.router, dependencies=[Depends(only_known)])

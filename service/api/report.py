@@ -15,12 +15,12 @@ from service.api.routes import Routes
 from service.catalog import table_store
 from service.db.engine import reading
 from service.events.database import Database
-from service.health import fleet_samples, report
-from service.health.fleet_samples import TrendPoint
 from service.health.problem_history import ProblemCounts
-from service.health.report import Group, GroupBy
 from service.model.errors import ParamsInvalidError
 from service.queue.attempt_figures import Figures
+from service.reports import fleet_samples, report
+from service.reports.fleet_samples import TrendPoint
+from service.reports.report import Group, GroupBy
 
 router = Routes(prefix="/v1", tags=["jobs"])
 

@@ -19,9 +19,11 @@ MOST_FACTS = 10
 
 
 class MessageState(StrEnum):
-    """`FAILED` tells jobs, which nothing resolves; `REPORT` sums up a week."""
+    """`FAILED` reports jobs, which nothing resolves. `ACKNOWLEDGED`: somebody knows of it, and it still stands.
+    `REPORT` sums up a week."""
 
     OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
     RESOLVED = "resolved"
     FAILED = "failed"
     REPORT = "report"

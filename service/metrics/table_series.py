@@ -68,7 +68,7 @@ def read(connection: Connection, chosen: Chosen) -> Series:
     for table_id, subject in subjects.items():
         if any(map(subject.matches, chosen.patterns)):
             log_bytes, commits = backlogs.get(table_id, (0, 0))
-            # With a comma before and behind each, so that a regular expression can ask for one.
+            # A comma before and behind each tag lets a regular expression ask for one.
             tags = "".join(f",{each}" for each in tag_words(subject.tags))
             found.append(
                 TableFigures(

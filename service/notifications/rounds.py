@@ -1,5 +1,5 @@
-"""Rounds that tell people what has changed: each writes messages and their deliveries in one transaction with what is
-known as told."""
+"""Rounds that tell people what has changed. A round writes messages, their deliveries and the told problems in one
+transaction."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from service.events.database import Database
     from service.events.event import Event, Published
+    from service.health.acknowledgement_store import Acknowledgement
     from service.health.problem import HealthProblem
     from service.notifications.notification import Notification
 
@@ -36,6 +37,8 @@ MOST_PROBLEMS = 10_000
 """Open problems that a round reads, the most serious first."""
 
 _MOST_FAILURES = 1000
+_MOST_UNNOTED = 1000
+"""Events without a failed job after which a notification notes how far it has read, so that rounds read few again."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
         stored = store.every(connection)
         looks = []
         if stored:
-            now = _now(connection)
+            now = _now(connection, database)
             looks = [_look(connection, database, each, now) for each in stored]
     number = 0
     for look in looks:
@@ -87,7 +90,7 @@ def run_once(database: Database, price_per_gb_hour: float | None = None) -> Roun
 
 def waiting(connection: Connection, database: Database, notification: Notification) -> int:
     """Returns the number of open problems that are to be told, but not yet."""
-    return _look(connection, database, notification, _now(connection)).outcome.waiting
+    return _look(connection, database, notification, _now(connection, database)).outcome.waiting
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,14 @@ class _Now:
     """What all notifications look at: the open problems by their ids, and which of them are acknowledged."""
 
     open: Mapping[str, HealthProblem]
-    acknowledged: frozenset[str]
+    acknowledged: Mapping[str, Acknowledgement]
     is_whole: bool
 
 
-def _now(connection: Connection) -> _Now:
+def _now(connection: Connection, database: Database) -> _Now:
     page = problem_store.page(connection, limit=MOST_PROBLEMS)
     found = {each.problem.id: each.problem for each in page.items}
-    return _Now(found, frozenset(acknowledgement_store.every(connection)), page.next_cursor is None)
+    return _Now(found, acknowledgement_store.every(connection, database.clock()), page.next_cursor is None)
 
 
 def _look(connection: Connection, database: Database, stored: Notification, now: _Now) -> _Look:
@@ -158,7 +161,7 @@ def _tell(connection: Connection, database: Database, look: _Look, price: float 
     if look.due is not None:
         within = table_ids(connection, notification.tables)
         message = weekly_report.read(connection, notification, look.due, within, price)
-        # Its event has the same id whoever writes it, and an event is written once.
+        # The event of a report has the same id whoever writes it, and an event is written once.
         events.append(event_of(type_, webhook, notification.name, message, at=now, nonce=look.due.isoformat()))
     new = outbox.write(connection, events)
     # While a webhook is disabled, nothing is kept for it, as for every webhook; a replay sends it.
@@ -168,9 +171,12 @@ def _tell(connection: Connection, database: Database, look: _Look, price: float 
 
 
 def _failed_jobs(connection: Connection, notification: Notification) -> tuple[Sequence[Published], int]:
-    newest = outbox.newest(connection)
-    found = outbox.of_type(connection, EventType.JOB_FAILED, after_seq=notification.read_to, limit=_MOST_FAILURES)
-    return found, found[-1].seq if len(found) == _MOST_FAILURES else newest
+    """Returns the new failures, and up to where events count as read."""
+    newest, read_to = outbox.newest(connection), notification.read_to
+    found = outbox.of_type(connection, EventType.JOB_FAILED, after_seq=read_to, limit=_MOST_FAILURES)
+    if len(found) == _MOST_FAILURES:
+        return found, found[-1].seq
+    return found, newest if found or newest - read_to >= _MOST_UNNOTED else read_to
 
 
 def _failures(notification: Notification, events: Sequence[Event]) -> list[Failure]:

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from service.delivery.message import Entry, Fact, Message, MessageState
-from service.health import report
 from service.health.problem import Severity
-from service.health.report import GroupBy
 from service.model.formatting import count, duration, size
 from service.notifications.messages import key
+from service.reports import report
+from service.reports.report import GroupBy
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from service.health.problem_history import ProblemCounts
-    from service.health.report import Group, Report
     from service.notifications.notification import Notification
+    from service.reports.report import Group, Report
 
 _MOST_TABLES = 5
 _MOST_KINDS = 3

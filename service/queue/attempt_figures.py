@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import sqlalchemy as sa
 
-from jobs.contract import JobKind
 from jobs.kinds.registry import KINDS
 from jobs.spec import Spec, Told
 from service.db import schema
 from service.db.upsert import insert_into
 from service.delivery import outbox
+from service.queue import cost_store
+from service.queue.cost_model import Ended
 from service.queue.job import AttemptOutcome
 from service.queue.job_tally import amount
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from jobs.kinds.results import KindResult
+    from jobs.contract import JobKind
     from service.queue.job import Job
 
 _f = schema.attempt_figures
@@ -54,8 +55,8 @@ class Figures(Told):
     gb_seconds: Annotated[
         float,
         Spec(
-            "The same time, by the GiB of memory of one slot: the driver's and the executors' memory, as the worker"
-            " reports it, divided by its slots. A worker that does not report its memory counts as 0",
+            "`seconds` of each attempt, multiplied by the memory of one slot in GiB: the memory of the worker's driver"
+            " and executors, divided by its slots. A worker that does not report its memory counts as 0",
             examples=(10800.0,),
         ),
     ] = 0
@@ -91,30 +92,15 @@ def of_attempt(
     worker's result, `gib` is the memory of its slot."""
     seconds = max(0.0, (now - job.leased_at).total_seconds()) if job.leased_at else 0.0
     is_good = outcome is AttemptOutcome.SUCCEEDED
-    amounts = _amounts(job.kind, KINDS[job.kind].result.parse(details)) if is_good and not job.dry_run else {}
+    amounts = KINDS[job.kind].result.parse(details).amounts if is_good and not job.dry_run else {}
     return Figures(
         succeeded=int(is_good),
         failed=int(outcome in _FAILED),
         seconds=seconds,
         gb_seconds=seconds * gib,
         stopped_seconds=_stopped(job, now),
-        **amounts,
+        **{name: amount(each) for name, each in amounts.items()},
     )
-
-
-def _amounts(kind: JobKind, result: KindResult) -> dict[str, float]:
-    def of(name: str) -> float:
-        return amount(getattr(result, name, None))
-
-    found = {"locked_seconds": of("locked_seconds")}
-    match kind:
-        case JobKind.CLEANING:
-            found.update(freed_bytes=of("bytes") if of("files_deleted") else 0.0, files_deleted=of("files_deleted"))
-        case JobKind.COMPACTION:
-            found.update(log_files=of("log_files"), log_bytes=of("log_bytes"))
-        case _:
-            found.update(files_before=of("files_read"), files_after=of("files_written"))
-    return found
 
 
 def _stopped(job: Job, now: datetime) -> float:
@@ -141,11 +127,17 @@ def _gib(text: str | None) -> float:
 def record(
     connection: Connection, job: Job, outcome: AttemptOutcome, details: Mapping[str, Any], now: datetime
 ) -> None:
-    """Stores the figures of an attempt that has just ended (`of_attempt`). Call it last in a transaction, like
-    `outbox.publish`."""
+    """Stores the figures of an attempt that has just ended (`of_attempt`), and what further jobs are expected to cost
+    because of it. Call it last in a transaction, like `outbox.publish`."""
     worker = connection.execute(_MEMORY, {"of_worker": job.worker_id}).one_or_none()
-    figures = of_attempt(job, outcome, details, now, gib=gib_of_slot(*worker) if worker else 0.0)
+    gib = gib_of_slot(*worker) if worker else 0.0
+    figures = of_attempt(job, outcome, details, now, gib=gib)
     add(connection, job.table_id, job.kind, figures, now)
+    if figures.succeeded or figures.failed:
+        work = KINDS[job.kind].result.parse(details).work
+        is_good = bool(figures.succeeded)
+        ended = Ended(job.table_id, job.kind.value, job.dry_run, figures.seconds, work=work, gib=gib, is_good=is_good)
+        cost_store.record(connection, ended, now)
 
 
 def add(connection: Connection, table_id: str, kind: JobKind, figures: Figures, ended_at: datetime) -> None:

@@ -32,7 +32,7 @@ from service.delivery.transport import Transport
 from service.events.database import Database
 from service.events.notifier import Notifier
 from service.events.replicas import ReplicaNotifications
-from service.health import fleet_samples, problem_rounds
+from service.health import problem_rounds
 from service.lake.reader_pool import ReaderLimits, ReaderPool
 from service.locks.lock_watch import LockWatch, LockWatchConfig
 from service.metrics.monitoring import Monitoring
@@ -49,8 +49,9 @@ from service.queue.forecaster import Forecaster
 from service.queue.hand_over.coordinator import HandOverConfig, HandOvers
 from service.queue.outlook import Goals
 from service.registration import detection, registry
+from service.reports import fleet_samples
 from service.runtime import discovery_round, retention
-from service.runtime.api_settings import exposure, queue_settings
+from service.runtime.api_settings import exposure, identity, queue_settings
 from service.runtime.connections import ConnectionLimits
 from service.runtime.dispatch import DispatchThread
 from service.runtime.local_worker import LocalWorkers, command
@@ -79,7 +80,7 @@ _CHECKPOINT_SECONDS = 2.0
 _READERS_OF_CALLS = 4
 _QUEUED_CALLS = 16
 _READ_SECONDS = 60.0
-# At most so many reads of locks hang at once, each for so long at most.
+# At most this number of reads of locks hang at once, each at most for this time.
 _LOOKS_AT_ONCE = 4
 _LOOK_SECONDS = 5.0
 _POLL_NICENESS = 10
@@ -150,6 +151,7 @@ class Composition:
             ),
             exposure=exposure(chosen, token),
             guard=self._guard,
+            identity=identity(chosen, self._cipher),
         )
         app = create_app(context)
         threading.Thread(target=complete_routes, args=(app,), name="routes", daemon=True).start()
@@ -280,6 +282,7 @@ class Composition:
             self.poll_requests,
             ObserverConfig(poll_seconds=chosen.poll_seconds, at_once=chosen.look_threads),
             read=self._poll_readers.isolated(reader),
+            first=self._poll_readers.isolated(reader.first, _GLANCE_SECONDS),
             quiet=self._poll_readers.isolated(reader.quiet, _GLANCE_SECONDS),
             glance=self._poll_readers.isolated(Glance(chosen.storage_options, chosen.allowed_roots), _GLANCE_SECONDS),
             notifier=self.notifier,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from service.policies import store
 from service.policies.policy import TableLevel
 from service.scheduling import decision_store
 from service.scheduling.decision import Decision, Verdict
+from tests.forked_service import ended
 from tests.integration.serving import Serving, eventually
 from tests.small_table import SmallTable, base_file, bucket_id, log_file
 
@@ -102,8 +102,17 @@ class Installation:
             "workers": "#/workers",
             "report": "#/report",
             "register": "#/register",
+            "discover": "#/discover",
             "audit": "#/audit",
+            "policies": "#/policies",
+            "policy of a pattern": "#/policies/night_*",
+            "calendar": "#/calendar",
+            "notifications": "#/notifications",
+            "new notification": "#/notifications/on-call?type=email",
         }
+        night = {"start": "22:00", "end": "04:30", "days": ["fri", "sat"]}
+        policy = {"windows": [night], "bucket_expansion": {"max_bucket_bytes": 2 << 30}}
+        self.api.put("/policies/night_*", json=policy).raise_for_status()
 
     def address(self, name: str) -> str:
         """Returns the address of a page."""
@@ -128,8 +137,7 @@ class Installation:
 
     def log_in(self, page: Page, role: str) -> None:
         """Opens the overview with a new token. The service requires a token from everybody as soon as one exists."""
-        create = [sys.executable, "-m", "service.cli", "token", "create", "--role", role]
-        made = subprocess.run(create, cwd=self._folder, check=True, capture_output=True, text=True, timeout=60)
+        made = ended("token", "create", "--role", role, cwd=self._folder, env=os.environ)
         page.goto(self.address("overview"))
         page.locator("input").fill(made.stdout.split()[-1])
         page.keyboard.press("Enter")

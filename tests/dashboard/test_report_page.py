@@ -11,10 +11,10 @@ from playwright.sync_api import expect
 from jobs.contract import JobKind
 from service.db import schema
 from service.db.engine import writing
-from service.health.fleet_samples import SLOT
 from service.model.clock import utc_now
 from service.queue import attempt_figures
 from service.queue.attempt_figures import Figures
+from service.reports.fleet_samples import SLOT
 from tests.browser import barriers, is_wider_than_the_window
 from tests.dashboard.installation import ORDERS
 from tests.dashboard.test_every_page import keep

@@ -11,7 +11,7 @@ import typer
 from groundskeeper_client import calls
 from groundskeeper_client.generated.models import SnoozeIn
 from service.cli.client import arguments, deliveries
-from service.cli.client.command import of_service
+from service.cli.client.command import Yes, command
 from service.cli.client.connection import Connection, Json
 from service.cli.client.failure import CommandError
 from service.cli.client.output import Output, ago
@@ -21,8 +21,7 @@ app = typer.Typer(help="Tell people of problems and failed jobs.", no_args_is_he
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the notification")]
 
 
-@app.command("add")
-@of_service
+@command(app, "add")
 def add(
     service: Connection,
     out: Output,
@@ -72,8 +71,7 @@ def add(
         out.note("The secret is not shown again.")
 
 
-@app.command("list")
-@of_service
+@command(app, "list")
 def list_notifications(service: Connection, out: Output) -> None:
     """List the notifications, and why one fails."""
     found = service.send(calls.list_notifications())
@@ -85,8 +83,7 @@ def list_notifications(service: Connection, out: Output) -> None:
     out.table(("NAME", "TARGET", "STATE", "FROM", "LAST HOUR"), rows, empty="There are no notifications.")
 
 
-@app.command("show")
-@of_service
+@command(app, "show")
 def show(service: Connection, out: Output, name: Name) -> None:
     """Show a notification, and the alerts that it has told."""
     found = service.send(calls.get_notification(name))
@@ -119,15 +116,13 @@ def show(service: Connection, out: Output, name: Name) -> None:
         out.table(("SEVERITY", "ALERT", "PROBLEMS", "BEGAN"), rows, empty="")
 
 
-@app.command("test")
-@of_service
+@command(app, "test")
 def test(service: Connection, out: Output, name: Name) -> None:
     """Send a test message, and wait for the answer. Fails unless the receiver accepts it."""
     deliveries.follow_test(service, out, service.send(calls.test_notification(name)), "The message")
 
 
-@app.command("snooze")
-@of_service
+@command(app, "snooze")
 def snooze(
     service: Connection,
     out: Output,
@@ -146,15 +141,8 @@ def snooze(
     out.answer(found, f"{name} is {_state(found)}.")
 
 
-@app.command("remove")
-@of_service
-def remove(
-    service: Connection,
-    out: Output,
-    name: Name,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
-) -> None:
+@command(app, "remove")
+def remove(service: Connection, out: Output, name: Name, *, yes: Yes = False) -> None:
     """Delete a notification and its messages. Prints what was deleted."""
     found = service.send(calls.get_notification(name))
     arguments.confirm(f"Delete the notification {name}, which has told {found['told']} open problems?", yes=yes)

@@ -57,6 +57,7 @@ from service.db.schema.scheduling import freezes as freezes
 from service.db.schema.scheduling import planning as planning
 from service.db.schema.scheduling import policies as policies
 from service.db.schema.scheduling import table_policies as table_policies
+from service.db.schema.tallies import attempt_costs as attempt_costs
 from service.db.schema.tallies import attempt_figures as attempt_figures
 from service.db.schema.tallies import figure_totals as figure_totals
 from service.db.schema.tallies import fleet_samples as fleet_samples

@@ -26,10 +26,13 @@ sessions = sa.Table(
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("expires_at", UtcDateTime, nullable=False),
+    # Encrypted; null for a session of a token.
+    sa.Column("id_token", sa.Text),
     sa.Index("ix_sessions_token", "token_id", "created_at"),
 )
 
-# Calls that changed something, or were refused. No foreign keys: it outlives what it tells of.
+# Calls that changed something, or were refused. There are no foreign keys, because an entry outlives the objects that
+# it names.
 audit_entries = sa.Table(
     "audit_entries",
     metadata,

@@ -27,8 +27,8 @@ def _amounts() -> list[sa.Column[float]]:
     ]
 
 
-# For reports, which outlive the jobs and tables that they are about, and read no documents: so the tables have no
-# foreign keys, and a column for each figure. Amounts are those of attempts that succeeded, without dry runs.
+# For reports. Figures outlive their jobs and tables, and sums read no documents: so there are no foreign keys, and a
+# column for each figure. Amounts are those of attempts that succeeded, without dry runs.
 #
 # A row has the totals of all attempts of its table and kind up to this one. So the sum of any period is the difference
 # of two rows, however many there are between them.
@@ -43,6 +43,24 @@ attempt_figures = sa.Table(
     *_amounts(),
     sa.Index("ix_attempt_figures_ended_at", "ended_at"),
     sa.Index("ix_attempt_figures_key", "table_id", "kind", "ended_at"),
+    sqlite_autoincrement=True,
+)
+
+# The cost of further jobs is learned from these. Work is what `KindResult.work` says, `gib` the memory of the slot.
+attempt_costs = sa.Table(
+    "attempt_costs",
+    metadata,
+    sa.Column("id", Serial, primary_key=True, autoincrement=True),
+    sa.Column("ended_at", UtcDateTime, nullable=False),
+    sa.Column("table_id", sa.String(64), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("dry_run", sa.Boolean, nullable=False),
+    sa.Column("succeeded", sa.Boolean, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("gib", sa.Double, nullable=False),
+    sa.Column("work_bytes", sa.BigInteger, nullable=False),
+    sa.Column("work_files", sa.BigInteger, nullable=False),
+    sa.Index("ix_attempt_costs_ended_at", "ended_at"),
     sqlite_autoincrement=True,
 )
 

@@ -14,10 +14,10 @@ from service.api.app import create_app
 from service.db import migrate, schema
 from service.db.engine import open_engine, reading, writing
 from service.events.notifier import Notifier
-from service.health import fleet_samples
 from service.model.clock import utc_now
 from service.queue import attempt_figures, recovery, worker_store
 from service.queue.attempt_figures import NAMES, Figures, gib_of_slot
+from service.reports import fleet_samples
 from tests.contexts import context_of
 from tests.integration.control_plane.command_line import CommandLine, serving_command_line
 from tests.integration.control_plane.protocol_worker import Worker

@@ -6,10 +6,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0033"
-down_revision = "0032"
+revision = "0035"
+down_revision = "0034"
 # Earlier versions would write figures of single attempts among the totals.
-works_with = "0033"
+works_with = "0035"
 
 _AMOUNTS = (
     *("succeeded", "failed", "seconds", "gb_seconds", "freed_bytes", "files_deleted", "files_before", "files_after"),

@@ -50,7 +50,7 @@ _GONE = Subject("")
 
 @dataclass(frozen=True)
 class Group:
-    """The figures of what has the same key: null for tables without an owner, or without a tag."""
+    """The figures of one key, which is null for tables without an owner or without a tag."""
 
     key: str | None
     name: str | None  # The name of the table, for a group of one.
