@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
@@ -92,6 +92,12 @@ class PartitionState:
         return bool(self.base_bytes or self.log_bytes or self.file_groups or self.freed_files)
 
     @property
+    def skew(self) -> float:
+        """The size of the largest bucket divided by the average; 0 without buckets or files."""
+        size = self.base_bytes + self.log_bytes
+        return self.largest_bucket_bytes * self.num_buckets / size if size else 0.0
+
+    @property
     def average_bucket_bytes(self) -> float:
         return (self.base_bytes + self.log_bytes) / max(self.num_buckets, 1)
 
@@ -138,6 +144,19 @@ class Totals:
     mergeable_files: int = 0
     freed_files: int = 0
     freed_bytes: int = 0
+
+    @classmethod
+    def of(cls, states: Sequence[PartitionState]) -> Totals:
+        return cls(
+            file_groups=sum(each.file_groups for each in states),
+            base_files=sum(each.base_files for each in states),
+            base_bytes=sum(each.base_bytes for each in states),
+            log_bytes=sum(each.log_bytes for each in states),
+            small_files=sum(each.small_files for each in states),
+            mergeable_files=sum(each.small_files for each in states if each.small_files > 1),
+            freed_files=sum(each.freed_files for each in states),
+            freed_bytes=sum(each.freed_bytes for each in states),
+        )
 
 
 @dataclass(frozen=True)
