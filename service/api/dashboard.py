@@ -19,13 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from jobs.kinds.kind import Kind
 from jobs.kinds.registry import KINDS
+from service.api.freezes import FreezeIn
+from service.api.notification_forms import NotificationIn
 from service.api.params import model_of
+from service.api.policy_models import PatternPolicyIn, PolicyIn
 
 FOLDER = Path(__file__).resolve().parent.parent / "dashboard"
 _HEADERS = {
@@ -79,15 +83,23 @@ def scripts(folder: Path) -> dict[str, str]:
 
 
 def modules() -> dict[str, str]:
-    """Returns the text of each module by its name: `kinds.js`, which every page needs, and `job_kinds.js`, which the
-    form of jobs needs: `params` there is the JSON Schema of the parameters."""
+    """Returns the text of each module by its name: `kinds.js`, which every page needs, `job_kinds.js`, which the form
+    of jobs needs (`params` there is the JSON Schema of the parameters), and `form_schemas.js` for all other forms."""
     names = {kind.value: each.title for kind, each in KINDS.items()}
     letters = {kind.value: each.letters for kind, each in KINDS.items()}
     forms = {kind.value: _form(each) for kind, each in KINDS.items()}
     return {
         "kinds.js": f"export const KINDS = {json.dumps(names)};\nexport const LETTERS = {json.dumps(letters)};\n",
         "job_kinds.js": f"export const JOB_KINDS = {json.dumps(forms)};\n",
+        "form_schemas.js": f"export const SCHEMAS = {json.dumps(_schemas())};\n",
     }
+
+
+def _schemas() -> dict[str, Any]:
+    """Returns the schemas of the requests that have forms, and of all that these refer to, by their names."""
+    models = [TypeAdapter(each) for each in (PolicyIn, PatternPolicyIn, FreezeIn, NotificationIn)]
+    _, found = TypeAdapter.json_schemas([(number, "validation", each) for number, each in enumerate(models)])
+    return dict(found["$defs"])
 
 
 def _form(kind: Kind) -> dict[str, Any]:
